@@ -266,7 +266,7 @@ async def flood(
     began = time.perf_counter()
     responses = await send_many(number, ask)
     bound = a_minute * (1 + (time.perf_counter() - began) / 60)
-    refused = [response for response in responses if response.status_code == 429]
-    assert all(int(response.headers["retry-after"]) > 0 for response in refused)
-    let_in = number - len(refused)
+    refusals = [response for response in responses if response.status_code == 429]
+    assert all(int(response.headers["retry-after"]) > 0 for response in refusals)
+    let_in = number - len(refusals)
     return Figure(name, f"let in of {number:,} {what}, {a_minute} a minute", let_in, round(bound), "requests")

@@ -161,11 +161,11 @@ async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 
 def count_with_status(responses: Sequence[httpx2.Response], status: int) -> int:
     """How many have this status; the others must have Retry-After."""
-    refused = [response for response in responses if response.status_code != status]
-    assert all(response.status_code == 429 and int(response.headers["retry-after"]) > 0 for response in refused), {
-        response.status_code for response in refused
+    refusals = [response for response in responses if response.status_code != status]
+    assert all(response.status_code == 429 and int(response.headers["retry-after"]) > 0 for response in refusals), {
+        response.status_code for response in refusals
     }
-    return len(responses) - len(refused)
+    return len(responses) - len(refusals)
 
 
 # -- PA-15 ----------------------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ async def use_fails(connection: RawConnection, request: bytes) -> bool:
 
 
 async def last_used(world: MeasuredInstallation) -> str:
-    [listed] = (await world.ask("accessKey", action="get", application_id=world.application_id))["data"]
-    moment: str = listed["last_used"]
+    [data] = (await world.ask("accessKey", action="get", application_id=world.application_id))["data"]
+    moment: str = data["last_used"]
     return moment
 
 

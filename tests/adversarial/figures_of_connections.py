@@ -267,6 +267,6 @@ async def wait_until_held(target: Target, number: int) -> None:
 
 
 def held_count(metrics: str) -> float:
-    found = re.search(r"^gatehouse_held_requests (\S+)$", metrics, re.MULTILINE)
-    assert found is not None
-    return float(found[1])
+    match = re.search(r"^gatehouse_held_requests (\S+)$", metrics, re.MULTILINE)
+    assert match is not None
+    return float(match[1])

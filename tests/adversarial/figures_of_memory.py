@@ -35,6 +35,6 @@ async def ask_each(world: MeasuredInstallation, ids: list[int]) -> None:
 
 
 async def cache_of(target: Target) -> float:
-    found = re.search(r"^gatehouse_permission_cache_bytes (\S+)$", await target.metrics(), re.MULTILINE)
-    assert found is not None
-    return float(found[1]) / MEGABYTE
+    match = re.search(r"^gatehouse_permission_cache_bytes (\S+)$", await target.metrics(), re.MULTILINE)
+    assert match is not None
+    return float(match[1]) / MEGABYTE

@@ -57,9 +57,9 @@ class Target:
     def memory(self) -> float:
         """The resident memory of the process in megabytes."""
         status = Path(f"/proc/{self.node.process.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert found is not None
-        return int(found[1]) / 1024
+        match = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert match is not None
+        return int(match[1]) / 1024
 
     def descriptors(self) -> int:
         return len(list(Path(f"/proc/{self.node.process.pid}/fd").iterdir()))

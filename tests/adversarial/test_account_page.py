@@ -166,8 +166,8 @@ async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_pr
         await here.clock.advance(STALE)
         page = (await account_browser.get("/account")).text
         assert page.count("last seen") == 2
-        asked = await account_browser.submit("/account/sessions/end")
-        assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fsessions%2Fend"
+        response = await account_browser.submit("/account/sessions/end")
+        assert response.headers["location"] == "/confirm?next=%2Faccount%2Fsessions%2Fend"
         assert await stolen.is_signed_in()
         await account_browser.confirm(password=PASSWORD)
         await account_browser.submit_and_read_notice("/account/sessions/end")

@@ -392,8 +392,8 @@ def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(vic
     assert any(f"record {given} " in problem or f"and {given}:" in problem for problem in problems)
     if given > 0:  # sealing continues after it
         assert any(f"it continues at record {given + 1}" in problem for problem in problems)
-        shown = victim.gatehouse.json("audit", "show", "--event", "user.changed")
-        assert sorted(one["place"] for one in shown) == [given, given + 2, given + 3]
+        records = victim.gatehouse.json("audit", "show", "--event", "user.changed")
+        assert sorted(one["place"] for one in records) == [given, given + 2, given + 3]
 
 
 def test_op_04_forged_records_hold_up_no_sealing(victim: Victim) -> None:
@@ -405,8 +405,8 @@ def test_op_04_forged_records_hold_up_no_sealing(victim: Victim) -> None:
         )
     )
     victim.go_on()
-    [changed] = victim.gatehouse.json("audit", "show", "--event", "user.changed")
-    assert changed["place"] == victim.log.end + 1
+    [record] = victim.gatehouse.json("audit", "show", "--event", "user.changed")
+    assert record["place"] == victim.log.end + 1
     assert len(victim.problems()) == 600
 
 

@@ -267,9 +267,9 @@ async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup
     place: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     link = gatehouse("admin", "setup-link").strip().partition("?")[2]
-    made = gatehouse.json("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
-    assert gatehouse.json("user", "show", made["user_id"])["roles"] == ["administrator"]
-    [record] = gatehouse.json("audit", "show", "--subject", made["user_id"])
+    administrator = gatehouse.json("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
+    assert gatehouse.json("user", "show", administrator["user_id"])["roles"] == ["administrator"]
+    [record] = gatehouse.json("audit", "show", "--subject", administrator["user_id"])
     assert (record["event"], record["details"]) == ("user.created", {"administrator": True})
     assert record["actor"].startswith("cli:")
     assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1

@@ -47,8 +47,8 @@ async def test_lg_02_over_https_every_cookie_is_bound_to_this_host(installed_url
 
 async def cookies_of_a_sign_in(service: RunningService) -> list[str]:
     browser_client = HttpBrowser(service)
-    shown = await browser_client.get("/sign-in")
-    browser = shown.headers["set-cookie"]
+    response = await browser_client.get("/sign-in")
+    browser = response.headers["set-cookie"]
     # A client that does not send Secure cookies over http; the test passes them explicitly.
     browser_client.client.headers["Cookie"] = browser.partition(";")[0]
     signed_in = await browser_client.post("/sign-in", login="anna@studio.example", password=PASSWORD)

@@ -92,14 +92,14 @@ async def poll(tv: RelyingPartyClient, device_code: str) -> httpx2.Response:
 async def device_code(tv: RelyingPartyClient, browser: HttpBrowser | None) -> str:
     """A device code, confirmed in this browser or not."""
     asked = {"client_id": "tv", "scope": "openid offline_access"}
-    given = success_body(await tv.service.client.post("/proxy/oauth/device_authorization", data=asked))
+    body = success_body(await tv.service.client.post("/proxy/oauth/device_authorization", data=asked))
     if browser is not None:
         await browser.get("/device")
-        await browser.post("/device", user_code=given["user_code"])
+        await browser.post("/device", user_code=body["user_code"])
         await browser.follow()
         await browser.post("/sign-in/confirm", decision="confirm")
         assert "Return to your device" in (await browser.follow()).text
-    return str(given["device_code"])
+    return str(body["device_code"])
 
 
 @pytest.fixture

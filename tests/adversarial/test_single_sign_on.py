@@ -192,8 +192,8 @@ async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_
     for held, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
         client_id = held.there.client.client_id
         assert name in await connected_applications(account_browser)
-        asked = await account_browser.submit(REVOKE, f'value="{client_id}"')
-        assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
+        response = await account_browser.submit(REVOKE, f'value="{client_id}"')
+        assert response.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
         await held.works()
         assert (await account_browser.confirm(password=PASSWORD)).headers["location"] == "/account#applications"
         await account_browser.submit_and_read_notice(REVOKE, f'value="{client_id}"')

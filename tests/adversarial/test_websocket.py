@@ -172,9 +172,9 @@ async def test_ws_07_a_flood_ends_the_connection_and_takes_no_memory(
 
 
 def resident_bytes() -> int:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 async def test_ws_07_compression_is_not_agreed_to(socket_server: SocketServer) -> None:

@@ -141,15 +141,15 @@ async def test_tk_27_a_wrong_secret_takes_as_long_wherever_it_differs(
 
 async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]]:
     """The methods that the token and the revoke endpoint call, each with the right value."""
-    known = service.services.client_secrets
+    client_secrets = service.services.client_secrets
     native, oidc = await a_native_client(service), await an_oidc_client(service)
     source = "192.0.2.1"
 
     async def is_correct_proof(given: str) -> bool:
-        return await known.is_correct_proof(native.client, given, native.redirect_uri, source=source)
+        return await client_secrets.is_correct_proof(native.client, given, native.redirect_uri, source=source)
 
     async def is_correct_secret(relying: RelyingPartyClient, given: str) -> bool:
-        return await known.is_correct_secret(relying.client, given, source=source)
+        return await client_secrets.is_correct_secret(relying.client, given, source=source)
 
     return {
         "proof": (is_correct_proof, native_proof(native.redirect_uri, native.secret)),

@@ -99,10 +99,10 @@ async def test_a_change_and_its_record_commit_together(storage: Storage) -> None
 
 async def test_a_refused_change_leaves_no_record(storage: Storage) -> None:
     await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
-    refused = a_record()
+    refusal = a_record()
     with pytest.raises(LoginTaken):
-        await storage.accounts.create_user(a_user(login="anna@studio.example"), refused)
-    assert await storage.audit.find_record(refused.record_id) is None
+        await storage.accounts.create_user(a_user(login="anna@studio.example"), refusal)
+    assert await storage.audit.find_record(refusal.record_id) is None
 
 
 async def test_sealed_records_form_a_chain_that_verifies(storage: Storage) -> None:
@@ -192,8 +192,8 @@ async def test_erasing_deletes_the_personal_part_and_the_chain_still_verifies(st
     await sealer(storage).seal_all()
     entry = RECORDER.record(AuditEvent.USER_ERASED, ORIGIN, subject="installation")
     assert await storage.audit.erase_personal("1000000001", entry) == 2
-    kept = await storage.audit.newest_records(10, "1000000001", "")
-    assert [(one.personal, one.salt, one.subject) for one in kept] == [(None, None, "1000000001")] * 2
+    records = await storage.audit.newest_records(10, "1000000001", "")
+    assert [(one.personal, one.salt, one.subject) for one in records] == [(None, None, "1000000001")] * 2
     assert (await verify(storage)).problems == ()
 
 

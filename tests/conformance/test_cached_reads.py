@@ -10,9 +10,9 @@ ANNA = "1000000001"
 
 
 async def is_blocked(storage: Storage) -> bool:
-    found = await storage.permissions.facts(ANNA, (1,))
-    assert found is not None
-    return found.blocked
+    facts = await storage.permissions.facts(ANNA, (1,))
+    assert facts is not None
+    return facts.blocked
 
 
 async def test_a_change_is_seen_at_its_answer(storage: Storage) -> None:
@@ -59,9 +59,9 @@ async def test_mm_02_recalled_facts_are_bounded_by_weight_and_unknown_names_are_
         1, ANNA, set_fields(scopes={ROOT: holdings_with(private_data=entries)}), NOW
     )
     for number in range(60):  # more than fit into the cache
-        found = await storage.permissions.facts(ANNA, (1, 50_001 + number))
-        assert found is not None
-        assert found.weight > 500_000
+        facts = await storage.permissions.facts(ANNA, (1, 50_001 + number))
+        assert facts is not None
+        assert facts.weight > 500_000
         assert await storage.permissions.facts("x" * 1_000 + str(number), (1,)) is None
     if isinstance(storage.runner, SQLiteRunner):
         kept = storage.runner._read_cache

@@ -227,7 +227,7 @@ def broken_history(tmp_path: Path) -> Path:
 
 
 async def test_a_database_that_cannot_be_migrated_is_named_without_its_password() -> None:
-    with pytest.raises(MigrationFailed) as failed:
+    with pytest.raises(MigrationFailed) as error:
         await run_in_child(f"postgresql://anna:hunter2@127.0.0.1:{free_port()}/gatehouse")
-    assert "Connect call failed" in str(failed.value)
-    assert "hunter2" not in str(failed.value)
+    assert "Connect call failed" in str(error.value)
+    assert "hunter2" not in str(error.value)

@@ -141,9 +141,9 @@ async def test_an_answer_is_good_once(factor_setup: SecondFactorSetup) -> None:
 async def test_a_registration_is_good_once(factor_setup: SecondFactorSetup) -> None:
     user = await factor_setup.create_person()
     options = await factor_setup.passkeys.registration_options(user, browser=BROWSER)
-    for authenticator, refused in ((Authenticator(BASE_URL), False), (Authenticator(BASE_URL), True)):
+    for authenticator, is_refused in ((Authenticator(BASE_URL), False), (Authenticator(BASE_URL), True)):
         answer = authenticator.create(options)
-        if refused:
+        if is_refused:
             with pytest.raises(PasskeyRefused):
                 await factor_setup.passkeys.register(user, answer, name="Key", browser=BROWSER, origin=ORIGIN)
         else:
@@ -179,8 +179,8 @@ async def test_two_tabs_of_one_browser_both_sign_in(factor_setup: SecondFactorSe
 
 async def test_a_challenge_for_one_ceremony_is_no_good_in_the_other(factor_setup: SecondFactorSetup) -> None:
     user, authenticator = await factor_setup.with_passkey()
-    asked = json.loads(await factor_setup.passkeys.registration_options(user, browser=BROWSER))
-    signed = authenticator.get(json.dumps({"challenge": asked["challenge"], "rpId": asked["rp"]["id"]}))
+    body = json.loads(await factor_setup.passkeys.registration_options(user, browser=BROWSER))
+    signed = authenticator.get(json.dumps({"challenge": body["challenge"], "rpId": body["rp"]["id"]}))
     with pytest.raises(PasskeyRefused):
         await factor_setup.passkeys.authenticate(signed, browser=BROWSER, origin=ORIGIN, user=user)
 

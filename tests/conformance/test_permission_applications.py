@@ -76,8 +76,8 @@ async def structure_version(storage: Storage) -> int:
 
 
 async def test_ids_begin_at_50001_and_none_is_given_twice(world: Storage) -> None:
-    made = [(await create_application(world, name=name)).application_id for name in ("A", "B")]
-    assert made == [50_001, 50_002]
+    application_ids = [(await create_application(world, name=name)).application_id for name in ("A", "B")]
+    assert application_ids == [50_001, 50_002]
     await world.runner.write(lambda: reserve_id(60_000))
     assert (await create_application(world, name="C")).application_id == 60_001
 

@@ -148,10 +148,10 @@ async def test_a_record_comes_back_as_it_was_written(world: Storage) -> None:
     )
     await world.projects.edit_project("mind_games", connect_application(SHOP))
     await world.user_records.edit_record(SHOP, ANNA, set_fields(**fields_of(written)), NOW)
-    found = (await facts_of(world, SHOP, 1)).records
-    assert found[SHOP] == replace(written, version=1)
-    assert found[1].scopes.keys() == {P}
-    assert [role.role for role in found[SHOP].scopes[group_scope("mind_games", GROUP)].roles] == [
+    records = (await facts_of(world, SHOP, 1)).records
+    assert records[SHOP] == replace(written, version=1)
+    assert records[1].scopes.keys() == {P}
+    assert [role.role for role in records[SHOP].scopes[group_scope("mind_games", GROUP)].roles] == [
         "guest",
         "moderator",
     ]

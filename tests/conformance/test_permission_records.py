@@ -263,18 +263,18 @@ async def test_a_service_account_that_is_removed_frees_its_name(world: Storage) 
 
 async def test_every_change_of_the_administrator_role_raises_the_record_version(world: Storage) -> None:
     provisions = ProvisionStorage(world.runner)
-    kept = a_user()
-    await world.accounts.create_user(kept, a_record(), administrator=True)
-    assert (await record_of(world, kept.user_id, 1)).version == 1
+    person = a_user()
+    await world.accounts.create_user(person, a_record(), administrator=True)
+    assert (await record_of(world, person.user_id, 1)).version == 1
     user = a_user()
     await provisions.write_changes([AddUser(user, administrator=True)], (), setup_closed=None, now=NOW)
-    held = await record_of(world, user.user_id, 1)
-    assert (held.version, held.scopes) == (1, {ROOT: holdings_with("administrator")})
+    record = await record_of(world, user.user_id, 1)
+    assert (record.version, record.scopes) == (1, {ROOT: holdings_with("administrator")})
     await provisions.write_changes(
         [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW
     )
-    held = await record_of(world, user.user_id, 1)
-    assert (held.version, held.scopes) == (2, {})
+    record = await record_of(world, user.user_id, 1)
+    assert (record.version, record.scopes) == (2, {})
     user = await world.accounts.user(user.user_id)
     await provisions.write_changes(
         [ChangeUser(user, administrator=False, ends_tokens=False)], (), setup_closed=None, now=NOW

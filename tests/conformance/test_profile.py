@@ -177,9 +177,9 @@ async def test_only_one_of_many_confirmations_rotates_the_session_secret(storage
     )
     assert sorted(answers) == [False, False, False, False, True]
     fresh = bytes([answers.index(True)])
-    found = await storage.sessions.find_session(fresh, NOW + 9)
-    assert found is not None
-    assert found.session == replace(a_session(anna), digest=fresh, auth=SignInMethod.PASSKEY, proved_at=NOW + 9)
+    session = await storage.sessions.find_session(fresh, NOW + 9)
+    assert session is not None
+    assert session.session == replace(a_session(anna), digest=fresh, auth=SignInMethod.PASSKEY, proved_at=NOW + 9)
     assert await storage.sessions.find_session(b"cookie", NOW + 9) is None
 
 

@@ -107,13 +107,13 @@ async def test_only_accounts_in_scope_and_administrators_are_read(
 
 
 async def test_everything_is_carried_out_or_nothing(provisions: ProvisionStorage, storage: Storage) -> None:
-    kept = a_user(login="kept@studio.example")
-    await write_all(provisions, AddUser(kept, administrator=False))
+    person = a_user(login="kept@studio.example")
+    await write_all(provisions, AddUser(person, administrator=False))
     before = await read_stored_state(provisions)
     with pytest.raises(LoginTaken):
         await write_all(
             provisions,
-            ChangeUser(replace(kept, nick="New", tags=frozenset({"x"})), administrator=True, ends_tokens=True),
+            ChangeUser(replace(person, nick="New", tags=frozenset({"x"})), administrator=True, ends_tokens=True),
             AddClient(a_client()),
             AddUser(a_user(), administrator=False),
             AddUser(a_user(login="KEPT@studio.example"), administrator=False),
@@ -156,18 +156,18 @@ async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
     provisions: ProvisionStorage, storage: Storage
 ) -> None:
     boss = a_user()
-    gone = a_user(tags=frozenset({"a"}), purchases=frozenset({"b"}), sealed_totp=b"x")
-    await write_all(provisions, AddUser(boss, administrator=True), AddUser(gone, administrator=True))
-    await write_all(provisions, RemoveUser(gone))
+    person = a_user(tags=frozenset({"a"}), purchases=frozenset({"b"}), sealed_totp=b"x")
+    await write_all(provisions, AddUser(boss, administrator=True), AddUser(person, administrator=True))
+    await write_all(provisions, RemoveUser(person))
     with pytest.raises(UserNotFound):
-        await storage.accounts.user(gone.user_id)
-    assert await storage.permissions.root_roles(1, gone.user_id, NOW) == []
-    scope = ReadScope(user_ids=frozenset({gone.user_id, boss.user_id}))
-    assert (await provisions.read_state(scope, NOW)).retired_user_ids == {gone.user_id}
+        await storage.accounts.user(person.user_id)
+    assert await storage.permissions.root_roles(1, person.user_id, NOW) == []
+    scope = ReadScope(user_ids=frozenset({person.user_id, boss.user_id}))
+    assert (await provisions.read_state(scope, NOW)).retired_user_ids == {person.user_id}
     with pytest.raises(UserIdTaken):
-        await write_all(provisions, AddUser(gone, administrator=False))
+        await write_all(provisions, AddUser(person, administrator=False))
     await write_all(
-        provisions, AddUser(replace(gone, user_id="77"), administrator=False)
+        provisions, AddUser(replace(person, user_id="77"), administrator=False)
     )  # nothing is left to conflict with
 
 
@@ -253,9 +253,9 @@ async def test_tokens_end_only_when_the_change_ends_them(provisions: ProvisionSt
     user = a_user()
     await write_all(provisions, AddUser(user, administrator=False))
     await write_all(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
-    named = await storage.accounts.user(user.user_id)
-    assert named.rev == 0
-    await write_all(provisions, ChangeUser(replace(named, blocked=True), administrator=None, ends_tokens=True))
+    account = await storage.accounts.user(user.user_id)
+    assert account.rev == 0
+    await write_all(provisions, ChangeUser(replace(account, blocked=True), administrator=None, ends_tokens=True))
     blocked = await storage.accounts.user(user.user_id)
     assert blocked.blocked
     assert blocked.rev >= NOW * 1_000

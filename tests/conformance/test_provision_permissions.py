@@ -405,23 +405,23 @@ async def test_invalid_entry_is_reported_with_its_path_and_nothing_is_changed(
 ) -> None:
     await provision_setup.apply(**FILE, environment=ENVIRONMENT)
     before = await read_stored_state(storage)
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await provision_setup.apply(**{section: [record]})
-    assert unfit.value.problems[0].startswith(problem)
-    assert len(unfit.value.problems) == 1
+    assert error.value.problems[0].startswith(problem)
+    assert len(error.value.problems) == 1
     assert await read_stored_state(storage) == before
 
 
 async def test_each_mistake_is_reported_once(provision_setup: ProvisionSetup) -> None:
     """A reference to a refused record is not reported; a reference to nothing is."""
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await provision_setup.apply(
             projects=[{"title": "New", "aliases": ["NEW"]}],
             applications=[{"name": "Shop", "project_id": "new"}],
             groups=[{"project_id": "new", "title": "Staff"}, {"project_id": "old", "title": "Staff"}],
             memberships=[{"id": "new", "allow": ["Staff"]}],
         )
-    assert [problem.partition(":")[0] for problem in unfit.value.problems] == [
+    assert [problem.partition(":")[0] for problem in error.value.problems] == [
         "projects[0].aliases[0]",
         "groups[1].project_id",
     ]

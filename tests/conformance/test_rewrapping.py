@@ -148,9 +148,9 @@ async def test_access_keys_and_private_keys_of_applications_open_under_the_new_k
     async with open_with_keys(url, tmp_path, NEW) as after:
         [key] = await after.storage.application_keys.access_keys(shop.application_id)
         assert after.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode() == new.value
-        kept = (await after.storage.applications.application(shop.application_id)).sealed_private_key
-        assert kept is not None
-        assert after.masters.open(kept, purpose=PRIVATE_KEY_PURPOSE) == b"private"
+        sealed_private_key = (await after.storage.applications.application(shop.application_id)).sealed_private_key
+        assert sealed_private_key is not None
+        assert after.masters.open(sealed_private_key, purpose=PRIVATE_KEY_PURPOSE) == b"private"
 
 
 async def test_the_head_of_the_audit_log_moves_with_the_master_key(
@@ -159,9 +159,9 @@ async def test_the_head_of_the_audit_log_moves_with_the_master_key(
     await forget_records_of_builders(services)
     await rewrap_all(services, ORIGIN)
     await services.audit_sealer.seal_all()
-    noted = (await services.audit_verification().verify()).head
+    head = (await services.audit_verification().verify()).head
     async with open_with_keys(url, tmp_path, NEW) as after:
-        verdict = await after.audit_verification().verify(after.head_exporter.parse_all(noted))
+        verdict = await after.audit_verification().verify(after.head_exporter.parse_all(head))
     assert verdict.problems == ()
     assert verdict.records > 0
 

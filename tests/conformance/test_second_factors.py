@@ -145,7 +145,7 @@ async def test_lg_11_every_refusal_has_the_same_words(factor_setup: SecondFactor
     _, others = await factor_setup.with_totp()
     now = code_at(app, factor_setup.clock)
     wide = "".join(chr(ord(digit) + 0xFEE0) for digit in now)
-    refused = [
+    refusals = [
         wrong_code(now),
         code_at(others, factor_setup.clock),
         now[:5],
@@ -157,7 +157,7 @@ async def test_lg_11_every_refusal_has_the_same_words(factor_setup: SecondFactor
         NONE,
     ]
     words = set()
-    for otp in refused:
+    for otp in refusals:
         with pytest.raises(SecondFactorWrong) as caught:
             await factor_setup.second_factors.verify(anna, otp, origin=ORIGIN)
         words.add((type(caught.value), caught.value.public))

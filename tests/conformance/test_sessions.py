@@ -61,9 +61,9 @@ async def test_session_ends_when_idle_and_at_its_absolute_limit(storage: Storage
 async def test_being_seen_earlier_than_known_changes_nothing(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
     await storage.sessions.update_last_seen(b"cookie", NOW - 5, NOW + 9_999)
-    found = await storage.sessions.find_session(b"cookie", NOW)
-    assert found is not None
-    assert found.session.idle_ends_at == NOW + 100
+    session = await storage.sessions.find_session(b"cookie", NOW)
+    assert session is not None
+    assert session.session.idle_ends_at == NOW + 100
 
 
 async def test_a_new_session_ends_the_one_it_replaces(storage: Storage, anna: User) -> None:

@@ -57,8 +57,8 @@ def test_mounted_files_exist_and_match_the_paths_in_use() -> None:
 
 
 def test_the_proxy_knows_every_node_and_every_node_believes_the_proxy_alone() -> None:
-    named = re.findall(r"^server (\S+):8080 ", (NODES / "nodes.conf").read_text(), re.MULTILINE)
-    assert tuple(named) == OURS
+    matches = re.findall(r"^server (\S+):8080 ", (NODES / "nodes.conf").read_text(), re.MULTILINE)
+    assert tuple(matches) == OURS
     address = SERVICES["proxy"]["networks"]["back"]["ipv4_address"]
     for name in OURS:
         assert SERVICES[name]["environment"]["GATEHOUSE__SERVER__TRUSTED_PROXIES"] == address

@@ -308,8 +308,8 @@ def test_the_database_is_one_the_service_supports() -> None:
 
 @pytest.mark.parametrize("name", ["compose.yaml", "gatehouse.service", "Dockerfile"])
 def test_every_setting_in_use_exists(name: str) -> None:
-    given = set(re.findall(r"GATEHOUSE__[A-Z_]+", (DEPLOY / name).read_text()))
-    assert given <= BY_VARIABLE.keys() | BY_FILE_VARIABLE.keys()
+    matches = set(re.findall(r"GATEHOUSE__[A-Z_]+", (DEPLOY / name).read_text()))
+    assert matches <= BY_VARIABLE.keys() | BY_FILE_VARIABLE.keys()
 
 
 def commands_given() -> Iterator[str]:

@@ -200,10 +200,10 @@ def judge_answer(ask: CheckedRequest, response: httpx2.Response) -> JudgedAnswer
 def error_of(response: httpx2.Response) -> str:
     """The error's name in its dialect, or the first words of its text."""
     try:
-        said = response.json()
+        body = response.json()
     except json.JSONDecodeError:
         return response.text[:80]
-    return str(said.get("error", said))[:80] if isinstance(said, dict) else str(said)[:80]
+    return str(body.get("error", body))[:80] if isinstance(body, dict) else str(body)[:80]
 
 
 async def ask_nodes_in_turn(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:

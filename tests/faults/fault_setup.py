@@ -133,14 +133,14 @@ async def write_user_record(services: Services, user_id: str, application_id: in
 
 async def publishers(services: Services, number: int, limit: int) -> Sequence[Person]:
     """People with a second factor who may each publish this many projects."""
-    found = [await create_person(services) for _ in range(number)]
-    for user in found:
+    users = [await create_person(services) for _ in range(number)]
+    for user in users:
         await write_user_record(
             services, user.user_id, 1, scopes={ROOT: holdings_with_rules("can_create_projects", params=str(limit))}
         )
         passkey = a_passkey(user_id=user.user_id, credential_id=user.user_id.encode())
         await services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
-    return found
+    return users
 
 
 async def create_project_application(services: Services, name: str, *roles: str) -> int:

@@ -112,8 +112,8 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
     ] == []
     lost = [person for person in about_people if person.op is Act.END and person.ok and person.client == "probes"]
     assert lost  # otherwise the run shows nothing
-    refused = {person.key for person in about_people if person.result is Result.FAIL and person.t0 > promoted[0]}
-    assert {one.key for one in lost} <= refused
+    refused_keys = {person.key for person in about_people if person.result is Result.FAIL and person.t0 > promoted[0]}
+    assert {one.key for one in lost} <= refused_keys
 
 
 def still_alive(run: FaultRun, ends: Revocations) -> list[Revocable]:

@@ -89,8 +89,8 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
                 async with asyncio.timeout(GOES_ON_WITHIN):
                     response = await saving_role(second, other, scene.owner)
                 assert response.status_code == 200, response.text
-            refused = await save
-            assert (refused.status_code, refused.json()["status"]) == (503, "ERROR"), refused.text
+            refusal = await save
+            assert (refusal.status_code, refusal.json()["status"]) == (503, "ERROR"), refusal.text
             async with postgres_session(url) as watcher:
                 before = await watcher.fetchval(ROLES, begun)
                 again = await saving_role(first, begun, scene.owner)
@@ -110,7 +110,7 @@ async def test_op_86_a_save_that_waits_too_long_for_a_lock_is_told_to_come_again
         async with postgres_session(url) as watcher, watcher.transaction():
             await watcher.execute("SELECT 1 FROM application_schemas WHERE application_id = $1 FOR UPDATE", number)
             async with asyncio.timeout(GOES_ON_WITHIN):
-                refused = await saving_role(node, number, scene.owner)
-            assert refused.status_code == 503
-            assert refused.headers["retry-after"]
+                refusal = await saving_role(node, number, scene.owner)
+            assert refusal.status_code == 503
+            assert refusal.headers["retry-after"]
         assert (await saving_role(node, number, scene.owner)).status_code == 200

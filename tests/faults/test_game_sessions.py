@@ -53,9 +53,9 @@ async def held_poll(node: Node, gsid: str, where: str, url: str) -> AsyncIterato
 
 
 async def found_in(storage: Storage, gsid: str) -> GameSession:
-    found = await storage.game_sessions.find_session(gsid, 0)
-    assert found is not None
-    return found
+    session = await storage.game_sessions.find_session(gsid, 0)
+    assert session is not None
+    return session
 
 
 async def create_someone(url: str) -> User:

@@ -249,10 +249,10 @@ def test_i7_what_is_lost_comes_back_or_was_never_added_is_seen(
 
 def test_i8_a_missing_a_second_and_a_needless_record_are_seen() -> None:
     record = Recorded(event="role.saved", request_id="r")
-    done, refused, lost = (op(0, 1, WRITE, result=one, event="role.saved", request_id="r") for one in Result)
+    done, refusal, lost = (op(0, 1, WRITE, result=one, event="role.saved", request_id="r") for one in Result)
     assert i8_one_record_for_each_change([done], [record]) == []
-    assert i8_one_record_for_each_change([refused, lost], []) == []
-    for history, records in (([done], []), ([done], [record, record]), ([refused], [record]), ([lost], [record] * 2)):
+    assert i8_one_record_for_each_change([refusal, lost], []) == []
+    for history, records in (([done], []), ([done], [record, record]), ([refusal], [record]), ([lost], [record] * 2)):
         assert i8_one_record_for_each_change(history, records)
 
 

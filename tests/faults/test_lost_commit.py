@@ -181,11 +181,11 @@ async def test_r_90_ak_90_an_access_key_is_shown_and_takes_one_of_two_places(
 ) -> None:
     studio: Studio = await a_studio(service)
     proxy.cut_commit_of(ADD_KEY, early=early)
-    made = await studio.expect_ok("accessKey", key_request("save", studio.shop), studio.owner.headers)
+    body = await studio.expect_ok("accessKey", key_request("save", studio.shop), studio.owner.headers)
     assert proxy.cuts == 1
-    assert await read_with(studio, made["data"]["hash"]) == 200
-    listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
-    assert len(listed["data"]) == 1
+    assert await read_with(studio, body["data"]["hash"]) == 200
+    response_body = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
+    assert len(response_body["data"]) == 1
 
 
 @both

@@ -136,8 +136,8 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
             clock.set(jump)
             await until_readiness_is(503, wrong)
             assert readiness_status(right) == 200
-            refused = [shop.redeem(wrong, "spent"), shop.refresh(wrong, spent), shop.refresh(wrong, blocked)]
-            assert [answer["error"] for answer in refused] == ["invalid_grant"] * 3, jump
+            refusals = [shop.redeem(wrong, "spent"), shop.refresh(wrong, spent), shop.refresh(wrong, blocked)]
+            assert [answer["error"] for answer in refusals] == ["invalid_grant"] * 3, jump
             body = {"login": "bob@x.example", "password": PASSWORD, "factor": "f"}
             login = httpx2.post(f"{wrong.address}/proxy/api/login", json=body, timeout=PATIENCE)
             assert login.json()["status"] == "LOGINERROR", jump

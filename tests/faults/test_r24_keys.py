@@ -93,9 +93,9 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
     with Node(data=tmp_path, database_url=url, environment=UNLIMITED) as node:
         async with run_prober(node) as prober, open_storage(url, migrate=False) as storage:
             for _ in range(rounds):
-                seen = (await storage.keys.load_keys()).version
+                version = (await storage.keys.load_keys()).version
                 with command(place, "key", "rotate", "--now") as rotating:
-                    await until_changed(storage, seen)
+                    await until_changed(storage, version)
                     rotating.kill()
             assert await asyncio.to_thread(command(place, "key", "rotate", "--now").wait) == 0
         assert len(prober.kids) > 1

@@ -168,13 +168,13 @@ class GroupsAndRoles(RuleBasedStateMachine):
     def answers_about(self, person: str) -> list[bool]:
         checks = [*({"rule": asked} for asked in RULES), *({"rule": asked, "project_id": PROJECT} for asked in RULES)]
         asked = {**self.about(), "data": {"user_id": person, "checks": checks}}
-        found: list[bool] = self.ok("check", asked)["data"]
-        return found
+        data: list[bool] = self.ok("check", asked)["data"]
+        return data
 
     @invariant()
     def the_groups_are_those_of_the_model(self) -> None:
-        listed = self.ok("group", {"action": "get", "data": {"project_id": PROJECT}})["data"]["groups"]
-        shown = {group["id"]: frozenset(group["users"]) for group in listed}
+        groups = self.ok("group", {"action": "get", "data": {"project_id": PROJECT}})["data"]["groups"]
+        shown = {group["id"]: frozenset(group["users"]) for group in groups}
         assert shown.items() >= {group.group_id: group.users for group in self.model.living}.items()
         assert not shown.keys() & {group.group_id for group in self.model.groups if group.deleted}
 

@@ -35,10 +35,10 @@ class GatehouseNode:
 
     def publish_new_keys(self) -> None:
         """Publish new keys, the first half of a planned rotation: verifiers have an hour to fetch them."""
-        made = {key["kid"] for key in self.commands.json("key", "rotate", "--purpose", "tokens")}
+        kids = {key["kid"] for key in self.commands.json("key", "rotate", "--purpose", "tokens")}
         with httpx2.Client(base_url=self.issuer, verify=NO_TRUST_STORE) as client:
             for _ in range(TRIES):
-                if made <= {key["kid"] for key in client.get("/proxy/oauth/keys").json()["keys"]}:
+                if kids <= {key["kid"] for key in client.get("/proxy/oauth/keys").json()["keys"]}:
                     return
         raise AssertionError("the service did not load its new keys")
 

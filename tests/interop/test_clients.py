@@ -91,6 +91,6 @@ def test_a_client_with_a_wrong_secret_is_refused(
     registered, port = register(gatehouse, program, f"{program.name}-wrong")
     wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of someone else")
     with run_program(program, gatehouse.issuer, wrong, port) as home:
-        refused = person.open_address(f"{home}/login")
-        assert refused.status_code >= 400, refused.text
-        assert program.refused_with in refused.text
+        refusal = person.open_address(f"{home}/login")
+        assert refusal.status_code >= 400, refusal.text
+        assert program.refused_with in refusal.text

@@ -115,23 +115,23 @@ class AccountBrowser(HttpBrowser):
         """Read the secret and submit its first code; return the secret and the recovery codes shown."""
         page = await self.get("/account/totp")
         secret = self.secret_in(page)
-        shown = await self.submit("/account/totp", otp=totp_code(secret, service))
-        return secret, RECOVERY_CODE.findall(shown.text)
+        response = await self.submit("/account/totp", otp=totp_code(secret, service))
+        return secret, RECOVERY_CODE.findall(response.text)
 
     def secret_in(self, page: httpx2.Response) -> str:
-        found = SECRET.search(page.text)
-        assert found is not None, page.text
-        return found.group(1).replace(" ", "")
+        match = SECRET.search(page.text)
+        assert match is not None, page.text
+        return match.group(1).replace(" ", "")
 
     def notice_in(self, page: httpx2.Response) -> str:
-        found = NOTICE.search(page.text)
-        assert found is not None, page.text
-        return found.group(1)
+        match = NOTICE.search(page.text)
+        assert match is not None, page.text
+        return match.group(1)
 
     def problem_in(self, page: httpx2.Response) -> str:
-        found = PROBLEM.search(page.text)
-        assert found is not None, page.text
-        return found.group(1)
+        match = PROBLEM.search(page.text)
+        assert match is not None, page.text
+        return match.group(1)
 
     async def is_signed_in(self) -> bool:
         return (await self.client.get("/account")).status_code == 200

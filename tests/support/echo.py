@@ -127,8 +127,8 @@ async def send_response(send: Send, text: bytes) -> None:
 def request_seen_by_app(given: RawResponse) -> dict[str, object]:
     """The request as the application saw it, read from the echo in this response."""
     assert given.status == 200, given
-    seen: dict[str, object] = json.loads(given.body)
-    return seen
+    body: dict[str, object] = json.loads(given.body)
+    return body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

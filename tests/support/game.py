@@ -114,9 +114,9 @@ async def refusal_reason(service: RunningService, response: httpx2.Response, sta
     body = response.json()
     assert body.keys() == {"status", "error"}
     assert body["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(body["error"])
-    assert isinstance(found, Refusal), body
-    return found.reason
+    record = await service.services.storage.audit.find_record(body["error"])
+    assert isinstance(record, Refusal), body
+    return record.reason
 
 
 async def confirm_in_browser(

@@ -28,9 +28,9 @@ async def new_messages(service: RunningService) -> list[Message]:
 async def link_in_new_message(service: RunningService) -> str:
     """Return the link in the only new message, as a path of the service."""
     (message,) = await new_messages(service)
-    found = re.search(re.escape(service.base_url) + r"(/\S+)", message.text)
-    assert found is not None, message.text
-    return found.group(1)
+    match = re.search(re.escape(service.base_url) + r"(/\S+)", message.text)
+    assert match is not None, message.text
+    return match.group(1)
 
 
 def token_in_link(link: str) -> str:

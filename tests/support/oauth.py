@@ -240,16 +240,16 @@ def query_of(location: str) -> dict[str, str]:
 
 def form_action(page: httpx2.Response) -> str:
     """The action of the first form of the page, which on our pages is the one that continues."""
-    found = FORM.search(page.text)
-    assert found is not None, f"{page.status_code} {page.url}\n{page.text}"
-    return unescape(found[1])
+    match = FORM.search(page.text)
+    assert match is not None, f"{page.status_code} {page.url}\n{page.text}"
+    return unescape(match[1])
 
 
 def form_answers(page: httpx2.Response, login: str, password: str) -> Mapping[str, str]:
     """The values a person enters into the first form of the page."""
-    found = FORM.search(page.text)
-    assert found is not None
-    hidden = hidden_fields(found[0])
-    if 'name="password"' in found[0]:
+    match = FORM.search(page.text)
+    assert match is not None
+    hidden = hidden_fields(match[0])
+    if 'name="password"' in match[0]:
         return {**hidden, "login": login, "password": password}
-    return {**hidden, "decision": "allow"} if 'name="decision"' in found[0] else hidden
+    return {**hidden, "decision": "allow"} if 'name="decision"' in match[0] else hidden

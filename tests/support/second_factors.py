@@ -75,9 +75,9 @@ class SecondFactorSetup:
         await self.new_messages()
         await self.email_codes.send(user, origin=ORIGIN)
         (message,) = await self.new_messages()
-        found = re.search(r"\b[0-9]{6}\b", message.text)
-        assert found is not None
-        return found.group()
+        match = re.search(r"\b[0-9]{6}\b", message.text)
+        assert match is not None
+        return match.group()
 
     async def new_messages(self) -> list[Message]:
         """Return the messages queued since the last call."""

@@ -33,9 +33,9 @@ def form_of(page: str) -> dict[str, str]:
 
 def staged_edits(page: str) -> list[list[Any]]:
     """The pending edits in the page, which the browser stores."""
-    found = STAGED_EDITS.search(page)
-    assert found is not None
-    return msgspec.json.decode(unescape(found[1]), type=list[list[Any]])
+    match = STAGED_EDITS.search(page)
+    assert match is not None
+    return msgspec.json.decode(unescape(match[1]), type=list[list[Any]])
 
 
 async def held_names(service: RunningService, application_id: int, *user_ids: str) -> Changed:

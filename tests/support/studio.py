@@ -74,8 +74,8 @@ class Studio:
         """Send a request that must be refused; return the error."""
         response = await self.post(path, body, headers)
         assert (response.status_code, response.json()["status"]) == (status, "ERROR"), response.text
-        said: str = response.json()["error"]
-        return said
+        error: str = response.json()["error"]
+        return error
 
     async def service_jwt(self, application: Application | None = None) -> str:
         about = (application or self.shop).application_id
@@ -174,12 +174,12 @@ async def create_person_with(
     application_id: int | None = None,
 ) -> Person:
     """A new person with these Central rules and roles, and this secret_data in the shop or a given application."""
-    found = await create_person(studio.service, new_user_id())
-    await write_user_record(studio, found, 1, scopes=scopes or {})
+    person = await create_person(studio.service, new_user_id())
+    await write_user_record(studio, person, 1, scopes=scopes or {})
     if secret_data is not None:
         about = studio.shop.application_id if application_id is None else application_id
-        await write_user_record(studio, found, about, secret_data=secret_data)
-    return found
+        await write_user_record(studio, person, about, secret_data=secret_data)
+    return person
 
 
 async def write_user_record(studio: Studio, who: Person, application_id: int, **fields: Any) -> None:

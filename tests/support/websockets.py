@@ -49,19 +49,19 @@ async def receive_json(socket: ClientConnection) -> Mapping[str, Any]:
 async def close_code_and_reason(socket: ClientConnection) -> tuple[int, str]:
     """The code and reason the server closes with; a frame before that fails the test."""
     async with asyncio.timeout(SOCKET_TIMEOUT):
-        with pytest.raises(ConnectionClosed) as closed:
+        with pytest.raises(ConnectionClosed) as error:
             await socket.recv()
-    said = closed.value.rcvd
+    said = error.value.rcvd
     assert said is not None
     return said.code, said.reason
 
 
 async def handshake_status(opening: connect) -> int:
     """The status with which a handshake is refused."""
-    with pytest.raises(InvalidStatus) as refusal:
+    with pytest.raises(InvalidStatus) as error:
         async with opening:
             pass
-    return refusal.value.response.status_code
+    return error.value.response.status_code
 
 
 async def wait_until_read(*sockets: ClientConnection) -> None:

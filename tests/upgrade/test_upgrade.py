@@ -66,9 +66,9 @@ def restore(url: str, dump: Path) -> None:
 
 
 def password_of(login: str, data: Path) -> str:
-    found = re.search(rf"{re.escape(login)}\s+(\S+)$", (data / "demo-accounts.txt").read_text(), re.MULTILINE)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"{re.escape(login)}\s+(\S+)$", (data / "demo-accounts.txt").read_text(), re.MULTILINE)
+    assert match is not None
+    return match[1]
 
 
 async def test_kept_database_upgrades_and_its_people_sign_in(stored_database: tuple[Path, str]) -> None:
@@ -118,9 +118,9 @@ async def test_versions_of_a_schema_read_as_they_were_stored_whole(
         application = await storage.applications.application(WITH_VERSIONS)
         versions = SchemaVersionStore(storage.runner)
         past = {number: (await versions.version(application, number)).model for number in before}
-        listed = (await versions.versions(WITH_VERSIONS, PageRequest())).rows
+        rows = (await versions.versions(WITH_VERSIONS, PageRequest())).rows
     assert {
         number: {**schema_document(model.schema), "roles": [role_document(role) for role in model.roles.values()]}
         for number, model in past.items()
     } == before
-    assert [(one.version, bool(one.changes)) for one in listed] == [(3, True), (2, True), (1, False)]
+    assert [(one.version, bool(one.changes)) for one in rows] == [(3, True), (2, True), (1, False)]

@@ -226,8 +226,8 @@ def no_one_is_refused_for_nothing(history: History, family: Family) -> list[str]
     """I11, I14: in a family that nothing ended, every request succeeds or gets a retryable error."""
     if not family.is_peaceful:
         return []
-    refused = [op for op in history.of("refresh", "identify", key=family.grant_id) if op.result is Result.FAIL]
-    return [f"I11: {op} for no reason" for op in refused]
+    refusals = [op for op in history.of("refresh", "identify", key=family.grant_id) if op.result is Result.FAIL]
+    return [f"I11: {op} for no reason" for op in refusals]
 
 
 def one_refresh_token_is_good(history: History, family: Family, good: list[str]) -> list[str]:

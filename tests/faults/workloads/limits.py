@@ -205,7 +205,7 @@ class Limits:
         seats = [row for row in rows["role_assignments"] if row.application_id == self._seated]
         counts = {KEYS: len(keys), MAX_ASSIGNMENTS: len({row.user_id for row in seats})}
         counts |= {f"{PROJECTS} of {who}": len(owned) for who, owned in found.items() if who.startswith(PROJECTS)}
-        made = [row.name for row in rows["applications"] if row.name.startswith("Name ")]
+        names = [row.name for row in rows["applications"] if row.name.startswith("Name ")]
         about = [operation for operation in history if operation.key.partition(":")[0] in (KEYS, PROJECTS)]
         return [
             *i5_limits_are_never_exceeded(history, MOST),
@@ -214,8 +214,8 @@ class Limits:
                 for what, number in counts.items()
                 if number > MOST[what.split()[0]]
             ),
-            *i5_names_are_unique(made),
-            *(f"I7: {name!r} is nowhere" for name in names_acknowledged(history) - set(made)),
+            *i5_names_are_unique(names),
+            *(f"I7: {name!r} is nowhere" for name in names_acknowledged(history) - set(names)),
             *i7_every_acknowledged_element_is_there(about, found),
             *i6_every_record_is_linearizable(
                 [operation for operation in history if operation.key.startswith(MEMBERS)]

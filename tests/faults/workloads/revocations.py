@@ -110,10 +110,10 @@ class Revocations:
             if reply.operation.result is Result.FAIL:
                 await self._free_a_slot(client, about)
             return
-        made = reply.json["data"]
-        end = self._ending_key(key, about, made["id"])
+        data = reply.json["data"]
+        end = self._ending_key(key, about, data["id"])
         body = {"action": "get", **about, "data": {"type": "roles", "user_id": self._owner.user_id}}
-        request = {"json": body, "headers": {"Authorization": f"Bearer {made['hash']}"}}
+        request = {"json": body, "headers": {"Authorization": f"Bearer {data['hash']}"}}
         use = CheckedRequest(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
         await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)), surely=True)
 
@@ -138,13 +138,13 @@ class Revocations:
         reply = await client.ask(make)
         if not reply.ok:
             return
-        made = reply.json["data"]
-        gone = {"action": "delete", "data": {"user_id": made["user_id"]}}
+        data = reply.json["data"]
+        gone = {"action": "delete", "data": {"user_id": data["user_id"]}}
         end = permission_request(
             *(Act.END, key, "serviceAccount", gone, self._owner), event="service_account.revoked", repeatable=False
         )
         own = {"action": "get", "application_id": self._ruled, "data": {}}
-        request = {"json": own, "headers": {"Authorization": f"Bearer {made['jwt']}"}}
+        request = {"json": own, "headers": {"Authorization": f"Bearer {data['jwt']}"}}
         use = CheckedRequest(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
         await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)))
 

@@ -135,8 +135,8 @@ def test_ap_07_a_sloppy_spelling_of_a_good_key_is_refused() -> None:
 
 def expect_refusal(text: str) -> str:
     def read() -> str:
-        with pytest.raises(BadPublicKey) as refusal:
+        with pytest.raises(BadPublicKey) as error:
             parse_rsa_public_key(text)
-        return refusal.value.detail
+        return error.value.detail
 
     return run_within_cpu_seconds(0.1, read)

@@ -17,9 +17,9 @@ OKP = OKPKey.import_key(Ed25519PrivateKey.generate()).as_dict(private=False)
 
 
 def refusal(*keys: object) -> str:
-    with pytest.raises(BadClient) as refused:
+    with pytest.raises(BadClient) as error:
         parse_client_keys({"keys": list(keys)})
-    return refused.value.detail
+    return error.value.detail
 
 
 def test_missing_key_set_yields_no_keys() -> None:

@@ -82,10 +82,10 @@ async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_
 )
 async def test_ap_08_a_name_that_leads_inside_is_not_connected_to(inside: str) -> None:
     wire = StubConnector()
-    with pytest.raises(AddressRefused) as refused:
+    with pytest.raises(AddressRefused) as error:
         await call(outbound(StubResolver(shop_example=[[inside]]), wire), "https://shop.example/")
     assert wire.connected == []
-    assert inside not in refused.value.public
+    assert inside not in error.value.public
 
 
 @pytest.mark.parametrize("order", [[PUBLIC, "10.0.0.5"], ["10.0.0.5", PUBLIC]])

@@ -106,10 +106,10 @@ def private_pem() -> str:
     ids=["none", "number", "empty", "broken", "ec", "private", "long", "huge"],
 )
 def test_ap_07_only_a_sound_public_key_is_taken_as_one(text: object, words: str) -> None:
-    with pytest.raises(Malformed, match=words) as refused:
+    with pytest.raises(Malformed, match=words) as error:
         new_service_key(text, application_id=APPLICATION, now=NOW)
-    assert "data.service_meta.public_key" in refused.value.detail
-    assert "MII" not in refused.value.detail
+    assert "data.service_meta.public_key" in error.value.detail
+    assert "MII" not in error.value.detail
 
 
 def test_a_service_key_that_is_saved_again_keeps_its_id() -> None:

@@ -730,12 +730,12 @@ async def test_pa_15_one_principals_flood_is_limited_and_others_are_served() -> 
         for _ in range(3):
             await identify_caller(callers, flood, DEFAULT_POLICY)
         elsewhere = replace(flood, address=parse_address("203.0.113.77"), source="203.0.113.77")
-        with pytest.raises(TooMany) as refusal:
+        with pytest.raises(TooMany) as error:
             await identify_caller(callers, elsewhere, DEFAULT_POLICY)
-        assert refusal.value.retry_after > 0
+        assert error.value.retry_after > 0
         await expect_refusal(callers, InvalidToken, replace(flood, factor="wrong"), DEFAULT_POLICY)
         await identify_caller(callers, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY)
-        await callers.tokens.clock.advance(refusal.value.retry_after)
+        await callers.tokens.clock.advance(error.value.retry_after)
         await identify_caller(callers, flood, DEFAULT_POLICY)
 
 

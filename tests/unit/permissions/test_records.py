@@ -153,9 +153,9 @@ def test_sc_19_the_end_of_the_request_reaches_every_scope() -> None:
     ],
 )
 def test_an_error_in_project_access_names_its_place(document: object, where: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(Malformed) as error:
         access(document)
-    assert refused.value.detail.startswith(f"data.projectAccess{where}: ")
+    assert error.value.detail.startswith(f"data.projectAccess{where}: ")
 
 
 def test_private_data_is_parted_into_root_and_projects() -> None:

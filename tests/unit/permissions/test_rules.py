@@ -124,9 +124,9 @@ def test_sc_14_a_value_is_true_or_false(value: object) -> None:
     ],
 )
 def test_sc_14_a_node_is_a_leaf_or_a_branch_and_the_error_names_its_place(document: object, where: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(Malformed) as error:
         section(document)
-    assert refused.value.detail.startswith(f"data.private_data.{where}: ")
+    assert error.value.detail.startswith(f"data.private_data.{where}: ")
 
 
 @pytest.mark.parametrize("document", [None, [], "x", True, 5])
@@ -589,9 +589,9 @@ def test_sc_03_system_rules_left_out_are_those_of_a_new_application() -> None:
 )
 def test_system_rules_have_their_names_and_values_and_no_others(secret: object, where: str) -> None:
     for read in (rules.parse_secret, rules.parse_own_secret):
-        with pytest.raises(Malformed) as refused:
+        with pytest.raises(Malformed) as error:
             read(secret)
-        assert refused.value.detail.startswith(f"secret_data{where}: ")
+        assert error.value.detail.startswith(f"secret_data{where}: ")
 
 
 def test_sc_19_system_rules_of_a_user_may_end_and_those_of_the_schema_not() -> None:

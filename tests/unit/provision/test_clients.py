@@ -28,10 +28,10 @@ STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
 
 async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
     setup, store = provision_setup(state)
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await setup.apply(**given)
     assert store.stored == (state or StoredState())
-    return list(unfit.value.problems)
+    return list(error.value.problems)
 
 
 async def create_client(record: dict[str, object], **terms: Any) -> tuple[ProvisionSetup, Client]:

@@ -7,9 +7,9 @@ from gatehouse.provision.sections.section import read_entries
 
 
 def problems(document: dict[str, object]) -> tuple[str, ...]:
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         read_entries(document, SECTIONS)
-    return unfit.value.problems
+    return error.value.problems
 
 
 def test_sections_come_in_the_order_in_which_they_are_made() -> None:

@@ -80,9 +80,9 @@ async def test_a_plan_changes_nothing() -> None:
 
 async def test_problems_of_all_sections_are_told_together() -> None:
     setup, _ = provision_setup()
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await setup.apply(users=[{"login": "x", "nick": "X"}], clients=[{"client_id": "web"}])
-    assert [problem.partition(":")[0] for problem in unfit.value.problems] == ["users[0].login", "clients[0]"]
+    assert [problem.partition(":")[0] for problem in error.value.problems] == ["users[0].login", "clients[0]"]
 
 
 class Overtaken(ProvisionsInMemory):
@@ -173,10 +173,10 @@ async def test_another_master_key_refuses_the_secrets_of_an_export() -> None:
     await setup.apply(**EVERY_KIND, allow_weak=True)
     document = await setup.export()
     other = ProvisionSetup(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER))
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await other.apply(**document)
-    assert len(unfit.value.problems) == 5
-    assert unfit.value.problems[0] == (
+    assert len(error.value.problems) == 5
+    assert error.value.problems[0] == (
         "users[0].password: was encrypted with a master key that is not configured here"
     )
     rotated = ProvisionSetup(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER, [MASTER]))

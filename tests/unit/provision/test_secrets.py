@@ -19,9 +19,9 @@ def reveal(given: object, purpose: str = "password:1") -> tuple[str, bool]:
 
 
 def refusal(given: object) -> str:
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         reveal(given)
-    return refused.value.detail
+    return error.value.detail
 
 
 def test_a_secret_is_plain_or_comes_from_where_the_reference_leads() -> None:

@@ -24,11 +24,11 @@ def with_anna(**fields: Any) -> StoredState:
 
 async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
     setup, store = provision_setup(state)
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await setup.apply(**given)
     assert store.stored == (state or StoredState())
     assert store.records == []
-    return list(unfit.value.problems)
+    return list(error.value.problems)
 
 
 async def the_user(**fields: object) -> User:

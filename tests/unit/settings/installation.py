@@ -53,9 +53,9 @@ class TemporaryInstallation:
         purpose: LoadPurpose = LoadPurpose.COMMAND,
     ) -> tuple[str, ...]:
         """The problems of a refused load; a load without problems fails the test."""
-        with pytest.raises(SettingsRefused) as refused:
+        with pytest.raises(SettingsRefused) as error:
             self.load(environment, toml=toml, config=config, flags=flags, dev=dev, purpose=purpose)
-        return refused.value.problems
+        return error.value.problems
 
     def write(self, name: str, text: str, *, mode: int = 0o600) -> Path:
         path = self.data / name

@@ -58,9 +58,9 @@ def test_an_honest_head_passes(head: RequestHead) -> None:
     ],
 )
 def test_ht_04_and_19_a_doubtful_head_is_refused(head: RequestHead, status: int) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(RequestRefused) as error:
         check_head(head)
-    assert refused.value.status == status
+    assert error.value.status == status
 
 
 def test_a_bare_answer_says_its_status_and_closes() -> None:

@@ -132,8 +132,8 @@ async def test_the_challenge_speaks_the_scheme_the_client_tried() -> None:
 
 
 async def test_permission_errors_come_in_the_envelope() -> None:
-    refused = await answer_to(Refused(SECRET), Dialect.PERMISSIONS)
-    assert (refused.status, refused.json()) == (403, {"status": "ERROR", "error": "You are not allowed to do this."})
+    refusal = await answer_to(Refused(SECRET), Dialect.PERMISSIONS)
+    assert (refusal.status, refusal.json()) == (403, {"status": "ERROR", "error": "You are not allowed to do this."})
     expired = await answer_to(ExpiredToken(SECRET), Dialect.PERMISSIONS)
     assert (expired.status, expired.json()) == (401, {"status": "ERROR", "error": "invalid token"})
 
@@ -227,6 +227,6 @@ async def test_the_private_half_is_in_the_log_only() -> None:
     with capture_logs() as lines:
         await answer_to(Refused(SECRET), Dialect.PLAIN)
         await answer_to(RuntimeError(SECRET), Dialect.PLAIN)
-    refused, failed = (line for line in lines if line["event"] in {"refused", "request failed"})
-    assert (refused["detail"], refused["kind"], refused["log_level"]) == (SECRET, "Refused", "info")
+    refusal, failed = (line for line in lines if line["event"] in {"refused", "request failed"})
+    assert (refusal["detail"], refusal["kind"], refusal["log_level"]) == (SECRET, "Refused", "info")
     assert (str(failed["exc_info"]), failed["log_level"]) == (SECRET, "error")

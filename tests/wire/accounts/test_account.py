@@ -156,8 +156,8 @@ async def test_a_name_that_cannot_be_is_refused_beside_its_field(
 async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    said = await account_browser.submit_and_read_notice("/account/look", lang="de", theme="dark")
-    assert said == "Sprache und Darstellung gespeichert"
+    notice = await account_browser.submit_and_read_notice("/account/look", lang="de", theme="dark")
+    assert notice == "Sprache und Darstellung gespeichert"
     assert account_browser.page is not None
     assert '<html lang="de" data-theme="dark">' in account_browser.page.text
     assert (await read_user(service, anna)).lang == "de"

@@ -33,8 +33,8 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     assert "Waiting for confirmation of anna@new.example." in (await account_browser.get("/account")).text
     assert (await read_user(service, anna)).login == LOGIN
     link = await link_in_new_message(service)
-    shown = await browser_client.get(link)
-    assert NEW in shown.text
+    response = await browser_client.get(link)
+    assert NEW in response.text
     assert (await read_user(service, anna)).login == LOGIN
     assert (await browser_client.post("/verify-email")).status_code == 200
     moved = await read_user(service, anna)
@@ -166,8 +166,8 @@ async def test_email_change_needs_a_recent_confirmation(
     service: RunningService, account_browser: AccountBrowser
 ) -> None:
     await service.clock.advance(601)
-    asked = await account_browser.submit("/account/email", login=NEW)
-    assert (asked.status_code, asked.headers["location"]) == (303, "/confirm?next=%2Faccount%2Femail")
+    response = await account_browser.submit("/account/email", login=NEW)
+    assert (response.status_code, response.headers["location"]) == (303, "/confirm?next=%2Faccount%2Femail")
     assert await new_messages(service) == []
     back = await account_browser.confirm(password=PASSWORD)
     assert back.headers["location"] == "/account#email"
@@ -182,8 +182,8 @@ async def test_email_change_is_limited_to_the_allowed_domains(installed_url: str
         )
         account_browser = AccountBrowser(service)
         await account_browser.sign_in_and_open_account()
-        refused = await account_browser.submit("/account/email", login=NEW)
-        assert (refused.status_code, await new_messages(service)) == (400, [])
+        refusal = await account_browser.submit("/account/email", login=NEW)
+        assert (refusal.status_code, await new_messages(service)) == (400, [])
         assert await account_browser.submit_and_read_notice("/account/email", login="anna.b@studio.example") == SENT
         await account_browser.client.aclose()
 

@@ -33,9 +33,9 @@ async def change(service: RunningService, user: User, **fields: object) -> None:
 
 
 def options_in(page: httpx2.Response) -> str:
-    found = OPTIONS.search(page.text)
-    assert found is not None, page.text
-    return unescape(found.group(1))
+    match = OPTIONS.search(page.text)
+    assert match is not None, page.text
+    return unescape(match.group(1))
 
 
 async def add_passkey(
@@ -152,8 +152,8 @@ async def test_a_passkey_is_added_named_used_and_removed(
     await browser_client.post("/sign-in/passkey", credential=credential)
     page = (await browser_client.follow()).text
     assert "used <time" in page
-    said = await account_browser.submit_and_read_notice("/account/passkey/rename", name="Blue key")
-    assert said == "Passkey renamed"
+    notice = await account_browser.submit_and_read_notice("/account/passkey/rename", name="Blue key")
+    assert notice == "Passkey renamed"
     assert "Blue key" in (await account_browser.get("/account")).text
     assert await account_browser.submit_and_read_notice("/account/passkey/remove") == "Passkey removed"
     assert (await read_user(service, anna)).passkeys == 0
@@ -190,8 +190,8 @@ async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
     elsewhere = AccountBrowser(service)
     await elsewhere.sign_in_and_open_account()
     await elsewhere.get("/account/passkey")
-    refused = await elsewhere.submit("/account/passkey", name="Laptop", credential=credential)
-    assert refused.status_code == 403
+    refusal = await elsewhere.submit("/account/passkey", name="Laptop", credential=credential)
+    assert refusal.status_code == 403
     await elsewhere.client.aclose()
     assert (await account_browser.submit("/account/passkey", name="Laptop", credential=credential)).status_code == 200
     await account_browser.get("/account/passkey")
@@ -266,9 +266,9 @@ async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_onl
 async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
     service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser
 ) -> None:
-    refused = await account_browser.submit("/account/recovery-codes")
-    assert refused.status_code == 409
-    assert "Set up a second factor" in account_browser.problem_in(refused)
+    refusal = await account_browser.submit("/account/recovery-codes")
+    assert refusal.status_code == 409
+    assert "Set up a second factor" in account_browser.problem_in(refusal)
     _, old = await account_browser.set_up_totp(service)
     page = (await account_browser.get("/account")).text
     asked = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
@@ -314,8 +314,8 @@ async def test_sign_in_method_change_needs_a_recent_confirmation_and_returns(
     path, fields, back = act
     before = await read_user(service, anna)
     await service.clock.advance(STALE)
-    asked = await account_browser.post_with_csrf(path, **fields)
-    assert (asked.status_code, asked.headers["location"].partition("=")[0]) == (303, "/confirm?next")
+    response = await account_browser.post_with_csrf(path, **fields)
+    assert (response.status_code, response.headers["location"].partition("=")[0]) == (303, "/confirm?next")
     assert (await read_user(service, anna)) == before
     proved = await account_browser.confirm(password=PASSWORD)
     assert (proved.status_code, proved.headers["location"]) == (303, back)
@@ -326,8 +326,8 @@ async def test_pages_behind_a_fresh_proof_show_nothing_before_it(
 ) -> None:
     await service.clock.advance(STALE)
     for path in FRESH_PAGES:
-        asked = await account_browser.get(path)
-        assert asked.status_code == 303
+        response = await account_browser.get(path)
+        assert response.status_code == 303
         assert (await account_browser.follow()).url.path == "/confirm"
     await prove_again(account_browser, password=PASSWORD)
     for path in FRESH_PAGES:
@@ -368,9 +368,9 @@ async def test_a_passkey_alone_is_proof_enough(service: RunningService, account_
     await service.clock.advance(STALE)
     options = options_in(await account_browser.get("/confirm?next=/account/passkey"))
     lie = authenticator.get(options, user_verified=False)
-    refused = await account_browser.submit("/confirm", credential=lie)
-    assert (refused.status_code, "was not accepted" in account_browser.problem_in(refused)) == (403, True)
-    proved = await account_browser.submit("/confirm", credential=authenticator.get(options_in(refused)))
+    refusal = await account_browser.submit("/confirm", credential=lie)
+    assert (refusal.status_code, "was not accepted" in account_browser.problem_in(refusal)) == (403, True)
+    proved = await account_browser.submit("/confirm", credential=authenticator.get(options_in(refusal)))
     assert (proved.status_code, proved.headers["location"]) == (303, "/account/passkey")
 
 
@@ -401,9 +401,9 @@ async def test_a_code_by_mail_can_be_sent_for_it(
     page = await account_browser.follow()
     assert account_browser.notice_in(page) == "New code sent"
     (message,) = await new_messages(service)
-    found = re.search(r"\b[0-9]{6}\b", message.text)
-    assert found is not None
-    proved = await account_browser.submit("/confirm", password=PASSWORD, otp=found.group())
+    match = re.search(r"\b[0-9]{6}\b", message.text)
+    assert match is not None
+    proved = await account_browser.submit("/confirm", password=PASSWORD, otp=match.group())
     assert (proved.status_code, proved.headers["location"]) == (303, "/account#factors")
 
 

@@ -219,9 +219,9 @@ async def test_letters_with_codes_are_counted_with_those_of_the_pages(
     await new_messages(service)
     for _ in range(5):
         assert (await service.client.post(PATH, json=more)).json()["status"] == "2STEP"
-    refused = await service.client.post(PATH, json=more)
-    assert refused.json() == {"status": "BLOCKED", "retry_after": 60}
-    assert refused.headers["retry-after"] == "60"
+    refusal = await service.client.post(PATH, json=more)
+    assert refusal.json() == {"status": "BLOCKED", "retry_after": 60}
+    assert refusal.headers["retry-after"] == "60"
     assert len(await new_messages(service)) == 5
     await browser_client.sign_in(LOGIN)
     await browser_client.follow()

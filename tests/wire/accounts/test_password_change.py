@@ -29,8 +29,8 @@ async def forget_password(service: RunningService, user: User) -> None:
 async def test_the_new_password_works_and_the_old_one_does_not(
     account_browser: AccountBrowser, browser_client: HttpBrowser
 ) -> None:
-    said = await account_browser.submit_and_read_notice("/account/password", **CHANGE)
-    assert said == "Password changed. All other devices are signed out."
+    notice = await account_browser.submit_and_read_notice("/account/password", **CHANGE)
+    assert notice == "Password changed. All other devices are signed out."
     assert (await browser_client.sign_in(LOGIN)).status_code == 403
     assert (await browser_client.sign_in(LOGIN, NEW)).status_code == 303
 
@@ -98,8 +98,8 @@ async def test_a_password_that_breaks_the_rules_is_refused(
     assert response.status_code == 400
     assert words in account_browser.problem_in(response)
     assert NEW not in response.text
-    kept = await read_user(service, anna)
-    assert (kept.password_hash, kept.rev) == (anna.password_hash, anna.rev)
+    user = await read_user(service, anna)
+    assert (user.password_hash, user.rev) == (anna.password_hash, anna.rev)
 
 
 async def test_links_mailed_before_are_dead_afterwards(
@@ -136,8 +136,8 @@ async def test_an_account_without_a_password_gets_one_after_a_fresh_proof(
     page = await account_browser.get("/account")
     assert "This account has no password." in page.text
     await service.clock.advance(601)
-    asked = await account_browser.submit("/account/password", password=NEW, repeated=NEW)
-    assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fpassword"
+    response = await account_browser.submit("/account/password", password=NEW, repeated=NEW)
+    assert response.headers["location"] == "/confirm?next=%2Faccount%2Fpassword"
     back = await account_browser.confirm(otp=totp_code(secret, service))
     assert back.headers["location"] == "/account#password"
     assert "changed" in await account_browser.submit_and_read_notice("/account/password", password=NEW, repeated=NEW)

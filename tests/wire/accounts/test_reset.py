@@ -98,9 +98,9 @@ async def test_a_password_of_the_operators_list_is_refused(installed_url: str, t
         )
         browser_client = HttpBrowser(service)
         link = await reset_link(service, browser_client)
-        refused = await choose(browser_client, link)
-        assert refused.status_code == 400
-        assert "appeared in a data breach" in refused.text
+        refusal = await choose(browser_client, link)
+        assert refusal.status_code == 400
+        assert "appeared in a data breach" in refusal.text
         assert (await choose(browser_client, link, f"{NEW} and more")).status_code == 303
         await browser_client.client.aclose()
 

@@ -20,9 +20,9 @@ async def test_short_token_asks_first_and_opens_one_limited_session(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     stoken = await short_token(service)
-    shown = await browser_client.get(f"/?stoken={stoken}")
-    assert shown.status_code == 200
-    assert "Anna" in shown.text
+    response = await browser_client.get(f"/?stoken={stoken}")
+    assert response.status_code == 200
+    assert "Anna" in response.text
     assert "gh_session" not in browser_client.cookies
     assert (await browser_client.post("/sign-in/stoken")).status_code == 303
     session = await service.services.storage.sessions.find_session(

@@ -23,12 +23,12 @@ def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
 
     gatehouse("user", "block", "bob@studio.example")
     assert gatehouse.json("audit", "verify")["unsealed"] == 1
-    [made] = gatehouse.json("audit", "show", "--event", "user.created")
-    assert made["place"] is not None
-    execute_statements(place.url, [f"UPDATE audit_events SET actor = 'no_one' WHERE place = {made['place']}"])  # noqa: S608
+    [record] = gatehouse.json("audit", "show", "--event", "user.created")
+    assert record["place"] is not None
+    execute_statements(place.url, [f"UPDATE audit_events SET actor = 'no_one' WHERE place = {record['place']}"])  # noqa: S608
     broken = gatehouse.run("audit", "verify")
     assert broken.code == 1
-    assert f"record {made['place']} ({made['record_id']}) was changed" in broken.err
+    assert f"record {record['place']} ({record['record_id']}) was changed" in broken.err
     assert broken.out.startswith("Damaged: 3 records")
 
 
@@ -52,8 +52,8 @@ def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
             await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())
-    [found] = gatehouse.json("audit", "show", "--record", refusal.record_id)
-    assert (found["refused"], found["reason"], found["subject"]) == (True, "the signature is wrong", "a-gsid")
+    [record] = gatehouse.json("audit", "show", "--record", refusal.record_id)
+    assert (record["refused"], record["reason"], record["subject"]) == (True, "the signature is wrong", "a-gsid")
     assert "the signature is wrong" in gatehouse("audit", "show", "--record", refusal.record_id)
     assert "no record none" in gatehouse.expect_failure("audit", "show", "--record", "none")
 
@@ -67,8 +67,8 @@ def test_no_whole_gsid_is_printed(place: InstallationPaths, gatehouse: CommandLi
             await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())
-    [found] = gatehouse.json("audit", "show", "--record", refusal.record_id)
-    assert found["subject"] == "7d4f0f0e…"
+    [record] = gatehouse.json("audit", "show", "--record", refusal.record_id)
+    assert record["subject"] == "7d4f0f0e…"
     assert gsid not in gatehouse("audit", "show", "--record", refusal.record_id)
 
 
@@ -79,8 +79,8 @@ def test_records_are_shown_newest_first_and_as_many_as_asked_for(gatehouse: Comm
     assert one["personal"] == {"address": "", "login": "bob@studio.example", "nick": "Bob"}
     assert one["actor"].startswith("cli:")
     assert len(gatehouse.json("audit", "show", "--limit", "1")) == 1
-    printed = gatehouse("audit", "show", "--record", one["record_id"])
-    assert "login=bob@studio.example" in printed
+    output = gatehouse("audit", "show", "--record", one["record_id"])
+    assert "login=bob@studio.example" in output
 
 
 def test_an_event_that_is_none_is_named_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:

@@ -21,9 +21,9 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         *("--refresh-grace-seconds", "10", "--device-grant", "--explain-errors", "--may-exchange", "--require-pkce"),
     )
     assert len(made["client_secret"]) == 43
-    shown = gatehouse.json("client", "show", "shop")
-    assert made["client_secret"] not in json.dumps(shown)
-    assert {name: shown[name] for name in shown if name not in ("created_at", "secrets")} == {
+    output = gatehouse.json("client", "show", "shop")
+    assert made["client_secret"] not in json.dumps(output)
+    assert {name: output[name] for name in output if name not in ("created_at", "secrets")} == {
         "client_id": "shop",
         "name": "Web shop",
         "profile": "oidc",
@@ -68,8 +68,8 @@ def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, 
     keys.write_text("no")
     assert "is not valid JSON" in gatehouse.expect_failure(*make, "--jwks", str(keys), code=2)
     keys.write_text(json.dumps({"keys": [{**PUBLIC_KEY, "d": "secret"}]}))
-    said = gatehouse.expect_failure(*make, "--jwks", str(keys))
-    assert "private key" in said
+    output = gatehouse.expect_failure(*make, "--jwks", str(keys))
+    assert "private key" in output
     assert "client not found" in gatehouse.expect_failure("client", "show", "shop").lower()
 
 

@@ -185,6 +185,6 @@ applications:
     text = exported.read_text()
     assert "plain" in text
     file.write_text(file.read_text().replace("hidden2", "secret_data"))
-    refused = filled_installation.run("apply", file)
-    assert refused.code != 0
-    assert "secret_data: this name is reserved" in refused.err
+    refusal = filled_installation.run("apply", file)
+    assert refusal.code != 0
+    assert "secret_data: this name is reserved" in refusal.err

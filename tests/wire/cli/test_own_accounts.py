@@ -56,9 +56,9 @@ def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
     with_passkey(place, bob)
     assert "2step_passkey" in gatehouse.json("user", "show", bob)["tags"]
     result = gatehouse.json("admin", "reset-2fa", "bob@studio.example")
-    shown = gatehouse.json("user", "show", bob)
-    assert (result["user_id"], result["second_factor"], result["rev"]) == (bob, False, shown["rev"])
-    assert shown["tags"] == []
+    user = gatehouse.json("user", "show", bob)
+    assert (result["user_id"], result["second_factor"], result["rev"]) == (bob, False, user["rev"])
+    assert user["tags"] == []
     (record,) = gatehouse.json("audit", "show", "--subject", bob, "--event", "factor.all_removed")
     assert record["actor"].startswith("cli:")
     assert gatehouse("admin", "reset-2fa", bob) == f"Second factors of {bob} removed\n"

@@ -53,11 +53,11 @@ def operator(gatehouse: CommandLine) -> Operator:
 
 async def test_export_asks_and_with_wait_prints_everything_there_is(operator: Operator, shop: StubServer) -> None:
     bob = (await operator("user", "create", *BOB)).strip()
-    asked = await operator.json("user", "export", "bob@studio.example")
-    [request] = asked["requests"]
+    output = await operator.json("user", "export", "bob@studio.example")
+    [request] = output["requests"]
     assert (request["kind"], request["user_id"], request["settled"]) == ("export", bob, False)
     assert [call["state"] for call in request["calls"]] == ["waiting"]
-    assert (shop.connections, "data" in asked) == (0, False)
+    assert (shop.connections, "data" in output) == (0, False)
     whole = json.loads(await operator("user", "export", bob, "--wait"))
     assert whole["requests"][0]["request_id"] == request["request_id"]
     assert whole["data"]["account"]["login"] == "bob@studio.example"

@@ -87,8 +87,8 @@ async def test_request_with_the_rule_passes_and_others_get_401_or_403(shop: Clie
     async with client_of(an_app(shop)) as client:
         for path in ("/kick", "/late"):
             assert (await client.post(path, headers=browser_client)).json() == {"kicked by": "Anna"}
-            refused = await client.post(path, headers=owner)
-            assert (refused.status_code, refused.json()["status"]) == (403, "ERROR")
+            refusal = await client.post(path, headers=owner)
+            assert (refusal.status_code, refusal.json()["status"]) == (403, "ERROR")
             unknown = await client.post(path)
             assert (unknown.status_code, unknown.json()) == (401, {"status": "ERROR", "error": "invalid token"})
             assert unknown.headers["www-authenticate"] == "Bearer"

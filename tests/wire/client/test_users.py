@@ -78,12 +78,12 @@ async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: ClientShop
 
 async def test_a_jwt_for_one_application_is_good_there_only(shop: ClientShop) -> None:
     asked = {"jwt": shop.studio.other_user.jwt, "factor": FACTOR}
-    made = await shop.studio.expect_ok("exchangeJwt", asked, {"Authorization": f"Bearer {shop.key}"})
+    body = await shop.studio.expect_ok("exchangeJwt", asked, {"Authorization": f"Bearer {shop.key}"})
     gatehouse = shop.client()
-    user = await gatehouse.user(made["jwt"], factor=FACTOR)
+    user = await gatehouse.user(body["jwt"], factor=FACTOR)
     assert not await gatehouse.allows(user, "user.kick")
     with pytest.raises(Denied):
-        await shop.client(application_id=shop.studio.other.application_id).user(made["jwt"])
+        await shop.client(application_id=shop.studio.other.application_id).user(body["jwt"])
 
 
 async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_stays(shop: ClientShop) -> None:

@@ -24,11 +24,11 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    held = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # matched by nick
-    assert "Yes: Pia has user.kick in Shop" in held
-    assert "Role moderator: allow" in held
-    assert "Schema default: deny" in held
-    assert "Missing:" not in held
+    page = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # matched by nick
+    assert "Yes: Pia has user.kick in Shop" in page
+    assert "Role moderator: allow" in page
+    assert "Schema default: deny" in page
+    assert "Missing:" not in page
     by_condition = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
     assert "Tag must be beta" in by_condition
     assert "(actual: beta)" in by_condition
@@ -54,10 +54,10 @@ async def test_a_check_tells_an_unverified_address_from_another_domain(
     """Only a verified address counts (R1), so the public domain alone does not decide."""
     await apply_document(studio, STUDIO.replace("{tag: beta}", "{domain: players.example}"))
     ada = await console_browsers(ADA)
-    said = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
-    assert "Email domain must be players.example <small>(no verified email)</small>" in said
-    assert "the login domain must be players.example, and no address is verified" in said
-    assert "there is none" not in said
+    page_text = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
+    assert "Email domain must be players.example <small>(no verified email)</small>" in page_text
+    assert "the login domain must be players.example, and no address is verified" in page_text
+    assert "there is none" not in page_text
 
 
 async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
@@ -66,9 +66,9 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
     ada = await console_browsers(ADA)
     assert "This person can sign in to Shop." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
     await studio.services.administration.block(PIA, ORIGIN)
-    said = (await ada.get(f"{CHECK}&user_id={PIA}")).text
-    assert "The account is blocked and cannot sign in anywhere." in said
-    assert "This person can sign in" not in said
+    page_text = (await ada.get(f"{CHECK}&user_id={PIA}")).text
+    assert "The account is blocked and cannot sign in anywhere." in page_text
+    assert "This person can sign in" not in page_text
 
 
 async def test_everybody_asks_about_themselves_and_about_others_who_may_read_what_they_hold(
@@ -89,8 +89,8 @@ async def test_everybody_asks_about_themselves_and_about_others_who_may_read_wha
         assert "This person can sign in" not in page.text  # blocks are shown only to administrators
         assert (await browser_client.get("/console/access/people?user_id=pia")).text.strip() == ""
     ada = await console_browsers(ADA)
-    found = (await ada.get("/console/access/people?user_id=pia@pl")).text
-    assert f'<option value="{PIA}">Pia · pia@players.example</option>' in found
+    page_text = (await ada.get("/console/access/people?user_id=pia@pl")).text
+    assert f'<option value="{PIA}">Pia · pia@players.example</option>' in page_text
 
 
 async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_who_may_see_them(
@@ -121,8 +121,8 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
     assert "Chess Club" in (await ada.get("/console/access/projects?project_id=chess")).text
     shop = f'<option value="{SHOP}">Shop</option>'
     for kind, is_offered in (("applications", True), ("services", True), ("", False)):
-        found = await olga.get(f"/console/access/resources?kind={kind}&resource_id=sho")
-        assert (shop in found.text) is is_offered
+        response = await olga.get(f"/console/access/resources?kind={kind}&resource_id=sho")
+        assert (shop in response.text) is is_offered
 
 
 async def test_the_beginnings_of_permissions_are_suggested_where_someone_may_read_the_schema(

@@ -171,8 +171,8 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_the
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await change_project(console_browsers, ADA, "By Ada")
-    refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
-    records = {"refusal": refused.json()["error"], "none": "0" * 32}
+    refusal = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    records = {"refusal": refusal.json()["error"], "none": "0" * 32}
     for name, about, event in (
         ("project", f"project {PROJECT}", "project.changed"),
         ("shop", f"application {SHOP}", ""),

@@ -134,14 +134,14 @@ async def fill_studio(studio: RunningService, ada: HttpBrowser) -> Sequence[str]
     )
     log = (await ada.get("/console/activity?group=project")).text  # an owner sees these too
     (record, *_) = re.findall(r'href="(/console/activity/[0-9a-f]{32})"', log)
-    refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    refusal = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     return [
         webhook,
         group,
         f"{group}/conditions/new",
         session,
         record,
-        f"/console/games/record?id={refused.json()['error']}",
+        f"/console/games/record?id={refusal.json()['error']}",
     ]
 
 

@@ -25,9 +25,9 @@ async def model_of(studio: RunningService, application_id: int = SHOP) -> Applic
 
 
 def secret_on(page: Any) -> str:
-    found = SHOWN.search(page.text)
-    assert found is not None, page.text
-    return unescape(found[1])
+    match = SHOWN.search(page.text)
+    assert match is not None, page.text
+    return unescape(match[1])
 
 
 def rule_of(model: ApplicationModel, *path: str) -> Any:
@@ -72,8 +72,8 @@ async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
 ) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
     await olga.get(f"{APPLICATIONS}/new?project_id={PROJECT}")
-    refused = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
-    assert refused.status_code == 403
+    refusal = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
+    assert refusal.status_code == 403
     await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="mg")
     assert "Application created." in (await olga.follow()).text
     await ada.get(f"{APPLICATIONS}/new")
@@ -141,8 +141,8 @@ async def test_a_service_is_described_by_who_may_publish_one(
     assert stored.sealed_private_key is not None
     await ada.get(PAGE)
     await ada.post(f"{PAGE}/service", **service, remove_private_key="yes")
-    kept = (await model_of(studio)).application
-    assert (kept.service_key, kept.sealed_private_key) == (stored.service_key, None)
+    application = (await model_of(studio)).application
+    assert (application.service_key, application.sealed_private_key) == (stored.service_key, None)
 
 
 async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
@@ -196,8 +196,8 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
 
     kick = f"{PAGE}/rules/private_data.user.kick"
     await olga.get(kick)
-    held = await olga.post(kick, protected="yes", description="Throw someone out", value="")
-    assert (held.status_code, "moderator" in held.text) == (409, True)
+    response = await olga.post(kick, protected="yes", description="Throw someone out", value="")
+    assert (response.status_code, "moderator" in response.text) == (409, True)
 
     await olga.get(f"{PAGE}/rules/private_data.user.mute")
     review = await olga.post(f"{PAGE}/rules/private_data.user.mute", value="yes", description="", protected="")
@@ -242,10 +242,10 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
     await olga.post(f"{PAGE}/rules/import")
     assert (await model_of(studio)).roles.keys() == {"beta", "cashier", "sheriff"}
 
-    listed = await olga.get(f"{PAGE}/versions")
-    assert "1 role added" in listed.text
-    assert "1 role removed" in listed.text
-    assert "Olga" in listed.text
+    response = await olga.get(f"{PAGE}/versions")
+    assert "1 role added" in response.text
+    assert "1 role removed" in response.text
+    assert "Olga" in response.text
     compared = await olga.get(f"{PAGE}/versions/compare?old=2&new=1")
     for words in ("Version 1 to version 2", "Handles money", "Counts money", "private_data.user.kick"):
         assert words in compared.text
@@ -358,8 +358,8 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     assert (await olga.get(f"{APPLICATIONS}/{WIKI}/clients/shop-web")).status_code == 404
     page = await olga.get(one)
     assert secret not in page.text
-    refused = await olga.post(one, **fields | {"claims": "roles=1:roles"})
-    assert refused.status_code == 403, "claims of a different application"
+    refusal = await olga.post(one, **fields | {"claims": "roles=1:roles"})
+    assert refusal.status_code == 403, "claims of a different application"
     await ada.get(one)
     await olga.get(one)
     await olga.post(one, **fields | {"client_name": "The Shop"})

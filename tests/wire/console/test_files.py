@@ -104,13 +104,13 @@ async def is_a_file_as_well(browser_client: HttpBrowser, path: str) -> bool:
     """Check that each download link of the page has a header and at least one row."""
     page = await browser_client.get(path)
     links = [unescape(link) for link in LINK.findall(page.text)]
-    taken = [await browser_client.get(f"{path.partition('?')[0]}{link}") for link in links]
-    return bool(taken) and all(
+    responses = [await browser_client.get(f"{path.partition('?')[0]}{link}") for link in links]
+    return bool(responses) and all(
         file.headers["content-type"].startswith("text/csv")
         and file.headers["content-disposition"].startswith("attachment")
         and len({len(row) for row in csv.reader(io.StringIO(file.text))}) == 1
         and len(file.text.splitlines()) > 1
-        for file in taken
+        for file in responses
     )
 
 

@@ -100,8 +100,8 @@ async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_noth
             response = await ada.get(f"/console/{place}?{urlencode({field: PROBES[0]})}")
             assert response.status_code in {200, 400}, (place, field)
     for probe in PROBES:
-        refused = await ada.client.post("/proxy/api/login", json={"login": probe, "password": probe})
-        assert refused.json() == {"status": "LOGINERROR"}
+        refusal = await ada.client.post("/proxy/api/login", json={"login": probe, "password": probe})
+        assert refusal.json() == {"status": "LOGINERROR"}
     assert (await studio.services.storage.accounts.user(PIA)).nick == "Pia"
 
 

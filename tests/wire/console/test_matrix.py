@@ -72,8 +72,8 @@ async def test_review_predicts_what_apply_changes_and_undo_reverts(
     assert staged_edits(result) == []
     undo = await olga.client.post(f"{PAGE}/review", data=form_of(result))
     await apply_changes(olga, undo.text)
-    back = await model_of(service, SHOP)
-    assert {key: role.meta for key, role in back.roles.items()} == {
+    model = await model_of(service, SHOP)
+    assert {key: role.meta for key, role in model.roles.items()} == {
         key: role.meta for key, role in stored.roles.items()
     }
     assert changes_between(before, await held_names(service, SHOP, *PEOPLE)) == {}
@@ -198,7 +198,7 @@ async def test_search_filter_and_pages_are_the_servers(service: RunningService) 
     first, second = (await olga.get(PAGE)).text, (await olga.get(f"{PAGE}?page=2")).text
     assert first.count("<tr data-row=") == 30  # a group is not split
     assert 'data-row="private_data.g1.r0"' in second
-    found = (await olga.get(f"{PAGE}?q=silence&roles=mod")).text
-    assert found.count("<tr data-row=") == 1
-    assert found.count("data-column=") == 1
+    page = (await olga.get(f"{PAGE}?q=silence&roles=mod")).text
+    assert page.count("<tr data-row=") == 1
+    assert page.count("data-column=") == 1
     await console_browsers.close()

@@ -136,8 +136,8 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
 
     await ada.get(f"{page_of_pia}/email")
     await ada.post(f"{page_of_pia}/email", login="pia@studio.example", email_verified="yes")
-    changed = await read_user(studio, PIA)
-    assert (changed.login, changed.email_verified) == ("pia@studio.example", True)
+    user = await read_user(studio, PIA)
+    assert (user.login, user.email_verified) == ("pia@studio.example", True)
     assert (await studio.services.storage.mail.outbox_status()).waiting == 1  # the old address is notified
     await ada.get(f"{page_of_pia}/email")
     assert (await ada.post(f"{page_of_pia}/email", login="OLGA@studio.example")).status_code == 409
@@ -260,9 +260,9 @@ async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     )
     given = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
     await storage.consents.add_consent(given, a_record())
-    kept = await read_user(studio, user_id)
+    user = await read_user(studio, user_id)
     (session,) = await them.sessions.of_user(user_id)
-    values = (kept.sealed_totp or b"", session.digest, b"cose")
+    values = (user.sealed_totp or b"", session.digest, b"cose")
     encoded = [text for value in values for text in (value.hex(), encode_base64url(value).decode())]
     return [enrolment.secret, *recovery, "$argon2", *encoded]
 
@@ -280,9 +280,9 @@ async def test_permissions_of_a_person_are_shown_with_their_source(console_brows
     olga = (await ada.get(f"{HERE}/{OLGA}/permissions?application_id=1&project_id=mind_games")).text
     assert "project.can_remove_project" in olga
     assert "In project Mind Games" in olga
-    written = (await ada.get(f"{HERE}/{PIA}/roles")).text
-    assert "moderator" in written
-    record = shown_in(written)[0][1]
+    page_text = (await ada.get(f"{HERE}/{PIA}/roles")).text
+    assert "moderator" in page_text
+    record = shown_in(page_text)[0][1]
     place = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
     assert (record["roles"], [group["title"] for group in record["groups"]]) == ([place], ["Testers"])
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
@@ -319,11 +319,11 @@ async def test_changes_to_a_person_are_described_in_words(
     await apply_document(
         studio, STUDIO.replace("roles: [moderator]", "roles: [{name: moderator, expired: 1996620779}]")
     )
-    said = (await (await console_browsers(ADA)).get(f"{HERE}/{PIA}/activity")).text
-    assert '<span class="piece">moderator until 2033-' in said
-    assert "Permissions of a user in an application were changed" in said
-    assert "{&#39;" not in said
-    assert "What you may do" not in said
+    page_text = (await (await console_browsers(ADA)).get(f"{HERE}/{PIA}/activity")).text
+    assert '<span class="piece">moderator until 2033-' in page_text
+    assert "Permissions of a user in an application were changed" in page_text
+    assert "{&#39;" not in page_text
+    assert "What you may do" not in page_text
 
 
 async def test_person_page_links_to_roles_and_assignments(console_browsers: ConsoleBrowsers) -> None:
@@ -332,9 +332,9 @@ async def test_person_page_links_to_roles_and_assignments(console_browsers: Cons
     assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
     table = re.search(rf'href="(/console/applications/{SHOP}/users[^"]*)"', page)
     assert table is not None
-    found = (await ada.get(unescape(table[1]))).text
-    assert f'data-row="{PIA}"' in found
-    assert f'data-row="{MAX}"' not in found
+    page_text = (await ada.get(unescape(table[1]))).text
+    assert f'data-row="{PIA}"' in page_text
+    assert f'data-row="{MAX}"' not in page_text
 
 
 async def test_unknown_person_id_is_not_found(console_browsers: ConsoleBrowsers) -> None:

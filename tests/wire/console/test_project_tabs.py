@@ -168,8 +168,8 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(
     rows = {"kind": ("any", "domain", "tag"), "value": ("", "studio.example", "beta"), "depth": ("0", "1", "1")}
     page = await post_form(olga, f"{path}/conditions/new", do="count", title="Near us", **rows)
     assert "<strong>5</strong> people match" in page.text
-    refused = await post_form(olga, f"{path}/conditions/new", title="", **rows)
-    assert refused.status_code == 400
+    refusal = await post_form(olga, f"{path}/conditions/new", title="", **rows)
+    assert refusal.status_code == 400
     await post_form(olga, f"{path}/conditions/new", title="Near us", **rows)
     assert "email at studio.example, or tagged beta" in (await olga.follow()).text
     lines = (await olga.get(f"{path}/who?format=csv")).text.splitlines()
@@ -230,8 +230,8 @@ async def test_a_service_account_gets_its_token_once_and_is_revoked(
     page = await post_form(olga, f"{PAGE}/service_accounts/new", do="add", name="Builder")
     assert 'value="Builder"' in page.text
     fields = {"name": "Builder", "role": "app_developer", "place": f"applications:{SHOP}", "until": ""}
-    refused = await post_form(olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="nowhere")
-    assert refused.status_code == 400
+    refusal = await post_form(olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="nowhere")
+    assert refusal.status_code == 400
     page = await post_form(
         olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="10.0.0.0/8\r\n192.0.2.0/24", days="30"
     )

@@ -81,17 +81,17 @@ async def test_a_complaint_names_the_field_as_the_form_does(console_browsers: Co
         await ada.get(path)
         response = await post_form(ada, path, **fields)
         assert response.status_code == 400, path
-        said = re.search(r'<p role="alert" class="problem">([^<]*)</p>', response.text)
-        assert said is not None, path
-        assert said[1].strip().startswith(("Project: ", "Name: ", "URL: ")), (path, said[1])
+        match = re.search(r'<p role="alert" class="problem">([^<]*)</p>', response.text)
+        assert match is not None, path
+        assert match[1].strip().startswith(("Project: ", "Name: ", "URL: ")), (path, match[1])
 
 
 async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(console_browsers: ConsoleBrowsers) -> None:
     pia = await console_browsers(PIA)
     for path in ("/console/projects", "/console/applications", "/console/roles"):
-        said = (await pia.get(path)).text
-        assert "Nothing here that you can see." in said, path
-        assert " yet." not in said, path
+        page_text = (await pia.get(path)).text
+        assert "Nothing here that you can see." in page_text, path
+        assert " yet." not in page_text, path
 
 
 async def test_a_form_of_another_browser_is_refused(console_browsers: ConsoleBrowsers) -> None:

@@ -78,8 +78,8 @@ async def test_a_role_is_made_and_its_condition_built_without_script(
     assert (
         await post_form(olga, path, do="add:0", kind=("all", "domain"), value=("",), depth=("0",))
     ).status_code == 400
-    taken = await post_form(olga, f"{LIST}/new", application=str(SHOP), name="vip club")
-    assert taken.status_code == 409
+    response = await post_form(olga, f"{LIST}/new", application=str(SHOP), name="vip club")
+    assert response.status_code == 409
 
 
 async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
@@ -94,8 +94,8 @@ async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
     assert "badge.gold" in page.text
     models = studio.services.storage.permissions
     assert (await models.application_models([SHOP]))[SHOP].roles["beta"].description == "Sees what is new"
-    back = await post_form(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
-    assert "Now for staff" in back.text
+    response = await post_form(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
+    assert "Now for staff" in response.text
     await post_form(olga, BETA, do="apply", description="Now for staff", **AT_STUDIO)
     assert ">Saved</p>" in (await olga.follow()).text
     role = (await models.application_models([SHOP]))[SHOP].roles["beta"]

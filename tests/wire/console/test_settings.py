@@ -76,9 +76,9 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     assert "passwords.memory_kib,19456,KiB,environment" in file
     assert "sessions.idle_hours,72,hours,default" in file
     assert any(line.startswith("server.port,") and line.endswith(",flag") for line in file)
-    found = (await ada.get(f"{HERE}/configuration?q=IDLE_hours")).text
-    assert "<code>sessions.idle_hours</code>" in found
-    assert "<code>passwords.memory_kib</code>" not in found
+    page_text = (await ada.get(f"{HERE}/configuration?q=IDLE_hours")).text
+    assert "<code>sessions.idle_hours</code>" in page_text
+    assert "<code>passwords.memory_kib</code>" not in page_text
     settings_by_name = {
         setting["name"]: setting for setting in (await read_settings(studio, {"part": "configuration"}))["settings"]
     }

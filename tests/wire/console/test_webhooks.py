@@ -18,8 +18,10 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
     wrong = await ada.post(f"{PATH}/new", url="http://receiver.example/", events="account")
     assert wrong.status_code == 400
     assert "http://receiver.example/" in wrong.text
-    made = await ada.post(f"{PATH}/new", url="https://receiver.example/hook", events="account", description="Ledger")
-    secret = re.search(r"whsec_[A-Za-z0-9+/=]+", made.text)
+    response = await ada.post(
+        f"{PATH}/new", url="https://receiver.example/hook", events="account", description="Ledger"
+    )
+    secret = re.search(r"whsec_[A-Za-z0-9+/=]+", response.text)
     assert secret is not None
     (webhook,) = await studio.services.storage.webhooks.webhooks()
     one = f"{PATH}/{webhook.webhook_id}"
@@ -103,6 +105,6 @@ async def test_webhooks_are_hidden_from_people_who_are_not_administrators(consol
 
 
 def csrf_of(page: str) -> str:
-    found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
-    assert found is not None
-    return found[1]
+    match = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
+    assert match is not None
+    return match[1]

@@ -48,8 +48,10 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
     with node:
         accounts = accounts_in(node.process.stdout)
         assert len(accounts) == len(set(accounts.values())) == 10
-        refused = {login for login, password in accounts.items() if login_status(node, login, password) != "OK"}
-        assert refused == {RICK}  # blocked by the administrator
+        refused_logins = {
+            login for login, password in accounts.items() if login_status(node, login, password) != "OK"
+        }
+        assert refused_logins == {RICK}  # blocked by the administrator
         kept = data / "demo-accounts.txt"
         assert accounts_in(kept.read_text().splitlines()) == accounts
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -94,10 +96,10 @@ def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_p
 def test_a_demo_that_others_could_reach_is_refused_and_told_why(
     tmp_path: Path, flags: list[str], environment: Mapping[str, str], said: str
 ) -> None:
-    refused = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path), *flags], env=environment)
-    assert refused.exit_code == 78
-    assert said in refused.output
-    assert "--demo is only for this machine" in refused.output
+    refusal = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path), *flags], env=environment)
+    assert refusal.exit_code == 78
+    assert said in refusal.output
+    assert "--demo is only for this machine" in refusal.output
     assert not (tmp_path / "gatehouse.db").exists()
 
 

@@ -266,8 +266,8 @@ async def test_gs_18_a_wrong_number_ends_it(service: RunningService, signed_in_b
     assert "Wrong number" in page.text
     body = (await poll_ended_session(game)).json()
     assert body["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(body["error"])
-    assert "wrong code picked" in getattr(found, "reason", "")
+    record = await service.services.storage.audit.find_record(body["error"])
+    assert "wrong code picked" in getattr(record, "reason", "")
     await signed_in_browser.get(f"/?gsid={game.gsid}")
     assert OVER in (signed_in_browser.page.text if signed_in_browser.page else "")
 
@@ -443,8 +443,8 @@ async def test_denied_confirmation_ends_the_session_and_is_recorded(
     assert "Sign-in canceled" in page.text
     body = (await polling).json()
     assert body["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(body["error"])
-    assert getattr(found, "reason", "") == "canceled in the browser"
+    record = await service.services.storage.audit.find_record(body["error"])
+    assert getattr(record, "reason", "") == "canceled in the browser"
     assert await state_of(service, game.gsid) == {"state": "cancelled", "closed": "", "waiting": True}
 
 

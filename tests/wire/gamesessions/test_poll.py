@@ -128,10 +128,10 @@ async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Ru
 
 
 async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: RunningService, anna: User) -> None:
-    ended, refused = await register_game(service), await register_game(service, app_id=1_000_000)
+    ended, refused_game = await register_game(service), await register_game(service, app_id=1_000_000)
     await ended.close("Error")
-    await approve_in_storage(refused, anna)
-    for game in (ended, refused):
+    await approve_in_storage(refused_game, anna)
+    for game in (ended, refused_game):
         body = (await poll_ended_session(game, states="1")).json()
         assert (body.keys(), body["status"]) == ({"status", "error", "state"}, "ERROR")
         assert body["state"] == "cancelled"
@@ -498,9 +498,9 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
 
 
 async def row_of(game: Game) -> GameSession:
-    found = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
-    assert found is not None
-    return found
+    session = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
+    assert session is not None
+    return session
 
 
 @pytest.mark.parametrize("held_polls", [1, 20])

@@ -35,17 +35,17 @@ async def early_polls(game: Game, number: int = EARLY, *, by_address: bool = Fal
     await game.service.clock.advance(2)  # the clock passed the response; now its delay is surely over
     newest = game.start_poll(by_address=by_address)
     await wait_until_held(game.service)
-    refused = None
+    refusal = None
     for _ in range(number - 1):
         displaced, newest = newest, game.start_poll(by_address=by_address)
         await asyncio.wait({displaced, newest}, return_when=asyncio.FIRST_COMPLETED)
         if newest.done():
-            refused, newest = newest.result(), displaced
+            refusal, newest = newest.result(), displaced
     newest.cancel()
     await asyncio.gather(newest, return_exceptions=True)
     while len(game.service.services.waiters):  # noqa: ASYNC110 - until its end was noticed
         await asyncio.sleep(0.001)
-    return refused
+    return refusal
 
 
 async def test_gs_25_the_fifth_early_poll_within_a_minute_is_blocked_and_released_in_time(

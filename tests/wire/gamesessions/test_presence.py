@@ -48,15 +48,15 @@ NOBODYS: Final = "7d4f0f0e-3c1b-4f6e-9d6a-0b8f7b1c2a3d"
 
 
 async def row(game: Game) -> GameSession:
-    found = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
-    assert found is not None
-    return found
+    session = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
+    assert session is not None
+    return session
 
 
 async def reason_of(service: RunningService, record_id: str) -> str:
-    found = await service.services.storage.audit.find_record(record_id)
-    assert isinstance(found, Refusal), record_id
-    return found.reason
+    record = await service.services.storage.audit.find_record(record_id)
+    assert isinstance(record, Refusal), record_id
+    return record.reason
 
 
 async def extend_session(game: Game) -> None:
@@ -235,9 +235,9 @@ async def test_the_owner_hears_how_far_the_person_has_come(
     async with connect_game_socket(game) as socket, connect_game_socket(game) as second:
         await wait_until_connected(service, 2)
         await confirm_in_browser(browser_client, game)
-        heard = [await receive_json(socket) for _ in range(3)]
-        assert [frame["event"] for frame in heard] == ["opened", "signing_in", "confirmed"]
-        assert [await receive_json(second) for _ in range(3)] == heard
+        messages = [await receive_json(socket) for _ in range(3)]
+        assert [frame["event"] for frame in messages] == ["opened", "signing_in", "confirmed"]
+        assert [await receive_json(second) for _ in range(3)] == messages
         assert (await game.poll()).json()["status"] == "OK"
         await wait_until_read(socket)
 
@@ -249,9 +249,9 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(
     game = await register_game(service)
     async with connect_game_socket(game) as socket:
         await confirm_in_browser(browser_client, game, decision="cancel")
-        heard = [await receive_json(socket) for _ in range(4)]
-        assert [frame.get("event") for frame in heard] == ["opened", "signing_in", "cancelled", None]
-        assert heard[3]["error"] == (await poll_ended_session(game)).json()["error"]
+        messages = [await receive_json(socket) for _ in range(4)]
+        assert [frame.get("event") for frame in messages] == ["opened", "signing_in", "cancelled", None]
+        assert messages[3]["error"] == (await poll_ended_session(game)).json()["error"]
         assert await close_code_and_reason(socket) == (4410, "the session has ended")
     await service.clock.advance(GRACE)
     await wait_until_idle(service)

@@ -298,9 +298,9 @@ async def test_ip_is_believed_from_a_trusted_proxy_only(installed_url: str, tmp_
     async with behind_a_proxy(installed_url, tmp_path) as service:
         for headers in ({"Ip": "203.0.113.9"}, {"Authorization": "Ip 203.0.113.9"}):
             game = await register_game(service, headers)
-            found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
-            assert found is not None
-            assert (found.address, found.address_proven) == ("203.0.113.9", True)
+            session = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
+            assert session is not None
+            assert (session.address, session.address_proven) == ("203.0.113.9", True)
 
 
 @pytest.mark.parametrize("header", ["Ip", "Authorization"])
@@ -345,17 +345,17 @@ async def test_ht_18_keys_of_strangers_are_not_remembered(service: RunningServic
 async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: RunningService) -> None:
     for gsid in ("x" * 60_000, "a\x1b[31m\n\u202e"):
         response = await service.client.post(RESULT, json={"gsid": gsid})
-        kept = await service.services.storage.audit.find_record(response.json()["error"])
-        assert kept is not None
-        assert len(kept.subject) <= 64
-        assert kept.subject.isprintable()
+        record = await service.services.storage.audit.find_record(response.json()["error"])
+        assert record is not None
+        assert len(record.subject) <= 64
+        assert record.subject.isprintable()
 
 
 async def test_ip_from_anybody_else_says_nothing(service: RunningService) -> None:
     response = await service.client.post(GET_GSID, headers={"Ip": "203.0.113.9"})
-    found = await service.services.storage.game_sessions.find_session(response.json()["gsid"], service.clock.now())
-    assert found is not None
-    assert found.address == "127.0.0.1"
+    session = await service.services.storage.game_sessions.find_session(response.json()["gsid"], service.clock.now())
+    assert session is not None
+    assert session.address == "127.0.0.1"
 
 
 async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_address(service: RunningService) -> None:
@@ -394,9 +394,9 @@ async def test_an_application_vouches_for_the_address_of_its_client(service: Run
     named: dict[str, object] = {"app_id": studio.shop.application_id}
     answer = await service.client.post(GET_GSID, **vouching_request(studio, key, GET_GSID, named, "203.0.113.9"))
     game = game_from_response(service, answer)
-    found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
-    assert found is not None
-    assert (found.address, found.address_proven) == ("203.0.113.9", True)
+    session = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
+    assert session is not None
+    assert (session.address, session.address_proven) == ("203.0.113.9", True)
     await approve_in_storage(game, anna)
     polled = vouching_request(studio, key, RESULT, {"gsid": game.gsid}, "203.0.113.9")
     assert (await service.client.post(RESULT, **polled)).json()["status"] == "OK"
@@ -470,6 +470,6 @@ async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(
         assert (await game.close(status)).status_code == 400
     for status in ("Error", "Success", "Success"):
         assert (await game.close(status)).json() == {"status": "OK"}
-    found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
-    assert found is not None
-    assert found.closed == "Success"
+    session = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
+    assert session is not None
+    assert session.closed == "Success"

@@ -224,9 +224,9 @@ async def test_gs_28_registering_en_masse_is_limited_per_source_and_in_total(
     async with running_service(installed_url, tmp_path, environment=environment) as service:
         statuses = [(await service.client.post(GET_GSID)).status_code for _ in range(40)]
         assert statuses.count(200) == 30
-        refused = await service.client.post(GET_GSID)
-        assert refused.status_code == 429
-        assert int(refused.headers["retry-after"]) > 0
+        refusal = await service.client.post(GET_GSID)
+        assert refusal.status_code == 429
+        assert int(refusal.headers["retry-after"]) > 0
 
 
 async def test_gs_28_beyond_the_cap_of_waiting_sessions_the_answer_is_503(installed_url: str, tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ def port_of(service: RunningService) -> int:
 def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each request to one of the documents, whether it was answered without the application."""
     seen: list[bool] = []
-    found = StaticDocuments.response
+    response = StaticDocuments.response
 
     def note_answer(documents: StaticDocuments, *asked: object) -> bytes | None:
-        answer = found(documents, *asked)  # type: ignore[arg-type]
+        answer = response(documents, *asked)  # type: ignore[arg-type]
         if asked[0] in {path.encode() for path in PATHS}:
             seen.append(answer is not None)
         return answer

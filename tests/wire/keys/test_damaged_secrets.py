@@ -79,9 +79,9 @@ async def log_in(service: RunningService, **fields: str) -> dict[str, str]:
 async def no_signature_fits(studio: Studio, url: str) -> None:
     """With the damaged key: the application's second key works."""
     sound = await studio.access_key()
-    [listed] = (await studio.expect_ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]
+    [data] = (await studio.expect_ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]
     hit = await studio.access_key()
-    await flip_bit(url, "access_keys", "sealed", f"key_id <> '{listed['id']}'", at=AT)
+    await flip_bit(url, "access_keys", "sealed", f"key_id <> '{data['id']}'", at=AT)
     for key, status in ((hit, 401), (hit, 401), (sound, 200)):
         now = studio.service.clock.now()
         raw, headers = signed_request(
@@ -104,9 +104,9 @@ async def no_game_is_signed_in(service: RunningService, url: str) -> str:
     await approve_in_storage(game, anna)
     body = (await game.poll()).json()
     assert body["status"] == "ERROR"
-    kept = await service.services.storage.audit.find_record(body["error"])
-    assert isinstance(kept, Refusal)
-    assert kept.reason == DAMAGED
+    record = await service.services.storage.audit.find_record(body["error"])
+    assert isinstance(record, Refusal)
+    assert record.reason == DAMAGED
     return game.gsid
 
 

@@ -52,14 +52,14 @@ async def test_az_01_a_complete_request_ends_at_exactly_the_redirect_uri_with_co
     assert browser_client.page is not None
     assert "Web shop" in browser_client.page.text
     assert "shop.example" in browser_client.page.text
-    back = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
-    parameters = redirect_parameters(back)
-    assert back.headers["location"].partition("?")[0] == REDIRECT
+    response = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
+    parameters = redirect_parameters(response)
+    assert response.headers["location"].partition("?")[0] == REDIRECT
     assert parameters.keys() == {"code", "state", "iss"}
     assert (parameters["state"], parameters["iss"]) == (state, service.base_url)
     assert CODE.fullmatch(parameters["code"])
-    assert back.headers["cache-control"] == "no-store"
-    assert back.headers["referrer-policy"] == "no-referrer"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["referrer-policy"] == "no-referrer"
     grant = await grant_of(service, parameters["code"])
     assert (grant.client_id, grant.redirect_uri, grant.nonce) == ("web", REDIRECT, "n1")
     assert grant.scopes == ("openid", "offline_access", "email", "profile", "trust")
@@ -102,8 +102,8 @@ async def test_the_way_leads_through_the_second_factor_and_tells_so(
     await service.clock.advance(60)
     await account_browser.get(web.authorize_path(prompt="login"))
     await account_browser.follow()
-    asked = await account_browser.post("/sign-in", login=LOGIN, password=PASSWORD)
-    assert asked.headers["location"].startswith("/sign-in/factor?")
+    response = await account_browser.post("/sign-in", login=LOGIN, password=PASSWORD)
+    assert response.headers["location"].startswith("/sign-in/factor?")
     page = await account_browser.follow()
     assert "form-action 'self' https://shop.example;" in page.headers["content-security-policy"]
     assert await count_grants(service) == 0
@@ -204,15 +204,15 @@ async def test_az_09_state_comes_back_equal_and_never_raw_in_a_page(
     browser_client: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
     state = ("&=+%#\"<>'/?\\;,🙂 ünï\r\n" * 100)[:1_990] + "<script>"
-    shown = await browser_client.get(web.authorize_path(state=state))
+    response = await browser_client.get(web.authorize_path(state=state))
     page = await browser_client.follow()
     assert "<script>" not in page.text.replace("<script src", "")
     back = await browser_client.post("/sign-in", login=anna.login or "", password=PASSWORD)
     assert redirect_parameters(back)["state"] == state
     assert back.headers["location"].isascii()
-    assert "\r" not in shown.headers["location"]
-    refused = await browser_client.get(web.authorize_path(state=state, scope="email"))
-    assert redirect_parameters(refused)["state"] == state
+    assert "\r" not in response.headers["location"]
+    refusal = await browser_client.get(web.authorize_path(state=state, scope="email"))
+    assert redirect_parameters(refusal)["state"] == state
     assert (await browser_client.get(f"{web.authorize_path(state='')}&state=%00")).status_code == 400
 
 
@@ -226,8 +226,8 @@ async def test_az_10_a_parameter_given_twice_is_refused(
         answer = await signed_in_browser.get(f"{once}&{name}=openid")
         assert redirect_error(answer) == "invalid_request", name
         assert ("state" in redirect_parameters(answer)) == (name != "state")
-    posted = await signed_in_browser.client.post(once, data={"state": "other"})
-    assert redirect_error(await signed_in_browser.get(posted.headers["location"])) == "invalid_request"
+    response = await signed_in_browser.client.post(once, data={"state": "other"})
+    assert redirect_error(await signed_in_browser.get(response.headers["location"])) == "invalid_request"
 
 
 async def test_az_22_oversized_requests_are_refused_quickly_and_others_do_not_notice(
@@ -637,10 +637,10 @@ async def test_az_32_a_link_to_start_again_leads_nowhere_else(browser_client: Ht
 async def test_another_browser_cannot_go_on_with_the_way(
     service: RunningService, browser_client: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
-    begun = await browser_client.get(web.authorize_path())
+    response = await browser_client.get(web.authorize_path())
     other_browser = HttpBrowser(service)
     await other_browser.sign_in(anna.login or "")
-    assert (await other_browser.get(begun.headers["location"])).status_code == 400
+    assert (await other_browser.get(response.headers["location"])).status_code == 400
     await other_browser.client.aclose()
 
 
@@ -649,9 +649,9 @@ async def test_az_33_a_flood_of_requests_is_limited_and_leaves_a_bounded_pile(
 ) -> None:
     path = web.authorize_path()
     responses = [await service.client.get(path) for _ in range(200)]
-    refused = [response for response in responses if response.status_code == 429]
-    assert refused
-    assert all(int(response.headers["retry-after"]) > 0 for response in refused)
+    refusals = [response for response in responses if response.status_code == 429]
+    assert refusals
+    assert all(int(response.headers["retry-after"]) > 0 for response in refusals)
     begun = await count_sign_in_flows(service)
     assert begun <= service.services.settings.rates.login
     await service.clock.advance(LATER)
@@ -688,10 +688,10 @@ async def test_a_limited_session_cannot_choose_itself_for_a_third_party_client(
     body = {"login": anna.login, "password": PASSWORD, "short_token": "1"}
     stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
     other = await an_oidc_client(service, "other", first_party=False)
-    begun = await browser_client.get(other.authorize_path(prompt="select_account"))  # before there is a session
+    response = await browser_client.get(other.authorize_path(prompt="select_account"))  # before there is a session
     await browser_client.get(f"/?stoken={stoken}")
     await browser_client.post("/sign-in/stoken")
-    await browser_client.get(begun.headers["location"].replace("/sign-in?", "/sign-in/as?"))
+    await browser_client.get(response.headers["location"].replace("/sign-in?", "/sign-in/as?"))
     assert wants_sign_in(await browser_client.post("/sign-in/as", decision="continue"))
     assert await count_grants(service) == 0
 

@@ -276,11 +276,11 @@ async def test_op_14_what_was_allowed_is_in_the_copy_of_a_persons_data(
     await open_consent_page(account_browser, third_party_client, scope="openid email")
     await account_browser.post(CONSENT, decision="allow")
     await account_browser.get("/account")
-    written = json.loads((await account_browser.submit("/account/export")).content)
-    assert [(client["client_id"], client["scopes"]) for client in written["allowed_clients"]] == [
+    body = json.loads((await account_browser.submit("/account/export")).content)
+    assert [(client["client_id"], client["scopes"]) for client in body["allowed_clients"]] == [
         ("third", ["openid", "email"])
     ]
-    (sign_in,) = written["client_sign_ins"]
+    (sign_in,) = body["client_sign_ins"]
     assert (sign_in["client_id"], sign_in["scopes"], sign_in["revoked"]) == ("third", ["openid", "email"], "")
     await account_browser.client.aclose()
 

@@ -43,11 +43,11 @@ async def user_jwt(service: RunningService, user: User, **fields: Any) -> str:
 
 async def test_exchange_gives_an_id_token_for_the_service_itself(service: RunningService, anna: User) -> None:
     response = await post(service, EXCHANGE, await user_jwt(service, anna))
-    given = success_body(response)
-    assert given.keys() == {"id_token", "expires_in"}
-    assert given["expires_in"] == 3_600
+    body = success_body(response)
+    assert body.keys() == {"id_token", "expires_in"}
+    assert body["expires_in"] == 3_600
     assert response.headers["cache-control"] == "no-store"
-    claims, now = claims_of(given["id_token"]), service.clock.now()
+    claims, now = claims_of(body["id_token"]), service.clock.now()
     assert claims == {
         "typ": "id_token",
         "iss": service.base_url,
@@ -55,16 +55,16 @@ async def test_exchange_gives_an_id_token_for_the_service_itself(service: Runnin
         "sub": anna.user_id,
         "iat": now,
         "exp": now + 3_600,
-        "kid": header_of(given["id_token"])["kid"],
+        "kid": header_of(body["id_token"])["kid"],
     }
 
 
 async def test_exchange_never_lives_past_the_user_jwt(service: RunningService, anna: User) -> None:
     jwt = await user_jwt(service, anna)
     await service.clock.advance(90 * DAY - 100)
-    given = success_body(await post(service, EXCHANGE, jwt))
-    assert given["expires_in"] == 100
-    assert claims_of(given["id_token"])["exp"] == claims_of(jwt)["exp"]
+    body = success_body(await post(service, EXCHANGE, jwt))
+    assert body["expires_in"] == 100
+    assert claims_of(body["id_token"])["exp"] == claims_of(jwt)["exp"]
 
 
 async def test_ui_08_exchange_refuses_whatever_is_not_a_living_user_jwt(
@@ -105,9 +105,9 @@ async def test_exchange_honours_the_addresses_a_jwt_is_for(service: RunningServi
 
 async def exchanged_by(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
     tokens = await relying.tokens(await relying.issue_code(user, **fields))
-    given = success_body(await post(relying.service, EXCHANGE_TOKEN, tokens["access_token"]))
-    assert given.keys() == {"token"}
-    return claims_of(given["token"])
+    body = success_body(await post(relying.service, EXCHANGE_TOKEN, tokens["access_token"]))
+    assert body.keys() == {"token"}
+    return claims_of(body["token"])
 
 
 async def test_exchange_token_gives_a_user_jwt_that_says_where_it_came_from(

@@ -74,6 +74,6 @@ async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
 async def test_over_http_a_client_is_made_by_anyone_who_may_save_its_application(service: RunningService) -> None:
     studio = await a_studio(service)
     known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}
-    said = json.loads(await run_script(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
+    body = json.loads(await run_script(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
     forum = await service.services.storage.clients.client("forum")
-    assert (len(said["data"]["client_secret"]), forum.application_id) == (43, studio.shop.application_id)
+    assert (len(body["data"]["client_secret"]), forum.application_id) == (43, studio.shop.application_id)

@@ -86,8 +86,8 @@ async def test_logout_without_a_redirect_uri_shows_a_confirmation_page(
 
 async def test_logout_by_post_works_like_logout_by_get(browser_client: HttpBrowser, id_token: str) -> None:
     fields = {"id_token_hint": id_token, "post_logout_redirect_uri": BYE, "state": "s", "client_id": "shelf"}
-    posted = await browser_client.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
-    assert sent_to(await browser_client.get(sent_to(posted))) == f"{BYE}?state=s"
+    response = await browser_client.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
+    assert sent_to(await browser_client.get(sent_to(response))) == f"{BYE}?state=s"
     assert not await is_signed_in(browser_client)
 
 

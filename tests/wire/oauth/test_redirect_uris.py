@@ -323,9 +323,9 @@ async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
 def test_az_20_reserved_names_are_registered_by_no_one(query: str) -> None:
     """The check of every registration: API, console, apply and command line each have a test."""
     client = Client(client_id="web", name="Web", redirect_uris=(HOST, f"{HOST}?{query}"), created_at=0)
-    with pytest.raises(BadClient, match=r"the query parameter .* is reserved") as refused:
+    with pytest.raises(BadClient, match=r"the query parameter .* is reserved") as error:
         check_client(client)
-    assert refused.value.field == "redirect_uris[1]"
+    assert error.value.field == "redirect_uris[1]"
 
 
 @pytest.mark.parametrize("query", HARMLESS)

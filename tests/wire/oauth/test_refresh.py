@@ -210,10 +210,10 @@ async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
         assert claims_of(tokens["refresh_token"])["scopes"] == "openid offline_access profile"
     assert success_body(await oidc_client.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
     fields = {"token": first["access_token"]}
-    known = success_body(
+    body = success_body(
         await service.client.post("/proxy/oauth/introspect", data=fields, headers=oidc_client.headers)
     )
-    assert known["scope"] == "openid offline_access profile"
+    assert body["scope"] == "openid offline_access profile"
 
 
 async def test_a_client_without_offline_access_any_more_refreshes_nothing(
@@ -226,8 +226,10 @@ async def test_a_client_without_offline_access_any_more_refreshes_nothing(
     await narrow_client(service, "openid")
     assert oauth_error(await oidc_client.refresh(token)) == GONE
     assert "refresh_token" not in await oidc_client.tokens(code)
-    known = await service.client.post("/proxy/oauth/introspect", data={"token": token}, headers=oidc_client.headers)
-    assert success_body(known) == {"active": False}
+    response = await service.client.post(
+        "/proxy/oauth/introspect", data={"token": token}, headers=oidc_client.headers
+    )
+    assert success_body(response) == {"active": False}
     await narrow_client(service, "openid", "offline_access")
     assert success_body(await oidc_client.refresh(token))["scope"] == "openid offline_access"
 

@@ -380,8 +380,8 @@ async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
     ]
     for ask in asks:
         for headers in ({}, web.headers):
-            said = (await post(service, ask, headers)).json()
-            words = said["error"] + said["error_description"]
+            body = (await post(service, ask, headers)).json()
+            words = body["error"] + body["error_description"]
             assert all(" " <= message <= "~" and message not in '"\\' for message in words)
             assert "x" + nasty[3] not in words
             assert nasty not in words

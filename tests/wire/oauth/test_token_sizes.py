@@ -201,8 +201,8 @@ async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_wha
     assert len(tokens["id_token"]) <= MAX_ID_TOKEN
     assert (said["nonce"], said["nickname"], said["email"]) == (NONCE, NICK, long_anna.login)
     assert (said["roles"], said["groups"], "rules" in said, said["claims_omitted"]) == (["many"], [], False, True)
-    asked = success_body(await client.userinfo(tokens["access_token"]))
-    assert (len(asked["rules"]), asked["roles"]) == (800, ["many"])
+    body = success_body(await client.userinfo(tokens["access_token"]))
+    assert (len(body["rules"]), body["roles"]) == (800, ["many"])
 
     assert len(tokens["refresh_token"]) <= MAX_ISSUED_TOKEN
     again = success_body(await client.refresh(tokens["refresh_token"]))
@@ -217,8 +217,8 @@ async def test_tk_31_an_id_token_with_room_for_everything_says_nothing_of_it(
 ) -> None:
     few = (await with_rules(service, anna, 3)).application_id
     client = await an_oidc_client(service, claims={"rules": ClaimSource(application_id=few, told=ClaimContent.RULES)})
-    said = claims_of((await client.tokens(await client.issue_code(anna)))["id_token"])
-    assert (len(said["rules"]), "claims_omitted" in said) == (3, False)
+    claims = claims_of((await client.tokens(await client.issue_code(anna)))["id_token"])
+    assert (len(claims["rules"]), "claims_omitted" in claims) == (3, False)
 
 
 async def test_tk_31_a_nonce_is_bounded_as_the_token_writes_it(
@@ -250,8 +250,8 @@ async def test_tk_31_a_service_account_at_its_limits_has_a_jwt_that_is_taken(stu
     name, ranges = "🙂" * 64, [*RANGES[:31], "127.0.0.1/32"]
     for more, taken in (({"public_key": largest_key()}, False), ({}, True)):
         data = {"project_id": "mind_games", "name": name if taken else name[1:], "ip_ranges": ranges, **more}
-        made = await studio.expect_ok("serviceAccount", {"action": "save", "data": data}, studio.owner.headers)
-        jwt = made["data"]["jwt"]
+        body = await studio.expect_ok("serviceAccount", {"action": "save", "data": data}, studio.owner.headers)
+        jwt = body["data"]["jwt"]
         assert len(jwt) <= MAX_ISSUED_TOKEN
         if taken:  # the second one signs each of its requests with its key
             await studio.expect_ok("user/info", {}, bearer_headers(jwt))

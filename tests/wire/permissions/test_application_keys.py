@@ -28,28 +28,28 @@ def key_request(studio: Studio, action: str, **data: object) -> dict[str, object
 
 
 async def a_custom_key(studio: Studio) -> dict[str, str]:
-    made: dict[str, str] = (
+    data: dict[str, str] = (
         await studio.expect_ok(
             "application/keys", key_request(studio, "save", public_key=the_pem()), studio.owner.headers
         )
     )["data"]
-    return made
+    return data
 
 
 async def test_a_custom_key_is_listed_and_published_until_it_is_deleted(studio: Studio) -> None:
     made = await a_custom_key(studio)
     assert made["data"] == the_pem()
-    listed = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
-    assert listed == {"status": "OK", "data": [made]}
+    body = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
+    assert body == {"status": "OK", "data": [made]}
     client, shop = studio.service.client, studio.shop.application_id
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
     assert published.json() == {"status": "OK", "keys": [made]}
     one = await client.get(f"/api/permissions/application/publicKey/{made['id']}")
     assert one.json() == {"status": "OK", "key": made}
-    gone = await studio.expect_ok(
+    response_body = await studio.expect_ok(
         "application/keys", key_request(studio, "delete", id=made["id"]), studio.owner.headers
     )
-    assert gone == {"status": "OK"}
+    assert response_body == {"status": "OK"}
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
     assert published.json() == {"status": "OK", "keys": []}
     assert (await client.get(f"/api/permissions/application/publicKey/{made['id']}")).status_code == 404
@@ -74,8 +74,8 @@ async def test_unknown_and_removed_look_alike(studio: Studio) -> None:
     async def answers() -> set[tuple[int, str]]:
         paths = (f"publicKeys/{shop}", f"publicKey/{made['id']}", "publicKeys/99999", "publicKey/unknown")
         odd = ("publicKeys/0", "publicKeys/01", "publicKeys/x", "publicKeys/999999999999999999999")
-        found = [await client.get(f"/api/permissions/application/{path}") for path in paths + odd]
-        return {(response.status_code, response.text) for response in found}
+        responses = [await client.get(f"/api/permissions/application/{path}") for path in paths + odd]
+        return {(response.status_code, response.text) for response in responses}
 
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     [(status, _)] = await answers()
@@ -133,8 +133,8 @@ async def test_service_meta_public_key_is_published_under_one_id(studio: Studio)
     assert again == first
     delete = key_request(studio, "delete", id=first["id"])
     await studio.expect_error(404, "application/keys", delete, studio.owner.headers)
-    listed = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
-    assert listed["data"] == []
+    body = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
+    assert body["data"] == []
 
 
 async def test_custom_keys_stay_within_ten_under_concurrent_saves(studio: Studio) -> None:
@@ -152,11 +152,11 @@ def private_pem() -> str:
 
 @pytest.mark.parametrize("text", [private_pem(), "", "no key", "A" * 5_000], ids=["private", "empty", "none", "long"])
 async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio, text: str) -> None:
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         400, "application/keys", key_request(studio, "save", public_key=text), studio.owner.headers
     )
-    assert "data.public_key" in said
-    assert "MII" not in said
+    assert "data.public_key" in error
+    assert "MII" not in error
 
 
 async def test_custom_keys_need_the_right_to_them(studio: Studio) -> None:

@@ -77,8 +77,8 @@ async def test_creator_of_an_application_outside_a_project_may_manage_it(studio:
     await studio.expect_ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
     await studio.expect_ok("accessKey", {"action": "save", "application_id": number, "data": {}}, maker.headers)
     ask = {"action": "get", "application_id": number, "data": {"type": "tree"}}
-    held = (await studio.expect_ok("meta/data", ask, maker.headers))["data"]["secret_data"]
-    assert held == secret_document(
+    secret_data = (await studio.expect_ok("meta/data", ask, maker.headers))["data"]["secret_data"]
+    assert secret_data == secret_document(
         *("canRead", "canReadSchema", "canModifySchema", "canSeeRoleList", "canCreateJwt", "canSave"),
         roles=("all", "all"),
         private=("all", "all"),
@@ -103,8 +103,8 @@ async def test_creator_of_an_application_in_a_project_gets_roles_on_it(studio: S
 
 
 async def test_a_new_application_needs_a_name_and_its_name_is_its_own_in_the_project(studio: Studio) -> None:
-    said = await studio.expect_error(400, "application", save_request(project_id=PROJECT), studio.owner.headers)
-    assert "data.name" in said
+    error = await studio.expect_error(400, "application", save_request(project_id=PROJECT), studio.owner.headers)
+    assert "data.name" in error
     again = save_request(project_id=PROJECT, name=studio.shop.name)
     await studio.expect_error(409, "application", again, studio.owner.headers)
     await save(studio, studio.owner, project_id=PROJECT, name="Chess")
@@ -152,8 +152,8 @@ async def test_ap_02_an_id_is_taken_as_a_number_and_as_text(studio: Studio) -> N
 
 async def test_get_and_delete_without_an_id_are_malformed(studio: Studio) -> None:
     for action in ("get", "delete"):
-        said = await studio.expect_error(400, "application", {"action": action, "data": {}}, studio.owner.headers)
-        assert "application_id" in said
+        error = await studio.expect_error(400, "application", {"action": action, "data": {}}, studio.owner.headers)
+        assert "application_id" in error
 
 
 async def test_ap_04_a_project_is_given_by_id_or_alias(studio: Studio) -> None:
@@ -231,8 +231,8 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
     await save(studio, who, application_id=shop, service_meta={"name": "Shop", "tags": ["old"]})
     ask = {"application_id": str(shop), "data": {"tags": ["a:b", "c"]}}
-    said = await studio.expect_ok("application/tags", ask, who.headers)
-    assert said["data"] == {"application_id": shop, "tags": ["a:b", "c"], "version": 3}
+    body = await studio.expect_ok("application/tags", ask, who.headers)
+    assert body["data"] == {"application_id": shop, "tags": ["a:b", "c"], "version": 3}
     assert (await get(studio, who, shop))["service_meta"] == {"name": "Shop", "tags": ["a:b", "c"]}
     for bad in (["a", "a"], ["a-b"], [5], ["t" * 65], [f"t{n}" for n in range(11)], "a"):
         await studio.expect_error(400, "application/tags", {**ask, "data": {"tags": bad}}, who.headers)
@@ -246,8 +246,8 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
 async def test_tags_without_an_id_are_those_of_the_service_that_vouches(studio: Studio) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
     vouched = bearer_headers(who.jwt, Service_Jwt=await studio.service_jwt())
-    said = await studio.expect_ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
-    assert (said["data"]["application_id"], said["data"]["tags"]) == (shop, ["a"])
+    body = await studio.expect_ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
+    assert (body["data"]["application_id"], body["data"]["tags"]) == (shop, ["a"])
     await studio.expect_error(400, "application/tags", {"data": {"tags": ["a"]}}, who.headers)
 
 
@@ -267,10 +267,10 @@ async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is
     ):
         sent = {**record, "tags": ["a"], "created": "now", "updated_at": 1}
         assert (await studio.expect_ok(path, {**named, "data": sent}, boss.headers))["data"]["tags"] == ["a"]
-        said = await studio.expect_error(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
-        assert "colour" in said
-    listed = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
-    assert [(group["title"], group["users"]) for group in listed["data"]["groups"]] == [("Testers", [])]
+        error = await studio.expect_error(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
+        assert "colour" in error
+    body = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
+    assert [(group["title"], group["users"]) for group in body["data"]["groups"]] == [("Testers", [])]
     assert (await get(studio, boss, shop))["name"] == "Shop"
 
 
@@ -564,10 +564,10 @@ async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studi
 
 async def test_an_unknown_field_is_refused_by_name(studio: Studio) -> None:
     shop = studio.shop.application_id
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         400, "application", save_request(application_id=shop, colour="red"), studio.owner.headers
     )
-    assert "colour" in said
+    assert "colour" in error
     body = {**get_request(shop), "colour": "red"}
     assert "colour" in await studio.expect_error(400, "application", body, studio.owner.headers)
     options = {**get_request(shop), "options": {"whole": True}}

@@ -208,8 +208,8 @@ async def test_pa_07_a_service_lends_no_one_rights(studio: Studio) -> None:
     for path in ("application", "application/keys", "accessKey", "project", "roles", "meta/schema"):
         await studio.expect_error(403, path, everything(studio)[path], headers)
     others = own_record(studio.shop, data={"user_id": studio.owner.user_id, "type": "tree"})
-    seen = await studio.post("meta/data", others, headers)
-    assert "secret_data" not in seen.text
+    response = await studio.post("meta/data", others, headers)
+    assert "secret_data" not in response.text
 
 
 async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Studio) -> None:
@@ -221,8 +221,8 @@ async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Stu
             await studio.expect_error(403, path, asked, bearer_headers(key, Factor=FACTOR))
     mine = {"jwt": studio.owner.jwt}
     await studio.expect_ok("meta/data", own_record(studio.shop, **mine), bearer_headers(key))
-    taken = await studio.expect_ok("meta/data", {"action": "get", "data": {}, **mine}, bearer_headers(key))
-    assert taken["user_id"] == studio.owner.user_id
+    response_body = await studio.expect_ok("meta/data", {"action": "get", "data": {}, **mine}, bearer_headers(key))
+    assert response_body["user_id"] == studio.owner.user_id
     await studio.expect_error(403, "meta/data", own_record(studio.other, **mine), bearer_headers(key))
     await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(key))
     roles = own_record(studio.shop, data={"type": "roles", "user_id": studio.other_user.user_id})

@@ -133,8 +133,8 @@ async def test_client_fields_beyond_the_application_require_an_administrator_in_
     )
     for headers in (studio.owner.headers, vouched):
         for action in ("save", "rotate", "delete"):
-            said = await studio.expect_error(403, "client", client_request(action, shop, client_id="web"), headers)
-            assert "first_party, claims of another application" in said
+            error = await studio.expect_error(403, "client", client_request(action, shop, client_id="web"), headers)
+            assert "first_party, claims of another application" in error
 
 
 async def test_clients_of_no_application_are_an_administrators(studio: Studio) -> None:
@@ -203,8 +203,8 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 async def test_invalid_client_field_is_refused_by_name(studio: Studio) -> None:
     shop, admin = studio.shop.application_id, await create_administrator(studio)
     for data, place in WRONG:
-        said = await studio.expect_error(400, "client", client_request("create", shop, **WEB | data), admin.headers)
-        assert place in said, (data, said)
+        error = await studio.expect_error(400, "client", client_request("create", shop, **WEB | data), admin.headers)
+        assert place in error, (data, error)
     nameless = {name: value for name, value in WEB.items() if name != "name"}
     assert "data.name: " in await studio.expect_error(
         400, "client", client_request("create", shop, **nameless), studio.owner.headers
@@ -212,15 +212,15 @@ async def test_invalid_client_field_is_refused_by_name(studio: Studio) -> None:
     assert (await studio.expect_ok("client", client_request("get", shop), studio.owner.headers))["data"] == []
     await create_client(studio)
     for data, place in (({"profile": "native"}, "data.profile: "), ({"public": True}, "data.public: ")):
-        said = await studio.expect_error(
+        error = await studio.expect_error(
             400, "client", client_request("save", shop, client_id="web", **data), studio.owner.headers
         )
-        assert place in said
+        assert place in error
     await create_client(studio, client_id="public", public=True)
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         400, "client", client_request("rotate", shop, client_id="public"), studio.owner.headers
     )
-    assert "a public client has no secret" in said
+    assert "a public client has no secret" in error
     for action in ("save", "delete", "rotate", "revoke", "get"):
         await studio.expect_error(
             404, "client", client_request(action, shop, client_id="never was"), studio.owner.headers
@@ -251,9 +251,9 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     tokens = await signed_in(studio, record, first)
     secrets = [first]
     for _ in range(2):
-        turned = (await studio.expect_ok("client", client_request("rotate", shop, client_id="web"), headers))["data"]
-        secrets.append(turned["client_secret"])
-        assert [bool(secret.get("ends")) for secret in turned["secrets"]] == [True, False]
+        data = (await studio.expect_ok("client", client_request("rotate", shop, client_id="web"), headers))["data"]
+        secrets.append(data["client_secret"])
+        assert [bool(secret.get("ends")) for secret in data["secrets"]] == [True, False]
     assert [await is_known(studio, record, secret) for secret in secrets] == [False, True, True]
     await studio.service.clock.advance(7 * DAY + 1)
     assert [await is_known(studio, record, secret) for secret in secrets] == [False, False, True]

@@ -27,7 +27,7 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     admin, shop = await create_administrator(studio), studio.shop.application_id
     token = (await studio.service.services.service_tokens.issue(shop, comment="nightly", origin=ORIGIN)).token
     value = await studio.service.services.email_secrets.create_as_operator(shop, ORIGIN)
-    refused = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    refusal = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     (newest, *_) = await studio.service.services.storage.audit.newest_records(1, f"application {shop}", "")
     asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {
         "user": [
@@ -42,7 +42,7 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
         "emailSecret": [({"application_id": shop}, {"ref": sha256(value).hex()[:12]})],
         "activity": [
             ({"data": {"record_id": newest.record_id}}, {"event": newest.event, "refused": False}),
-            ({"data": {"record_id": refused.json()["error"]}}, {"subject": "00000000…", "refused": True}),
+            ({"data": {"record_id": refusal.json()["error"]}}, {"subject": "00000000…", "refused": True}),
         ],
     }
     vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
@@ -63,9 +63,9 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     )
     await studio.expect_error(400, "user", {"action": "get", "data": {"user_id": "x"}}, admin.headers)
     nothing = {"action": "get", "data": {"record_id": "none"}}
-    hidden = {"action": "get", "data": {"record_id": refused.json()["error"]}}
-    said = [await studio.expect_error(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
-    assert {*said, await studio.expect_error(404, "activity", hidden, studio.owner.headers)} == {said[0]}
+    hidden = {"action": "get", "data": {"record_id": refusal.json()["error"]}}
+    errors = [await studio.expect_error(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
+    assert {*errors, await studio.expect_error(404, "activity", hidden, studio.owner.headers)} == {errors[0]}
     for path in ("serviceToken", "emailSecret"):
         await studio.expect_error(400, path, {"action": "get"}, admin.headers)
 
@@ -132,16 +132,16 @@ async def test_a_game_session_is_seen_with_its_application_and_its_person_by_adm
     game = await register_game(studio.service, app_id=shop)
     ask = {"action": "get", "application_id": shop, "data": {"ref": game.gsid[:13]}}
     anywhere = {"action": "get", "data": {"ref": game.gsid[:13]}}
-    seen = (await studio.expect_ok("gameSession", ask, studio.owner.headers))["data"]
-    assert (seen["state"], seen["stage"], seen["application_id"], seen["proof"]) == (
+    data = (await studio.expect_ok("gameSession", ask, studio.owner.headers))["data"]
+    assert (data["state"], data["stage"], data["application_id"], data["proof"]) == (
         "pending",
         "waiting",
         shop,
         "location",
     )
-    assert "address" not in seen
+    assert "address" not in data
     whole = (await studio.expect_ok("gameSession", anywhere, admin.headers))["data"]
-    assert whole == seen | {"address": "127.0.0.1"}
+    assert whole == data | {"address": "127.0.0.1"}
     assert game.gsid not in str(whole)
     await studio.expect_error(403, "gameSession", anywhere, studio.owner.headers)
     await studio.expect_error(403, "gameSession", ask, studio.other_user.headers)
@@ -191,7 +191,7 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
 
 
 async def test_single_group_and_single_member_can_be_read(studio: Studio) -> None:
-    made = [
+    bodies = [
         (
             await studio.expect_ok(
                 "group", {"action": "save", "data": {"project_id": PROJECT, "title": title}}, studio.owner.headers
@@ -199,7 +199,7 @@ async def test_single_group_and_single_member_can_be_read(studio: Studio) -> Non
         )
         for title in ("Artists", "Testers")
     ]
-    groups = [one["data"] for one in made]
+    groups = [one["data"] for one in bodies]
     ask = {"action": "get", "data": {"project_id": PROJECT}}
     for group in groups:
         one = (await studio.expect_ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]

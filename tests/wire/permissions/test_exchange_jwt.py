@@ -61,7 +61,7 @@ async def test_the_new_jwt_serves_requests_about_that_application_only(studio: S
     await studio.expect_ok("meta/data", own_record(studio.shop), headers)
     await studio.expect_ok("roles", {"action": "get", "application_id": shop}, headers)
     await studio.expect_ok("application", {"action": "get", "data": {"application_id": shop}}, headers)
-    refused = {
+    refusals = {
         "meta/data": own_record(studio.other),
         "user/info": {},
         "publish": {"project": "Another"},
@@ -71,7 +71,7 @@ async def test_the_new_jwt_serves_requests_about_that_application_only(studio: S
         "application/keys": {"action": "get", "application_id": shop},
         "application": {"action": "save", "data": {"application_id": shop, "name": "Mine"}},
     }
-    for path, body in refused.items():
+    for path, body in refusals.items():
         await studio.expect_error(403, path, body, headers)
 
 

@@ -39,8 +39,8 @@ async def get(studio: Studio, who: Person) -> Any:
 
 
 async def make(studio: Studio, title: str = "Testers") -> Any:
-    made = await studio.expect_ok("group", save_request(project_id=PROJECT, title=title), studio.owner.headers)
-    return made["data"]
+    body = await studio.expect_ok("group", save_request(project_id=PROJECT, title=title), studio.owner.headers)
+    return body["data"]
 
 
 async def a_manager(studio: Studio, group_id: str) -> Person:
@@ -73,12 +73,14 @@ async def test_a_group_is_made_read_changed_and_deleted(studio: Studio) -> None:
         "group", save_request(made["id"], title="Players", description="x"), studio.owner.headers
     )
     assert changed["data"] == {**made, "title": "Players", "description": "x", "version": 2}
-    kept = await studio.expect_ok("group", save_request(made["id"], project_id=PROJECT), studio.owner.headers)
-    assert (kept["data"]["title"], kept["data"]["description"]) == ("Players", "x")
+    body = await studio.expect_ok("group", save_request(made["id"], project_id=PROJECT), studio.owner.headers)
+    assert (body["data"]["title"], body["data"]["description"]) == ("Players", "x")
     cleared = await studio.expect_ok("group", save_request(made["id"], description=None), studio.owner.headers)
     assert cleared["data"]["description"] == ""
-    gone = await studio.expect_ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
-    assert gone == {"status": "OK"}
+    response_body = await studio.expect_ok(
+        "group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers
+    )
+    assert response_body == {"status": "OK"}
     assert (await get(studio, studio.owner))["groups"] == []
 
 
@@ -190,8 +192,8 @@ async def test_gr_06_a_manager_reaches_their_group_alone_and_opening_it_is_audit
     await studio.expect_ok("group/access", access(mine["id"], users=both), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     await studio.expect_ok("group/access", access(mine["id"], conditions=[EVERYONE]), manager.headers)
-    opened = await audit_records(studio, AuditEvent.GROUP_OPENED)
-    assert [row.actor for row in opened] == [manager.user_id] * 2
+    records = await audit_records(studio, AuditEvent.GROUP_OPENED)
+    assert [row.actor for row in records] == [manager.user_id] * 2
     await studio.expect_ok("group/access", access(mine["id"], users=[]), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 2
     await studio.expect_error(400, "group/access", access(mine["id"], users=[theirs["id"]]), manager.headers)
@@ -250,8 +252,8 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
     for users in ([5], [None], [["1"]], ["x"], [""], ["1\n"], "1000000001", {"1000000001": True}):
         await studio.expect_error(400, "group/access", access(users=users), studio.owner.headers)
     unknown = access(users=[studio.other_user.user_id, "4444444444"])
-    said = await studio.expect_error(400, "group/access", unknown, studio.owner.headers)
-    assert said == "data.users: no user 4444444444"
+    error = await studio.expect_error(400, "group/access", unknown, studio.owner.headers)
+    assert error == "data.users: no user 4444444444"
     many = json.dumps(access(users=["1"] * 60_000)).encode()
     million = b'{"group_id":"' + GROUP.encode() + b'","data":{"users":[' + b'"1",' * 1_000_000 + b'"1"]}}'
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
@@ -275,8 +277,8 @@ async def test_absent_users_and_conditions_stay_and_null_clears(studio: Studio) 
     await studio.expect_ok(
         "group/access", access(made["id"], users=users, conditions=[EVERYONE]), studio.owner.headers
     )
-    kept = await studio.expect_ok("group/access", access(made["id"]), studio.owner.headers)
-    assert (kept["data"]["users"], kept["data"]["conditions"]) == (users, [EVERYONE])
+    body = await studio.expect_ok("group/access", access(made["id"]), studio.owner.headers)
+    assert (body["data"]["users"], body["data"]["conditions"]) == (users, [EVERYONE])
     cleared = await studio.expect_ok(
         "group/access", access(made["id"], users=None, conditions=None), studio.owner.headers
     )

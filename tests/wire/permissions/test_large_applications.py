@@ -130,9 +130,9 @@ async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question
     await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": shown}))
     await set_user_roles(studio, OTHER_USER, {ROOT: ["many"]})
     ask = {"action": "get", **question_body(studio)}
-    said = await studio.expect_error(400, "meta/data", ask, studio.other_user.headers)
-    assert said.startswith("answer too large: ")
-    assert "options.prefix" in said
+    error = await studio.expect_error(400, "meta/data", ask, studio.other_user.headers)
+    assert error.startswith("answer too large: ")
+    assert "options.prefix" in error
     assert await rules(studio, "one.rule4") == [f"private_data.one.rule4{n}" for n in ("", *range(10))]
     assert await rules(studio, "private_data.two.rule11") == ["private_data.two.rule11"]
     assert await rules(studio, "public_data") == ["public_data.shown.name"]
@@ -143,8 +143,8 @@ async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question
 
 async def rules(studio: Studio, prefix: str) -> list[str]:
     ask = {"action": "get", **question_body(studio), "options": {"prefix": prefix}}
-    found: list[str] = (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
-    return found
+    data: list[str] = (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
+    return data
 
 
 async def test_lp_01_roles_over_the_bound_are_asked_for_one_by_one(
@@ -154,11 +154,11 @@ async def test_lp_01_roles_over_the_bound_are_asked_for_one_by_one(
     await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
     monkeypatch.setattr(envelope, "MAX_ANSWER_BYTES", 3_000)
     get = {"action": "get", **question_body(studio)}
-    said = await studio.expect_error(400, "roles", get, studio.owner.headers)
-    assert said.startswith("answer too large: ")
+    error = await studio.expect_error(400, "roles", get, studio.owner.headers)
+    assert error.startswith("answer too large: ")
     await studio.expect_ok("roles", {"action": "get", **question_body(studio, name="two")}, studio.owner.headers)
-    said = await studio.expect_error(400, "meta/schema", get, studio.owner.headers)
-    assert "options.section" in said
+    error = await studio.expect_error(400, "meta/schema", get, studio.owner.headers)
+    assert "options.section" in error
     section = await studio.expect_ok("meta/schema", {**get, "options": {"section": "login"}}, studio.owner.headers)
     assert set(section["data"]) == {"application_id", "login", "version", "updated_at"}
 

@@ -107,10 +107,10 @@ async def test_email_and_token_are_for_the_first_application_named(studio: Studi
     for named in ({"app_id": shop}, {"gapp_id": shop}, {"service_jwt": await studio.service_jwt()}):
         body = await log_in(service, with_email="shared", **named)
         assert body["login"] == LOGIN, named
-        known = await service.client.post(
+        response = await service.client.post(
             "/proxy/oauth/introspect", data={"token": body["token"]}, headers=own.headers
         )
-        assert known.json()["active"], named
+        assert response.json()["active"], named
     beside = await log_in(service, with_email="shared", app_id=studio.other.application_id, gapp_id=shop)
     assert "login" not in beside
 
@@ -119,10 +119,10 @@ async def test_email_and_token_are_for_the_first_application_named(studio: Studi
 async def test_a_service_jwt_names_its_application_and_must_be_valid(studio: Studio) -> None:
     body = await log_in(studio.service, service_jwt=await studio.service_jwt())
     assert claims_of(body["jwt"])["app_perm"] == studio.shop.application_id
-    refused = await studio.service.client.post(
+    refusal = await studio.service.client.post(
         "/proxy/api/login", json={"login": LOGIN, "password": PASSWORD, "service_jwt": "a.b.c"}
     )
-    assert refused.status_code == 401
+    assert refusal.status_code == 401
     await studio.service.services.storage.user_records.edit_record(
         studio.shop.application_id, str(body["user_id"]), set_fields(login={"cannot": {"value": True}}), 0
     )

@@ -123,12 +123,14 @@ async def test_membership_can_be_saved_back_as_read(studio: Studio) -> None:
 
 
 async def test_rights_on_a_disconnected_service_can_be_saved_back_but_not_extended(studio: Studio) -> None:
-    shop, gone = str(studio.shop.application_id), studio.other.application_id
-    await connect(studio, gone)
-    who = await create_person_with(studio, {service_scope(PROJECT, gone): holdings_with("service_administrator")})
+    shop, application_id = str(studio.shop.application_id), studio.other.application_id
+    await connect(studio, application_id)
+    who = await create_person_with(
+        studio, {service_scope(PROJECT, application_id): holdings_with("service_administrator")}
+    )
     await connect(studio)
     data = (await get(studio, studio.owner))["users"][who.user_id]
-    assert data == {"services": {str(gone): {"roles": ["service_administrator"]}}}
+    assert data == {"services": {str(application_id): {"roles": ["service_administrator"]}}}
     more = {**data, "applications": {shop: {"roles": ["app_developer"]}}}
     assert (await save(studio, studio.owner, users={who.user_id: more}))["users"][who.user_id] == more
     record = {
@@ -136,10 +138,10 @@ async def test_rights_on_a_disconnected_service_can_be_saved_back_but_not_extend
         "private_data": {"projectAccess": {PROJECT: {**more, "roles": ["group_manager"]}}},
     }
     await studio.expect_ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
-    other_role = {"services": {str(gone): {"roles": ["app_users_manager"]}}}
+    other_role = {"services": {str(application_id): {"roles": ["app_users_manager"]}}}
     for users in ({who.user_id: other_role}, {studio.other_user.user_id: data}):
         await studio.expect_error(400, "project/membership", save_request(users=users), studio.owner.headers)
-    both = {"services": {str(gone): {"roles": ["service_administrator", "app_users_manager"]}}}
+    both = {"services": {str(application_id): {"roles": ["service_administrator", "app_users_manager"]}}}
     await studio.expect_error(
         400, "project/membership", save_request(users={who.user_id: both}), studio.owner.headers
     )
@@ -294,8 +296,8 @@ async def test_a_right_on_a_resource_reaches_no_further(studio: Studio) -> None:
     }
     who = await create_person_with(studio, scopes)
     await studio.expect_error(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, who.headers)
-    listed = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
-    assert [group["id"] for group in listed["data"]["groups"]] == [GROUP]
+    body = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
+    assert [group["id"] for group in body["data"]["groups"]] == [GROUP]
     await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     await studio.expect_error(403, "application", {"action": "get", "data": {"application_id": shop}}, who.headers)
 

@@ -34,8 +34,8 @@ async def publish(studio: Studio, who: Person, title: str, **more: object) -> An
 
 async def roles_of(studio: Studio, who: Person) -> list[str]:
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
-    found: list[str] = (await studio.expect_ok("meta/data", ask, who.headers))["data"]
-    return found
+    data: list[str] = (await studio.expect_ok("meta/data", ask, who.headers))["data"]
+    return data
 
 
 async def everything_kept(studio: Studio) -> dict[str, int]:
@@ -94,8 +94,8 @@ async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_fac
 
 async def test_pr_01_only_who_may_know_hears_that_the_target_does_not_exist(studio: Studio) -> None:
     boss = await add_passkey_to(studio, await create_administrator(studio))
-    said = await studio.expect_error(404, "publish", {"project": "Chess", "user": "4444444444"}, boss.headers)
-    assert said == "user not found"
+    error = await studio.expect_error(404, "publish", {"project": "Chess", "user": "4444444444"}, boss.headers)
+    assert error == "user not found"
 
 
 async def test_pr_02_a_title_keeps_to_its_alphabet_and_length(studio: Studio) -> None:
@@ -196,5 +196,5 @@ async def test_params_that_are_no_number_give_no_right(studio: Studio) -> None:
 
 async def test_unknown_fields_of_publish_are_refused_by_name(studio: Studio) -> None:
     author = await a_publisher(studio)
-    said = await studio.expect_error(400, "publish", {"project": "Chess", "colour": "red"}, author.headers)
-    assert "colour" in said
+    error = await studio.expect_error(400, "publish", {"project": "Chess", "colour": "red"}, author.headers)
+    assert "colour" in error

@@ -177,10 +177,10 @@ async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) ->
     admin = await create_administrator(studio)
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
-    made = await studio.expect_ok(
+    response_body = await studio.expect_ok(
         "application", {"action": "save", "data": {"name": "Tools", "project_id": PROJECT}}, admin.headers
     )
-    number = made["data"]["application_id"]
+    number = response_body["data"]["application_id"]
     ask = {**KICK, "project_id": PROJECT, "resource": {"kind": "applications", "id": number}}
 
     async def allowed_after(action: str, **fields: object) -> bool:

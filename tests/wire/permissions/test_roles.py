@@ -107,8 +107,8 @@ async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
         name="Moderator",
     )
     assert cleared == {**made, "condition": None, "params": "", "meta": {}, "version": 3}
-    gone = await studio.expect_ok("roles", role_request(studio, "delete", name="moderator"), studio.owner.headers)
-    assert gone == {"status": "OK"}
+    body = await studio.expect_ok("roles", role_request(studio, "delete", name="moderator"), studio.owner.headers)
+    assert body == {"status": "OK"}
     assert await get(studio, studio.owner) == []
     await studio.expect_error(404, "roles", role_request(studio, "get", name="moderator"), studio.owner.headers)
     await studio.expect_error(404, "roles", role_request(studio, "delete", name="moderator"), studio.owner.headers)
@@ -322,10 +322,10 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
         raw, headers = signed_request(body, key, studio.shop)
         client = studio.service.client
-        found = await client.post(
+        response = await client.post(
             "/api/permissions/meta/data", content=raw, headers=headers | bearer_headers(studio.other_user.jwt)
         )
-        return found.json()["data"]
+        return response.json()["data"]
 
     for network, console_browsers, outside in (
         ("10.0.0.0/8", ("10.1.2.3", "::ffff:10.1.2.3"), ("11.0.0.1", "2001:db8::1")),
@@ -425,8 +425,8 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
     storage, now = studio.service.services.storage, studio.service.clock.now()
     await publish(storage, a_project("Elsewhere"))
     account = {"action": "save", "data": {"project_id": "elsewhere", "name": "ci"}}
-    made = await studio.expect_ok("serviceAccount", account, (await create_administrator(studio)).headers)
-    first = made["data"]["user_id"] if ending != "erased" else studio.other_user.user_id
+    response_body = await studio.expect_ok("serviceAccount", account, (await create_administrator(studio)).headers)
+    first = response_body["data"]["user_id"] if ending != "erased" else studio.other_user.user_id
     second = (await create_person_with(studio)).user_id
     boss = await create_administrator(studio)
     await save(studio, boss, name="Few", meta=KICK, user_limit=1)

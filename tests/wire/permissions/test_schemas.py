@@ -58,10 +58,10 @@ async def expect_refusal(studio: Studio, status: int, **data: object) -> str:
 
 
 async def test_sc_03_a_new_application_starts_with_the_defaults(studio: Studio) -> None:
-    made = await studio.expect_ok(
+    body = await studio.expect_ok(
         "application", {"action": "save", "data": {"name": "New", "project_id": PROJECT}}, studio.owner.headers
     )
-    number = made["data"]["application_id"]
+    number = body["data"]["application_id"]
     ask = {"action": "get", "application_id": str(number)}
     schema = (await studio.expect_ok("meta/schema", ask, studio.owner.headers))["data"]
     assert schema == {
@@ -146,9 +146,9 @@ async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: 
     boss = await create_administrator(studio)
     answer = await studio.expect_ok("meta/schema", save_request(studio, secret_data=wanted), boss.headers)
     assert "warnings" not in answer
-    kept = answer["data"]["secret_data"]
-    assert kept["application"]["canSave"] == {"value": True}
-    assert kept["meta"]["secret"] == {"canRead": {"value": "none"}, "canWrite": {"value": "all"}}
+    secret_data = answer["data"]["secret_data"]
+    assert secret_data["application"]["canSave"] == {"value": True}
+    assert secret_data["meta"]["secret"] == {"canRead": {"value": "none"}, "canWrite": {"value": "all"}}
     for bad in ({"application": {"canFly": {"value": True}}}, {"meta": {"roles": {"canRead": {"value": "some"}}}}, 5):
         body = save_request(studio, secret_data=bad)
         await studio.expect_error(400, "meta/schema", body, boss.headers)
@@ -217,8 +217,8 @@ async def test_roles_in_a_schema_are_all_of_them(studio: Studio) -> None:
 async def test_a_rule_that_public_roles_hold_is_not_made_protected(studio: Studio) -> None:
     kick = {"private_data": {"user": {"kick": {"value": True}}}}
     await save(studio, studio.owner, private_data={"user": {"kick": leaf()}}, roles={"Mod": {"meta": kick}})
-    said = await expect_refusal(studio, 409, private_data={"user": {"kick": leaf(protected=True)}})
-    assert "Mod" in said
+    error = await expect_refusal(studio, 409, private_data={"user": {"kick": leaf(protected=True)}})
+    assert "Mod" in error
     both = {"private_data": {"user": {"kick": leaf(protected=True)}}, "roles": {"Mod": {"protected": True}}}
     assert (await save(studio, studio.owner, **both))["roles"]["Mod"]["protected"] is True
     await expect_refusal(studio, 409, roles={"Mod": {"protected": False}})

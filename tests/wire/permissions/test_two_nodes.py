@@ -77,8 +77,8 @@ async def test_pr_05_of_colliding_parallel_publishes_one_succeeds(nodes: Nodes) 
     bodies = [{"project": ("My Project", "my_project", "MY PROJECT")[number % 3]} for number in range(20)]
     assert await race(nodes, "publish", bodies, author) == {200: 1, 409: 19}
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
-    held = (await nodes[1].expect_ok("meta/data", ask, author.headers))["data"]
-    assert held == ["my_project/project_administrator", "my_project/project_owner"]
+    data = (await nodes[1].expect_ok("meta/data", ask, author.headers))["data"]
+    assert data == ["my_project/project_administrator", "my_project/project_owner"]
 
 
 async def test_gr_03_parallel_saves_never_make_more_than_a_hundred_members(nodes: Nodes) -> None:

@@ -226,10 +226,10 @@ async def test_project_access_is_judged_project_by_project(studio: Studio) -> No
         )
         assert response.status_code == 403
     boss = await create_administrator(studio)
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         400, "meta/data", save_request(studio, other.user_id, private_data=there), boss.headers
     )
-    assert "elsewhere" in said
+    assert "elsewhere" in error
     for nothing in ({}, None, {PROJECT: {}}, {"unheard_of": {}}):
         body = save_request(studio, other.user_id, private_data={"projectAccess": nothing})
         await studio.expect_error(403, "meta/data", body, studio.other_user.headers)
@@ -586,8 +586,8 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
         raw, headers = signed_request(body, key, studio.shop)
         address = "/api/permissions/meta/data"
-        found = await studio.service.client.post(address, content=raw, headers=headers | bearer_headers(who.jwt))
-        return found.json()["data"]
+        response = await studio.service.client.post(address, content=raw, headers=headers | bearer_headers(who.jwt))
+        return response.json()["data"]
 
     for _ in range(3):
         assert await seen_from("10.1.1.1") == ["user.kick"]
@@ -615,8 +615,8 @@ async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio
     same = await studio.post("meta/data", body, again)
     assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", first.headers["etag"])
     await save(studio, studio.owner, me.user_id, roles=["Mod"])
-    changed = await studio.post("meta/data", body, again)
-    assert (changed.status_code, changed.json()["data"]) == (200, ["private_data.user.kick"])
+    response = await studio.post("meta/data", body, again)
+    assert (response.status_code, response.json()["data"]) == (200, ["private_data.user.kick"])
     await studio.expect_error(401, "meta/data", body, {"If-None-Match": first.headers["etag"]})
 
 

@@ -62,9 +62,9 @@ async def expect_same_refusal(studio: Studio, boss: Person, save: Save) -> None:
     response = await studio.post(save.path, save.body, boss.headers)
     assert response.status_code in (400, 403, 409, 413), (save.path, response.text[:200])
     words = PLACE.sub("", response.json()["error"])
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await apply_file(studio, save.file)
-    problems = unfit.value.problems
+    problems = error.value.problems
     assert any(words in problem for problem in problems), (words, [problem[:200] for problem in problems])
 
 

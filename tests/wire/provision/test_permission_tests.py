@@ -265,8 +265,8 @@ async def test_a_service_is_not_asked_what_only_a_model_knows(
 
 async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_path: Path) -> None:
     case = {"user": OTHER_USER, "may_not": ["user.kick"]}
-    refused = await run_tests(studio, tmp_path, case)
-    assert (refused.code, "set GATEHOUSE_TEST_JWT" in refused.err) == (2, True)
+    refusal = await run_tests(studio, tmp_path, case)
+    assert (refusal.code, "set GATEHOUSE_TEST_JWT" in refusal.err) == (2, True)
     wrong = await run_tests(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
     assert wrong.code == 2
     assert "answered check with 401: invalid token" in wrong.err

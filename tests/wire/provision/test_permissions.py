@@ -165,16 +165,16 @@ def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: InstallationP
     gatehouse, file = place.command_line(), tmp_path / "change.yaml"
     file.write_text(LEFT_OVER)
     gatehouse("apply", file)
-    held: dict[str, Any] = yaml.safe_load(LEFT_OVER)["applications"][0]["users"]["1001"]["private_data"]
+    private_data: dict[str, Any] = yaml.safe_load(LEFT_OVER)["applications"][0]["users"]["1001"]["private_data"]
     for gone in ("projectAccess", "z", "b"):
-        del held[gone]
-        users = {"1001": {"private_data": held}}
+        del private_data[gone]
+        users = {"1001": {"private_data": private_data}}
         file.write_text(yaml.safe_dump({"applications": [{"application_id": 50001, "users": users}]}))
         assert "record of user 1001" in gatehouse("apply", file)
         assert gatehouse("apply", file) == NOTHING
         exported = yaml.safe_load(gatehouse("export"))["applications"]
         (shop,) = [one for one in exported if one["application_id"] == 50001]
-        assert shop.get("users", {}).get("1001", {}).get("private_data", {}) == held
+        assert shop.get("users", {}).get("1001", {}).get("private_data", {}) == private_data
 
 
 def test_the_files_of_the_guide_are_applied(place: InstallationPaths, tmp_path: Path) -> None:

@@ -25,5 +25,5 @@ def test_every_command_prints_what_the_guide_shows(gatehouse: CommandLine, tmp_p
         (tmp_path / name).write_text(text)
     assert len(steps()) == 7
     for words, shown in steps():
-        said = gatehouse(*(str(tmp_path / word) if word.endswith(".yaml") else word for word in words))
-        assert [line.rstrip() for line in said.splitlines()] == shown, words
+        output = gatehouse(*(str(tmp_path / word) if word.endswith(".yaml") else word for word in words))
+        assert [line.rstrip() for line in output.splitlines()] == shown, words

@@ -33,9 +33,9 @@ async def administrators(service: RunningService) -> list[str]:
 
 async def test_opening_the_link_and_filling_the_form_makes_the_administrator(service: RunningService) -> None:
     token = await new_link(service)
-    shown = await service.client.get("/setup", params={"token": token})
-    assert shown.status_code == 200
-    assert f'value="{token}"' in shown.text
+    response = await service.client.get("/setup", params={"token": token})
+    assert response.status_code == 200
+    assert f'value="{token}"' in response.text
     done = await submit(service, token)
     assert done.status_code == 200
     assert "Welcome, Anna" in done.text

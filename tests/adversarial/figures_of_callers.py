@@ -218,9 +218,9 @@ async def parallel_uses(world: MeasuredInstallation) -> AsyncIterator[Figure]:
         alone = time.perf_counter() - began
         seen, together = [await last_used(world)], 0.0
         for _ in range(ROUNDS):
-            asked = time.perf_counter()
+            started = time.perf_counter()
             failures += sum(await asyncio.gather(*(use_fails(connection, use) for connection in opened)))
-            together += (time.perf_counter() - asked) / ROUNDS
+            together += (time.perf_counter() - started) / ROUNDS
             seen.append(await last_used(world))
     written = 1 + (time.perf_counter() - began) // USE_RECORD_INTERVAL
     yield Figure("AK-07", f"failures of {ROUNDS} times {number:,} uses at once", failures, 0, "uses")

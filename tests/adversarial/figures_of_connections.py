@@ -85,12 +85,12 @@ async def shared_connection(target: Target) -> AsyncIterator[Figure]:
 
 async def ask_both(connection: RawConnection, world: MeasuredInstallation, number: int) -> list[tuple[str, int]]:
     """Send both users' requests on one connection; return whose responses came, and how many."""
-    asked = check_request(world, world.owner, 1 + number % 7, number)
-    asked += check_request(world, world.other_user, 1 + number % 5, number + 1)
-    cut = number % len(asked)  # a different position each time
-    connection.send(asked[:cut])
+    request = check_request(world, world.owner, 1 + number % 7, number)
+    request += check_request(world, world.other_user, 1 + number % 5, number + 1)
+    cut = number % len(request)  # a different position each time
+    connection.send(request[:cut])
     await connection.drain()
-    connection.send(asked[cut:])
+    connection.send(request[cut:])
     bodies = [json.loads((await connection.read_response()).body) for _ in range(2)]
     return [(body["user_id"], len(body["data"])) for body in bodies]
 

@@ -119,8 +119,8 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
     here, there = nodes
     anna = await create(here)
     async with account_browser_for(here) as account_browser, account_browser_for(there) as elsewhere:
-        asked = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
-        body = (await here.client.post("/proxy/api/login", json=asked)).json()
+        login = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
+        body = (await here.client.post("/proxy/api/login", json=login)).json()
         assert await elsewhere.is_signed_in()
         assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 1
         await ending(here, account_browser, anna)

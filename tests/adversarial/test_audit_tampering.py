@@ -134,8 +134,8 @@ async def access_key(
     body = {"action": action, "application_id": caller.application_id, "data": data}
     response = await service.client.post("/api/permissions/accessKey", json=body, headers=caller.headers)
     assert response.status_code == 200, response.text
-    found: Mapping[str, str] = response.json().get("data") or {}
-    return found
+    key: Mapping[str, str] = response.json().get("data") or {}
+    return key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +156,9 @@ class Victim:
     def problems(self, *options: str | Path) -> list[str]:
         """The problems that verification finds; it exits with 1 if there are any."""
         finished = self.gatehouse.run("audit", "verify", *options, "--json")
-        found: list[str] = finished.json()["problems"]
-        assert finished.code == (1 if found else 0), finished.err
-        return found
+        problems: list[str] = finished.json()["problems"]
+        assert finished.code == (1 if problems else 0), finished.err
+        return problems
 
     def go_on(self) -> None:
         """Write and seal one more record, as a running service does."""
@@ -227,15 +227,15 @@ def delete_one(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
 def swap_two(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
     if table == EVENTS:
         one, other = log.seals[1] + 3, log.seals[1] + 9
-        found = [f"the chain breaks between records {log.seals[1] + 1} and {log.seals[2]}: .*"]
+        problems = [f"the chain breaks between records {log.seals[1] + 1} and {log.seals[2]}: .*"]
     else:
         one, other = log.seals[6], log.seals[8]
-        found = [f"the seal at record {place} was changed, .*" for place in (one, other)]
+        problems = [f"the seal at record {place} was changed, .*" for place in (one, other)]
     return [
         f"UPDATE {table} SET place = -place WHERE place IN ({one}, {other})",
         f"UPDATE {table} SET place = {other} WHERE place = -{one}",
         f"UPDATE {table} SET place = {one} WHERE place = -{other}",
-    ], found
+    ], problems
 
 
 def cut_tail(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
@@ -267,9 +267,9 @@ def test_op_04_tampering_is_found_and_located(victim: Victim, tampering: object,
     assert callable(tampering)
     expected: list[str] = []
     for table in TARGETS[target]:
-        statements, found = tampering(victim.log, table)
+        statements, patterns = tampering(victim.log, table)
         victim.tamper(*statements)
-        expected += found
+        expected += patterns
     problems = victim.problems()
     assert [one for one in expected if not any(re.fullmatch(one, problem) for problem in problems)] == [], problems
     assert [problem for problem in problems if not any(re.fullmatch(one, problem) for one in expected)] == []
@@ -342,8 +342,10 @@ def test_op_04_a_head_that_was_deleted_is_missed_for_ever(victim: Victim, statem
     victim.tamper(NO_HEAD, *statements)
     assert "the head of the audit log is missing or was changed" in victim.problems()
     victim.go_on()
-    found = [problem for problem in victim.problems() if "the head of the log was missing or unreadable" in problem]
-    assert len(found) == 1
+    problems = [
+        problem for problem in victim.problems() if "the head of the log was missing or unreadable" in problem
+    ]
+    assert len(problems) == 1
 
 
 def test_op_04_a_head_that_was_changed_is_found(victim: Victim) -> None:

@@ -46,8 +46,8 @@ class Studio:
 
     async def list_rules(self, application_id: int) -> int:
         """The number of rules that the owner has there."""
-        asked = await self.ask("meta/data", action="get", application_id=application_id, data={"type": "list"})
-        return len(asked["data"])
+        response = await self.ask("meta/data", action="get", application_id=application_id, data={"type": "list"})
+        return len(response["data"])
 
     async def database(self) -> float:
         """The megabytes of the database, with dead rows and SQLite's write-ahead file."""

@@ -107,14 +107,14 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
     cookie = "; ".join(f"{name}={value}" for name, value in browser_client.cookies.items())
     await browser_client.client.aclose()
     leaving = {"id_token_hint": tokens["id_token"], "post_logout_redirect_uri": bye, "client_id": "shelf"}
-    asked: list[tuple[str, dict[str, str]]] = []
+    requests: list[tuple[str, dict[str, str]]] = []
     for name in FIELDS:
         fields = oidc_client.authorize_fields()
-        asked.append((AUTHORIZE, {**fields, name: fields.get(name, "") + split}))
-    asked += [(LOGOUT, {**leaving, name: leaving.get(name, "") + split}) for name in (*leaving, "state")]
-    asked += [("/device", {"user_code": split}), ("/sign-in/consent", {"interaction": split})]
+        requests.append((AUTHORIZE, {**fields, name: fields.get(name, "") + split}))
+    requests += [(LOGOUT, {**leaving, name: leaving.get(name, "") + split}) for name in (*leaving, "state")]
+    requests += [("/device", {"user_code": split}), ("/sign-in/consent", {"interaction": split})]
     reflected = 0
-    for path, fields in asked:
+    for path, fields in requests:
         query = urlencode(fields)
         for held in ("", cookie) if path == AUTHORIZE else (cookie,):
             response = await send_request(port, request_for(f"{path}?{query}".encode(), cookie=held))

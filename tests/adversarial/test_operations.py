@@ -76,18 +76,18 @@ def private_numbers(key: PrivateKey) -> list[bytes]:
 
 async def held_in(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
     """The private keys, the instance key, and all values of all rows."""
-    found = bytearray()
+    contents = bytearray()
 
     def put(_table: str, rows: Any) -> None:
         for row in rows:
             for value in row:
-                found.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
+                contents.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
 
     async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
         await services.storage.runner.snapshot_read(partial(dump_rows, put))
         kids = [key.kid for key in (await services.storage.keys.load_keys()).keys]
         opened = [await services.keyring.verification_key(kid, services.clock.now()) for kid in kids]
-        return [key.private for key in opened if key is not None], services.instance_key, bytes(found)
+        return [key.private for key in opened if key is not None], services.instance_key, bytes(contents)
 
 
 async def files_of(place: InstallationPaths, cluster_data: Path | None) -> bytes:
@@ -129,8 +129,8 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
     keys, instance_key, rows = await held_in(place)
     everywhere = rows + await files_of(place, cluster) + gzip.decompress((place.data / "backup.gz").read_bytes())
     assert len(keys) == 10
-    for found in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
-        assert found in everywhere, "the scan finds a value that is stored"
+    for value in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
+        assert value in everywhere, "the scan finds a value that is stored"
     assert b"PRIVATE KEY" not in everywhere
     for key in keys:
         assert not any(form in everywhere for form in private_forms(key))
@@ -314,9 +314,9 @@ def options_of(command: click.Command) -> Iterator[click.Parameter]:
     yield from command.params
     if isinstance(command, click.Group):
         for name in command.list_commands(click.Context(command)):
-            found = command.get_command(click.Context(command), name)
-            assert found is not None
-            yield from options_of(found)
+            subcommand = command.get_command(click.Context(command), name)
+            assert subcommand is not None
+            yield from options_of(subcommand)
 
 
 def test_op_13_no_command_option_or_setting_is_for_testing() -> None:

@@ -339,7 +339,7 @@ def scope_of(kind: str, place: Place) -> Scope:
 
 def central_holdings(rights: Rights, place: Place, end: End, at: Scope | None) -> dict[Scope, ScopeHoldings]:
     """The Central holdings for these permissions, each in its own scope, or all of them in one."""
-    found: dict[Scope, list[str]] = {}
+    rules_by_scope: dict[Scope, list[str]] = {}
     roles: dict[Scope, ScopeHoldings] = {}
     for kind, _, name in (right.partition(":") for right in sorted(rights)):
         if kind in ("secret", "read", "write"):
@@ -348,8 +348,8 @@ def central_holdings(rights: Rights, place: Place, end: End, at: Scope | None) -
         if kind == "role":
             roles[scope] = holdings_with(replace(holdings_with(name).roles[0], end=end))
         else:
-            found.setdefault(scope, []).append(name if kind == "root" else f"{kind}.{name}")
-    held = {scope: holdings_with_rules(*paths, end=end) for scope, paths in found.items()}
+            rules_by_scope.setdefault(scope, []).append(name if kind == "root" else f"{kind}.{name}")
+    held = {scope: holdings_with_rules(*paths, end=end) for scope, paths in rules_by_scope.items()}
     return held | {scope: replace(held.get(scope, ScopeHoldings()), roles=one.roles) for scope, one in roles.items()}
 
 
@@ -500,7 +500,7 @@ async def test_pa_12_every_act_is_open_to_exactly_those_the_table_names(world: W
         pairs = pairs[::SAMPLE]
     wrong = []
     for act, asker in pairs:
-        found = await outcome(world, act, asker)
-        if found != expected_outcome(act, asker):
-            wrong.append(f"{act} by {asker.name}: {found}, not {expected_outcome(act, asker)}")
+        result = await outcome(world, act, asker)
+        if result != expected_outcome(act, asker):
+            wrong.append(f"{act} by {asker.name}: {result}, not {expected_outcome(act, asker)}")
     assert wrong == []

@@ -91,8 +91,8 @@ async def poll(tv: RelyingPartyClient, device_code: str) -> httpx2.Response:
 
 async def device_code(tv: RelyingPartyClient, browser: HttpBrowser | None) -> str:
     """A device code, confirmed in this browser or not."""
-    asked = {"client_id": "tv", "scope": "openid offline_access"}
-    body = success_body(await tv.service.client.post("/proxy/oauth/device_authorization", data=asked))
+    fields = {"client_id": "tv", "scope": "openid offline_access"}
+    body = success_body(await tv.service.client.post("/proxy/oauth/device_authorization", data=fields))
     if browser is not None:
         await browser.get("/device")
         await browser.post("/device", user_code=body["user_code"])

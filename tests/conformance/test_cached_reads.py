@@ -44,7 +44,7 @@ async def test_cached_read_is_reused_on_sqlite_without_writes(storage: Storage, 
 async def test_cached_reads_with_different_arguments_are_separate(storage: Storage) -> None:
     await install_central(storage)
     await a_person(storage)
-    both, one = [await storage.permissions.facts(ANNA, asked) for asked in ((50_001, 1), (1,))]
+    both, one = [await storage.permissions.facts(ANNA, application_ids) for application_ids in ((50_001, 1), (1,))]
     assert both is not None
     assert one is not None
     assert (set(both.records), set(one.records)) == ({1, 50_001}, {1})

@@ -39,10 +39,10 @@ async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
     assert (await find_session(storage, other)).last_seen == 0
 
 
-async def is_heard(storage: Storage, heard: list[str]) -> None:
+async def is_heard(storage: Storage, received: list[str]) -> None:
     """Wait until notifications arrive: PostgreSQL starts to listen with a delay."""
     async with asyncio.timeout(RESPONSE_TIMEOUT):
-        while "now" not in heard:
+        while "now" not in received:
             await storage.runner.write(wake)
 
 
@@ -52,12 +52,12 @@ def wake() -> Verb[None]:
 
 async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) -> None:
     gsid = await a_session(storage)
-    heard: list[str] = []
-    forget = storage.game_sessions.listen_for_changes(heard.append)
-    await is_heard(storage, heard)
+    received: list[str] = []
+    forget = storage.game_sessions.listen_for_changes(received.append)
+    await is_heard(storage, received)
     await storage.game_sessions.add_socket_node(gsid, "here", NOW)
     assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 1)
-    await wait_until(lambda: gsid in heard)
+    await wait_until(lambda: gsid in received)
     forget()
     assert (await find_session(storage, gsid)).cancels == 1
     await storage.game_sessions.add_socket_node(gsid, "here", NOW + 2)

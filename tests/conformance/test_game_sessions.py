@@ -125,11 +125,11 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
         SignInStage.SIGNING_IN,
     ]
     await storage.game_sessions.record_progress("last", NOW, signing_in=False)
-    heard = [await events.get()]
-    while heard[-1] != "last":  # PostgreSQL notifies with a delay, and in order
-        heard.append(await events.get())
+    received = [await events.get()]
+    while received[-1] != "last":  # PostgreSQL notifies with a delay, and in order
+        received.append(await events.get())
     end()
-    assert heard.count("g1") == 2
+    assert received.count("g1") == 2
 
 
 async def test_only_the_first_confirmation_of_a_game_session_succeeds(storage: Storage, anna: User) -> None:

@@ -40,8 +40,8 @@ async def grant(storage: Storage, user: User, **fields: object) -> str:
 
 
 async def calls(storage: Storage) -> list[tuple[str, str, str]]:
-    found = await storage.logout_calls.all_calls()
-    return sorted((call.client_id, call.session_id, call.uri) for call in found)
+    stored = await storage.logout_calls.all_calls()
+    return sorted((call.client_id, call.session_id, call.uri) for call in stored)
 
 
 async def claim_calls(storage: Storage, now: int = NOW) -> list[LogoutCall]:

@@ -79,10 +79,10 @@ def differences(connection: Connection) -> list[object]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* expression-based index", UserWarning)
         warnings.filterwarnings("ignore", ".* expression-based index", SAWarning)
-        found = compare_metadata(context, metadata)
+        changes = compare_metadata(context, metadata)
     listed = {"sqlite": "SELECT name FROM sqlite_master", "postgresql": "SELECT indexname FROM pg_indexes"}
     there = set(connection.execute(text(listed[connection.dialect.name])).scalars())
-    return [*found, *(EXPRESSIONS - there)]
+    return [*changes, *(EXPRESSIONS - there)]
 
 
 def is_readable(_made: object, name: str | None, kind: str, _reflected: object, _other: object) -> bool:
@@ -136,8 +136,8 @@ async def test_the_history_is_one_line_of_numbered_revisions_that_ends_where_the
 
 async def test_op_09_of_many_who_migrate_at_once_one_does_and_all_succeed(database_url: str, tmp_path: Path) -> None:
     children = [await about_to_migrate(tmp_path / f"{number}.db") for number in range(3)]
-    said = await asyncio.gather(*(child.communicate(database_url.encode()) for child in children))
-    assert [child.returncode for child in children] == [0, 0, 0], said
+    outputs = await asyncio.gather(*(child.communicate(database_url.encode()) for child in children))
+    assert [child.returncode for child in children] == [0, 0, 0], outputs
     assert await revision_of(database_url) == HEAD
 
 

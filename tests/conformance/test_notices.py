@@ -75,9 +75,9 @@ class Ear:
             while marker not in self._heard:
                 await self._storage.runner.write(partial(wake, marker))
                 await self._something()  # the marker, or a loss of the connection
-        heard = [payload for payload in self._heard if not payload.startswith("marker")]
+        received = [payload for payload in self._heard if not payload.startswith("marker")]
         self._heard.clear()
-        return heard
+        return received
 
     def _hear(self, payload: str) -> None:
         self._heard.append(payload)

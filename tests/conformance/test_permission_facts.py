@@ -57,9 +57,9 @@ async def world(storage: Storage) -> Storage:
 
 
 async def facts_of(storage: Storage, *applications: int) -> Any:
-    found = await storage.permissions.facts(ANNA, applications)
-    assert found is not None
-    return found
+    person_facts = await storage.permissions.facts(ANNA, applications)
+    assert person_facts is not None
+    return person_facts
 
 
 async def structure_version(storage: Storage) -> int:
@@ -83,19 +83,19 @@ async def test_unknown_person_has_no_facts(storage: Storage) -> None:
 async def test_facts_know_the_person(storage: Storage) -> None:
     await install_central(storage)
     plain = await a_person(storage, tags=frozenset({"staff", "beta"}), purchases=frozenset({"sky"}), rev=7)
-    found = await facts_of(storage, 1)
-    assert found.subject == ConditionSubject(
+    person_facts = await facts_of(storage, 1)
+    assert person_facts.subject == ConditionSubject(
         user_id=ANNA, domain=None, tags=frozenset({"staff", "beta"}), purchases=frozenset({"sky"})
     )
-    assert (found.login, found.blocked, found.rev) == (plain.login, False, 7)
-    assert (found.has_strong_factor, found.service_account, found.owns) == (False, None, {})
+    assert (person_facts.login, person_facts.blocked, person_facts.rev) == (plain.login, False, 7)
+    assert (person_facts.has_strong_factor, person_facts.service_account, person_facts.owns) == (False, None, {})
 
 
 async def test_a_domain_counts_while_it_is_verified(storage: Storage) -> None:
     await a_person(storage, email_verified=True)
-    found = await facts_of(storage)
-    assert found.subject.domain == "studio.example"
-    assert found.subject.tags == {"email_verified"}
+    person_facts = await facts_of(storage)
+    assert person_facts.subject.domain == "studio.example"
+    assert person_facts.subject.tags == {"email_verified"}
 
 
 async def test_factors_show_as_tags_and_those_that_are_strong_are_told(storage: Storage) -> None:
@@ -109,8 +109,8 @@ async def test_factors_show_as_tags_and_those_that_are_strong_are_told(storage: 
 
 async def test_a_totp_secret_is_a_strong_factor(storage: Storage) -> None:
     await a_person(storage, sealed_totp=b"sealed")
-    found = await facts_of(storage)
-    assert (found.has_strong_factor, found.subject.tags) == (True, {"2step", "2step_totp"})
+    person_facts = await facts_of(storage)
+    assert (person_facts.has_strong_factor, person_facts.subject.tags) == (True, {"2step", "2step_totp"})
 
 
 async def test_facts_show_that_someone_is_blocked(storage: Storage) -> None:
@@ -120,12 +120,12 @@ async def test_facts_show_that_someone_is_blocked(storage: Storage) -> None:
 
 
 async def test_each_application_asked_about_has_a_record(world: Storage) -> None:
-    found = await facts_of(world, SHOP, 99)
-    assert found.records == {
+    person_facts = await facts_of(world, SHOP, 99)
+    assert person_facts.records == {
         SHOP: UserRecord(application_id=SHOP, user_id=ANNA),
         99: UserRecord(application_id=99, user_id=ANNA),
     }
-    assert found.applications == {
+    assert person_facts.applications == {
         SHOP: ApplicationState(
             application_id=SHOP, project_id="mind_games", removed=False, version=1, schema_version=1
         )
@@ -164,8 +164,12 @@ def fields_of(record: UserRecord) -> dict[str, Any]:
 async def test_facts_name_owned_projects_listing_groups_and_versions(world: Storage) -> None:
     before = (await facts_of(world, 1)).structure
     await world.groups.edit_group(GROUP, set_fields(users=(ANNA,)))
-    found = await facts_of(world, 1)
-    assert (found.owns, found.groups, found.structure) == ({"mind_games": NO_END}, {GROUP}, before + 1)
+    person_facts = await facts_of(world, 1)
+    assert (person_facts.owns, person_facts.groups, person_facts.structure) == (
+        {"mind_games": NO_END},
+        {GROUP},
+        before + 1,
+    )
     ends = Assignment(role="project_owner", end=End(expired=NOW + 5))
     await a_person(world, "2")
     await world.user_records.edit_record(1, "2", set_fields(scopes={P: holdings_with("project_owner")}), NOW)
@@ -181,9 +185,9 @@ async def test_only_an_owner_role_on_the_project_itself_is_ownership(world: Stor
     await world.user_records.edit_record(
         1, "2", set_fields(scopes={scope: holdings_with("project_owner"), ROOT: holdings_with("project_owner")}), NOW
     )
-    found = await world.permissions.facts("2", [1])
-    assert found is not None
-    assert found.owns == {}
+    person_facts = await world.permissions.facts("2", [1])
+    assert person_facts is not None
+    assert person_facts.owns == {}
 
 
 async def test_moves_removals_and_saves_of_applications_show(world: Storage) -> None:
@@ -198,9 +202,9 @@ async def test_moves_removals_and_saves_of_applications_show(world: Storage) -> 
 async def test_facts_know_a_service_account(world: Storage) -> None:
     account = a_service_account(ANNA + "0", ip_ranges=("10.0.0.0/8", "::1/128"), public_key="pem", comment="builds")
     await world.service_accounts.create_service_account(account, [], [a_record()])
-    found = await world.permissions.facts(account.user_id, [1])
-    assert found is not None
-    assert (found.service_account, found.login) == (account, None)
+    person_facts = await world.permissions.facts(account.user_id, [1])
+    assert person_facts is not None
+    assert (person_facts.service_account, person_facts.login) == (account, None)
 
 
 # -- models -------------------------------------------------------------------------------------------
@@ -224,9 +228,9 @@ async def test_models_hold_application_schema_and_roles_also_of_removed_applicat
     models = await world.permissions.application_models([SHOP, 1, 99])
     assert models.keys() == {SHOP, 1}
     assert models[SHOP].roles == {"moderator": replace(role, version=2)}
-    found = models[SHOP].roles["moderator"].condition
-    assert found is not None
-    assert found.test == condition.test
+    person_facts = models[SHOP].roles["moderator"].condition
+    assert person_facts is not None
+    assert person_facts.test == condition.test
     assert (models[SHOP].application.removed, models[SHOP].application.settings) == (True, {"a": 1})
     assert models[1].schema.private_data["can_administer"] == {
         "value": False,
@@ -239,9 +243,9 @@ async def test_models_hold_application_schema_and_roles_also_of_removed_applicat
 async def test_a_condition_that_no_rule_knows_any_more_holds_for_no_one(world: Storage) -> None:
     condition = replace(parse_condition({"tag": "staff"}), document={"moon": "full"})
     await world.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, condition=condition)))
-    found = (await world.permissions.application_models([SHOP]))[SHOP].roles["moderator"].condition
-    assert found is not None
-    assert (found.document, str(found.test)) == ({"moon": "full"}, "Everyone(holds=False)")
+    person_facts = (await world.permissions.application_models([SHOP]))[SHOP].roles["moderator"].condition
+    assert person_facts is not None
+    assert (person_facts.document, str(person_facts.test)) == ({"moon": "full"}, "Everyone(holds=False)")
 
 
 # -- structure ----------------------------------------------------------------------------------------
@@ -261,15 +265,15 @@ async def test_the_structure_holds_projects_groups_and_connections(world: Storag
     await world.projects.edit_project("mind_games", set_project_fields(settings=settings, aliases=("mg", "games")))
     condition = GroupCondition(title="Staff", condition=parse_condition({"tag": "staff"}))
     await world.groups.edit_group(GROUP, set_fields(conditions=(condition,), users=(ANNA,)))
-    found = await world.permissions.structure(["mind_games", "nothing"], [])
-    assert found.projects.keys() == {"mind_games"}
-    project = found.projects["mind_games"]
+    structure = await world.permissions.structure(["mind_games", "nothing"], [])
+    assert structure.projects.keys() == {"mind_games"}
+    project = structure.projects["mind_games"]
     assert (project.project.settings, project.project.aliases) == (settings, ("mg", "games"))
     assert project.groups == {GROUP: a_group(conditions=(condition,), version=2)}  # without its users
-    assert found.connecting == {}
+    assert structure.connecting == {}
     connected = await world.permissions.structure([], [number, SHOP, 99])
     assert connected.connecting == {number: ("mind_games",), SHOP: (), 99: ()}
-    assert connected.projects == found.projects
+    assert connected.projects == structure.projects
 
 
 async def test_a_removed_project_connects_nothing_and_shows_as_removed(world: Storage) -> None:
@@ -277,8 +281,8 @@ async def test_a_removed_project_connects_nothing_and_shows_as_removed(world: St
     await world.projects.edit_project("mind_games", set_project_fields(settings=ProjectSettings(services=services)))
     assert (await world.permissions.structure([], [SHOP])).connecting == {SHOP: ("mind_games",)}
     await world.projects.edit_project("mind_games", set_project_fields(removed=True))
-    found = await world.permissions.structure(["mind_games"], [SHOP])
-    assert (found.connecting, found.projects["mind_games"].project.removed) == ({SHOP: ()}, True)
+    structure = await world.permissions.structure(["mind_games"], [SHOP])
+    assert (structure.connecting, structure.projects["mind_games"].project.removed) == ({SHOP: ()}, True)
 
 
 async def test_the_structure_has_a_version_from_the_start(storage: Storage) -> None:
@@ -305,8 +309,8 @@ async def test_a_structure_tells_which_applications_projects_have(world: Storage
 
     async def applications_of_projects() -> list[set[int]]:
         versions.append(await structure_version(world))
-        found = await world.permissions.structure(["mind_games", "other"], [])
-        return [set(found.projects[one].applications) for one in ("mind_games", "other")]
+        structure = await world.permissions.structure(["mind_games", "other"], [])
+        return [set(structure.projects[one].applications) for one in ("mind_games", "other")]
 
     made = await create_application(world, name="Two", project_id="mind_games")
     assert await applications_of_projects() == [{SHOP, made.application_id}, set()]

@@ -50,9 +50,9 @@ async def test_a_group_is_kept_as_it_was_made(world: Storage) -> None:
     before = await structure_version(world)
     made = a_group(description="Try things", tags=("project", "x"), conditions=(STAFF,), users=(BOB, ANNA))
     assert await world.groups.create_group(made, [a_record()]) == made
-    found = await world.groups.group(GROUP)
-    assert found == made
-    assert found.conditions[0].condition.test == STAFF.condition.test
+    group = await world.groups.group(GROUP)
+    assert group == made
+    assert group.conditions[0].condition.test == STAFF.condition.test
     assert await structure_version(world) == before + 1
 
 

@@ -47,8 +47,8 @@ def a_public_key(kid: str = "k1", **fields: Any) -> ApplicationKey:
 
 
 async def found_token(world: Storage) -> ServiceToken | None:
-    found = await world.application_keys.service_token("jti")
-    return None if found is None else found.token
+    stored = await world.application_keys.service_token("jti")
+    return None if stored is None else stored.token
 
 
 @pytest.fixture

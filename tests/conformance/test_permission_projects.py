@@ -70,8 +70,8 @@ async def test_a_project_is_kept_as_it_was_published(world: Storage) -> None:
     project = a_project(description="Riddles", aliases=("mg", "b", "a"), tags=("x",), allow=("g1",), disallow=("g2",))
     project = replace(project, settings=ProjectSettings(allowed_domains=("b.example", "a.example")))
     assert await publish(world, project) == project
-    found = await world.projects.project("mind_games")
-    assert (found.project, found.groups) == (project, {})
+    stored = await world.projects.project("mind_games")
+    assert (stored.project, stored.groups) == (project, {})
 
 
 async def test_a_project_is_published_with_its_application_and_its_people(world: Storage) -> None:

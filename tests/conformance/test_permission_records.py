@@ -142,8 +142,8 @@ async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None
     await edit(world, ANNA, anna)
     await edit(world, ANNA, anna)
     await edit(world, BOB, {scope: holdings_with(private_data=TREE)})
-    found = await world.user_records.records_in_project(SHOP, "mind_games")
-    assert found == [
+    records = await world.user_records.records_in_project(SHOP, "mind_games")
+    assert records == [
         UserRecord(application_id=SHOP, user_id=ANNA, scopes={P: holdings_with("guest", "moderator")}, version=2),
         UserRecord(application_id=SHOP, user_id=BOB, scopes={scope: holdings_with(private_data=TREE)}, version=1),
     ]

@@ -81,9 +81,9 @@ async def test_only_listed_statements_scan_a_large_table(tmp_path: Path) -> None
     async with open_storage(url, migrate=True):
         pass
     connection = connect(sqlite_path(url))
-    found = {name for name, statement in statements() if scanned_tables(connection, statement)}
+    scanning = {name for name, statement in statements() if scanned_tables(connection, statement)}
     connection.close()
-    assert found == ABOUT_EVERYBODY
+    assert scanning == ABOUT_EVERYBODY
 
 
 async def test_a_project_is_read_without_looking_at_every_application(tmp_path: Path) -> None:

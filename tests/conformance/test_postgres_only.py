@@ -325,14 +325,14 @@ async def test_the_service_is_ready_behind_pgbouncer_and_hears_notices_past_it(
         "GATEHOUSE__DATABASE__LISTEN_URL": migrated_postgres_url,
         "GATEHOUSE__DATABASE__STATEMENT_CACHE": "false",
     }
-    heard: asyncio.Queue[str] = asyncio.Queue()
+    notifications: asyncio.Queue[str] = asyncio.Queue()
     async with running_service(pooled_url, tmp_path, environment=environment) as service:
         assert (await service.client.get("/healthz")).status_code == 200
         assert await guess(service) == 403
-        service.services.storage.runner.listen("things", heard.put_nowait)
+        service.services.storage.runner.listen("things", notifications.put_nowait)
         await service.services.storage.runner.write(wake)
         async with asyncio.timeout(LOCK_TIMEOUT):
-            assert await heard.get() in ("news", MISSED_PAYLOAD)
+            assert await notifications.get() in ("news", MISSED_PAYLOAD)
 
 
 # -- limits of a transaction --------------------------------------------------------------------------

@@ -51,8 +51,12 @@ async def test_the_first_code_makes_it_a_factor_and_brings_recovery_codes(factor
     after = await factor_setup.reload(user)
     assert after.system_tags >= {"2step", "2step_totp"}
     assert len(set(codes)) == 10
-    found = await factor_setup.second_factors.load_factors(after)
-    assert (found.methods, found.totp_since, found.recovery_left) == ((Factor.TOTP,), factor_setup.clock.now(), 10)
+    factors = await factor_setup.second_factors.load_factors(after)
+    assert (factors.methods, factors.totp_since, factors.recovery_left) == (
+        (Factor.TOTP,),
+        factor_setup.clock.now(),
+        10,
+    )
     assert await factor_setup.events(user) == ["factor.added"]
     assert [message.to for message in await factor_setup.new_messages()] == [user.login]
     assert await factor_setup.totp.pending_enrollment(user) is None

@@ -154,8 +154,8 @@ async def test_failing_statement_does_not_affect_others_in_its_batch(migrated_po
 async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         assert await add_note(storage, "there")
-        asked: list[Any] = ["there", 7, "nowhere"]
-        answers = await asyncio.gather(*(find_note(storage, name) for name in asked), return_exceptions=True)
+        names: list[Any] = ["there", 7, "nowhere"]
+        answers = await asyncio.gather(*(find_note(storage, name) for name in names), return_exceptions=True)
         assert answers[0] == "there"
         assert isinstance(answers[1], asyncpg.DataError)
         assert answers[2] is None

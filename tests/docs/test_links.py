@@ -19,7 +19,7 @@ CITED_RULING: Final = re.compile(r"\bR(\d+)\b(?!-)")
 
 
 def text_without_code(page: Path) -> str:
-    return CODE.sub(lambda found: re.sub(r"[\[\]()]", "", found[0]), page.read_text())
+    return CODE.sub(lambda match: re.sub(r"[\[\]()]", "", match[0]), page.read_text())
 
 
 @cache

@@ -91,12 +91,12 @@ def test_op_10_what_is_installed_is_what_was_locked() -> None:
 
 
 def find_systemd_analyze() -> Path | None:
-    found = shutil.which("systemd-analyze")
-    if found is None:
+    program = shutil.which("systemd-analyze")
+    if program is None:
         return None
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
     digits = re.search(r"\d+", version)
-    return Path(found) if digits is not None and int(digits[0]) >= OFFLINE_SINCE else None
+    return Path(program) if digits is not None and int(digits[0]) >= OFFLINE_SINCE else None
 
 
 SYSTEMD: Final = Capability(name=f"systemd {OFFLINE_SINCE} or newer", find=find_systemd_analyze, optional=True)
@@ -206,13 +206,13 @@ def test_the_image_runs_as_a_user_without_privileges() -> None:
     uid, _, gid = last_instruction("USER").partition(":")
     assert int(uid) > 0
     assert int(gid) > 0
-    words = [found.word for found in dockerfile_instructions()]
+    words = [instruction.word for instruction in dockerfile_instructions()]
     after = words[len(words) - words[::-1].index("USER") :]
     assert set(after) <= {"HEALTHCHECK", "ENTRYPOINT", "CMD"}
 
 
 def test_op_10_everything_the_image_installs_is_checked_or_local() -> None:
-    runs = [found.rest for found in dockerfile_instructions() if found.word == "RUN"]
+    runs = [instruction.rest for instruction in dockerfile_instructions() if instruction.word == "RUN"]
     installs = [part for run in runs for part in run.split(" && ") if " install " in part and "pip" in part]
     assert installs
     assert all("--require-hashes" in part or "--no-index" in part for part in installs)
@@ -221,13 +221,15 @@ def test_op_10_everything_the_image_installs_is_checked_or_local() -> None:
 
 
 def test_the_image_adds_nothing_from_elsewhere_and_holds_no_secret() -> None:
-    assert "ADD" not in {found.word for found in dockerfile_instructions()}
-    named = [found.rest for found in dockerfile_instructions() if found.word in {"ARG", "ENV"}]
+    assert "ADD" not in {instruction.word for instruction in dockerfile_instructions()}
+    named = [instruction.rest for instruction in dockerfile_instructions() if instruction.word in {"ARG", "ENV"}]
     assert not [rest for rest in named if re.search(r"(?i)secret|password|token|_key", rest)]
 
 
 def test_the_image_writes_to_its_data_directory_only() -> None:
-    assert [found.rest for found in dockerfile_instructions() if found.word == "VOLUME"] == ["/data"]
+    assert [instruction.rest for instruction in dockerfile_instructions() if instruction.word == "VOLUME"] == [
+        "/data"
+    ]
     assert "PYTHONDONTWRITEBYTECODE=1" in last_instruction("ENV")
 
 
@@ -235,7 +237,7 @@ def test_the_image_is_built_from_the_wheel_and_the_lock_alone() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     patterns = [line for line in lines if line and not line.startswith("#")]
     assert patterns == ["*", "!requirements.txt", "!dist/*.whl"]
-    copied = [found.rest.split()[0] for found in dockerfile_instructions() if found.word == "COPY"]
+    copied = [instruction.rest.split()[0] for instruction in dockerfile_instructions() if instruction.word == "COPY"]
     assert copied == ["requirements.txt", "dist/*.whl", "--from=build"]
 
 

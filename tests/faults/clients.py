@@ -160,7 +160,7 @@ class FaultClient:
             raise
         except httpx2.TransportError as error:
             note = type(error).__name__
-        heard = JudgedAnswer(result=Result.INFO, note=note) if response is None else judge_answer(ask, response)
+        judged = JudgedAnswer(result=Result.INFO, note=note) if response is None else judge_answer(ask, response)
         one = Operation(
             t0=began,
             t1=loop.time(),
@@ -168,12 +168,12 @@ class FaultClient:
             client=self.name,
             op=ask.op,
             key=ask.key,
-            value=ask.value if heard.value is None else heard.value,
-            result=heard.result,
+            value=ask.value if judged.value is None else judged.value,
+            result=judged.result,
             status=0 if response is None else response.status_code,
-            note=heard.note,
+            note=judged.note,
             patient=response is not None and "retry-after" in response.headers,
-            version=heard.version,
+            version=judged.version,
             request_id="" if response is None else response.headers.get("x-request-id", ""),
             event=ask.event,
             repeats=repeats,

@@ -62,5 +62,5 @@ def run_record(
 @pytest.fixture
 def url(request: pytest.FixtureRequest) -> str:
     """An installed database of the kind that `on_databases` selects."""
-    found: str = request.getfixturevalue(f"installed_{request.param}_url")
-    return found
+    installed_url: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return installed_url

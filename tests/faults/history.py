@@ -90,10 +90,10 @@ def operations_of(history: Iterable[Operation], *acts: Act) -> list[Operation]:
 
 
 def by_key(history: Iterable[Operation]) -> dict[str, list[Operation]]:
-    found: dict[str, list[Operation]] = {}
+    groups: dict[str, list[Operation]] = {}
     for operation in history:
-        found.setdefault(operation.key, []).append(operation)
-    return found
+        groups.setdefault(operation.key, []).append(operation)
+    return groups
 
 
 def describe(one: Operation) -> str:

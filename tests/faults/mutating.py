@@ -42,12 +42,12 @@ class Mutation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     code: int
-    said: str
+    output: str
 
     @property
     def failed(self) -> tuple[str, ...]:
         """The tests with a failed assertion; a test whose setup failed does not count."""
-        lines = self.said.splitlines() if self.code == FAILED else []
+        lines = self.output.splitlines() if self.code == FAILED else []
         return tuple(line.removeprefix("FAILED ").partition(" ")[0] for line in lines if line.startswith("FAILED "))
 
 
@@ -84,7 +84,7 @@ def run(test: str, directory: Path) -> Verdict:
         check=False,
         timeout=PATIENCE,
     )
-    return Verdict(code=finished.returncode, said=finished.stdout)
+    return Verdict(code=finished.returncode, output=finished.stdout)
 
 
 def run_environment(directory: Path) -> Mapping[str, str]:

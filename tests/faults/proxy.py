@@ -89,8 +89,8 @@ def with_connection_close(head: bytes) -> bytes:
 
 
 def length_of(head: bytes) -> int:
-    found = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    return int(found[0].partition(b":")[2]) if found else 0
+    lines = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    return int(lines[0].partition(b":")[2]) if lines else 0
 
 
 @asynccontextmanager

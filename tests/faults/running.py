@@ -117,8 +117,8 @@ async def run_under_load(
             await workload.prepare(scene)
     async with AsyncExitStack() as stack:
         front = None if place.front is None else await stack.enter_async_context(place.front(nodes))
-        asked = addresses(nodes) if front is None else [front.address]
-        pool = ClientPool(asked, run_record.recorder, run_record.seed, storm=place.storm, patience=place.patience)
+        targets = addresses(nodes) if front is None else [front.address]
+        pool = ClientPool(targets, run_record.recorder, run_record.seed, storm=place.storm, patience=place.patience)
         stack.push_async_callback(pool.close)
         run = FaultRun(nodes=nodes, pool=pool, ledger=run_record, front=front)
         stack.push_async_callback(run.kill, *nodes)

@@ -57,7 +57,7 @@ class SimultaneousSender:
         self, client: FaultClient, place: int, connection: RawConnection, ask: CheckedRequest, began: float
     ) -> Operation:
         response = httpx_response(await connection.read_response())
-        heard = judge_answer(ask, response)
+        judged = judge_answer(ask, response)
         return self._pool.recorder.write(
             Operation(
                 t0=began,
@@ -66,10 +66,10 @@ class SimultaneousSender:
                 client=client.name,
                 op=ask.op,
                 key=ask.key,
-                value=ask.value if heard.value is None else heard.value,
-                result=heard.result,
+                value=ask.value if judged.value is None else judged.value,
+                result=judged.result,
                 status=response.status_code,
-                note=heard.note,
+                note=judged.note,
                 patient="retry-after" in response.headers,
                 request_id=response.headers.get("x-request-id", ""),
                 event=ask.event,

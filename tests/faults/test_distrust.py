@@ -76,10 +76,10 @@ async def test_tk_85_a_node_that_was_stopped_meanwhile_takes_no_request_by_a_dis
         second.process.send(signal.SIGSTOP)
         await distrust_all(services)
         # Sent while it is stopped, so that it reads them first when it continues.
-        asked = {name: asyncio.create_task(use()) for name, use in world.uses(http, tokens).items()}
+        requests = {name: asyncio.create_task(use()) for name, use in world.uses(http, tokens).items()}
         published = asyncio.create_task(published_kids(http))
         await asyncio.sleep(STOPPED_SECONDS)  # longer than the key set is cached
         second.process.send(signal.SIGCONT)
-        taken = {name: await one for name, one in asked.items()}
+        taken = {name: await one for name, one in requests.items()}
         assert taken == dict.fromkeys(taken, False)
         assert not tokens.kids & await published

@@ -67,9 +67,9 @@ async def create_someone(url: str) -> User:
 
 async def confirm(url: str, gsid: str, user: User) -> None:
     async with open_storage(url, migrate=False) as storage:
-        found = await found_in(storage, gsid)
+        session = await found_in(storage, gsid)
         assert await storage.game_sessions.confirm_session(
-            gsid, found.created_at, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record()
+            gsid, session.created_at, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record()
         )
 
 

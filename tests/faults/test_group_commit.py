@@ -82,16 +82,16 @@ async def test_no_write_returns_while_the_disk_is_syncing(disk: FaultyDisk, stor
 
 
 async def test_no_listener_is_notified_while_the_disk_is_syncing(disk: FaultyDisk, storage: Storage) -> None:
-    heard: list[str] = []
-    storage.runner.listen("things", heard.append)
+    received: list[str] = []
+    storage.runner.listen("things", received.append)
     with disk.hold_syncs():
         answer = asyncio.create_task(storage.runner.write(write_and_wake))
         await asyncio.to_thread(disk.wait_until_syncing)
         await run_ready_tasks()
-        assert heard == []
+        assert received == []
     await answer
     await run_ready_tasks()
-    assert heard == ["news"]
+    assert received == ["news"]
 
 
 async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage) -> None:

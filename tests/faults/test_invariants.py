@@ -276,8 +276,8 @@ def test_i10_a_role_that_is_gone_and_a_public_one_that_gives_too_much_are_seen()
         assert i10_roles_are_whole(rows_about(role, "gone")) == [
             "I10: 1 is assigned 'gone' of 7, which is not there",
         ]
-    [found] = i10_roles_are_whole(rows_about({"meta": SELLS, "protected": False}, "seller"))
-    assert "private_data.root.can_sell" in found
+    [problem] = i10_roles_are_whole(rows_about({"meta": SELLS, "protected": False}, "seller"))
+    assert "private_data.root.can_sell" in problem
 
 
 def test_the_other_bounds_say_no_too() -> None:

@@ -154,9 +154,9 @@ async def test_r_90_tk_90_a_device_code_gives_its_tokens(
     service: RunningService, proxy: PostgresProxy, anna: User, *, early: bool
 ) -> None:
     tv = await a_public_client(service, "tv", redirect_uris=(), device_grant=True)
-    asked = await ask_for_device(tv)
+    device = await ask_for_device(tv)
     store, now = service.services.storage.device_requests, service.clock.now()
-    request = await store.find_pending_request(asked["user_code"].replace("-", ""), now)
+    request = await store.find_pending_request(device["user_code"].replace("-", ""), now)
     assert request is not None
     grant = a_grant(
         client_id="tv",
@@ -170,9 +170,9 @@ async def test_r_90_tk_90_a_device_code_gives_its_tokens(
     )
     assert await store.approve_request(request.user_code, grant, now, a_record())
     proxy.cut_commit_of(TAKE_DEVICE, early=early)
-    assert success_body(await poll_with_device(tv, asked["device_code"]))["refresh_token"]
+    assert success_body(await poll_with_device(tv, device["device_code"]))["refresh_token"]
     assert proxy.cuts == 1
-    assert oauth_error(await poll_with_device(tv, asked["device_code"])) == (400, "invalid_grant")
+    assert oauth_error(await poll_with_device(tv, device["device_code"])) == (400, "invalid_grant")
 
 
 @both

@@ -58,11 +58,11 @@ class PublicEndpoints:
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         took = median(operation.t1 - operation.t0 for operation in history if operation.op is Act.OPEN)
-        asked = [operation for operation in history if operation.op is not Act.DELIVER]
+        requests = [operation for operation in history if operation.op is not Act.DELIVER]
         return [
             *public_endpoints_stay_available(history),
             *([f"R-08: public endpoints took {took:.1f} seconds"] if took > OPEN_WITHIN else []),
-            *answers_come_within(asked, ANSWERED_WITHIN),
+            *answers_come_within(requests, ANSWERED_WITHIN),
         ]
 
 

@@ -150,8 +150,8 @@ class GameSessions(RuleBasedStateMachine):
     def guess(self, number: int) -> None:
         """A caller without the location gets nothing and changes nothing."""
         game = self.chosen(number).game
-        asked = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
-        assert self.do(self.fuzz_setup.bench.service.client.post(RESULT, **asked)).status_code == 403
+        request = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
+        assert self.do(self.fuzz_setup.bench.service.client.post(RESULT, **request)).status_code == 403
 
     @rule(seconds=st.sampled_from(PAUSES))
     def wait(self, seconds: int) -> None:
@@ -160,11 +160,11 @@ class GameSessions(RuleBasedStateMachine):
     @invariant()
     def each_lasts_as_long_as_it_may_and_was_answered_once_at_most(self) -> None:
         for session in self.sessions:
-            found = self.do(
+            sessions = self.do(
                 self.fuzz_setup.bench.service.services.storage.game_sessions.find_session(session.game.gsid, self.now)
             )
-            assert (found is not None) == session.lasts(self.now)
-            assert found is None or found.state == session.state
+            assert (sessions is not None) == session.lasts(self.now)
+            assert sessions is None or sessions.state == session.state
             assert session.delivered <= 1
 
 

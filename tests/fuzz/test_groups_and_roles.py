@@ -47,13 +47,13 @@ class Model:
     def through_groups(self, person: str) -> frozenset[str]:
         return frozenset[str]().union(*(group.grants for group in self.living if person in group.users))
 
-    def allows(self, roles: frozenset[str], asked: str) -> bool:
-        return any(asked in self.roles.get(role, ()) for role in roles)
+    def allows(self, roles: frozenset[str], rule_name: str) -> bool:
+        return any(rule_name in self.roles.get(role, ()) for role in roles)
 
     def answers_about(self, person: str) -> list[bool]:
         """Own roles count at the root; roles of a group of the project count in the project."""
-        at_the_root = [self.allows(self.held[person], asked) for asked in RULES]
-        return at_the_root + [self.allows(self.through_groups(person), asked) for asked in RULES]
+        at_the_root = [self.allows(self.held[person], rule_name) for rule_name in RULES]
+        return at_the_root + [self.allows(self.through_groups(person), rule_name) for rule_name in RULES]
 
 
 class GroupsAndRoles(RuleBasedStateMachine):
@@ -166,9 +166,12 @@ class GroupsAndRoles(RuleBasedStateMachine):
             assert self.answers_about(person) == self.model.answers_about(person)
 
     def answers_about(self, person: str) -> list[bool]:
-        checks = [*({"rule": asked} for asked in RULES), *({"rule": asked, "project_id": PROJECT} for asked in RULES)]
-        asked = {**self.about(), "data": {"user_id": person, "checks": checks}}
-        data: list[bool] = self.ok("check", asked)["data"]
+        checks = [
+            *({"rule": rule_name} for rule_name in RULES),
+            *({"rule": rule_name, "project_id": PROJECT} for rule_name in RULES),
+        ]
+        rule_name = {**self.about(), "data": {"user_id": person, "checks": checks}}
+        data: list[bool] = self.ok("check", rule_name)["data"]
         return data
 
     @invariant()

@@ -141,8 +141,8 @@ async def a_stage(service: RunningService) -> Stage:
 
 @pytest.fixture
 def url(request: pytest.FixtureRequest) -> str:
-    found: str = request.getfixturevalue(f"installed_{request.param}_url")
-    return found
+    installed_url: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return installed_url
 
 
 @pytest.mark.parametrize(("url", "caller"), EVERY_PAIR if IS_LONG else SHORT, indirect=["url"])
@@ -153,8 +153,8 @@ async def test_ht_25_every_answer_is_one_the_document_foretells_and_none_is_a_fa
         stage = await a_stage(service)
         settings = tmp_path / "schemathesis.toml"
         settings.write_text(stage.configuration())
-        code, said = await run_schemathesis(service, settings, stage.headers[caller])
-    assert code == 0, said
+        code, output = await run_schemathesis(service, settings, stage.headers[caller])
+    assert code == 0, output
 
 
 async def run_schemathesis(
@@ -186,5 +186,5 @@ async def while_time_goes_by(service: RunningService, command: Sequence[str]) ->
     finally:
         if child.returncode is None:
             child.kill()
-    said, _ = await ended
-    return child.returncode or 0, said.decode()
+    output, _ = await ended
+    return child.returncode or 0, output.decode()

@@ -39,8 +39,8 @@ class GameStudio:
 
     def info(self, link: str) -> dict[str, Any]:
         """Session info for the session of a link."""
-        asked = {"gsid": link.partition("gsid=")[2]}
-        answer = httpx2.post(f"{self.base_url}/proxy/api/gameSession/info", json=asked)
+        body = {"gsid": link.partition("gsid=")[2]}
+        answer = httpx2.post(f"{self.base_url}/proxy/api/gameSession/info", json=body)
         session: dict[str, Any] = answer.raise_for_status().json()["session"]
         return session
 

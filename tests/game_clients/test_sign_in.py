@@ -11,8 +11,8 @@ FACTOR = "device-factor-of-this-machine"
 
 
 def test_a_player_confirms_in_the_browser_and_is_signed_in(game: Game, studio: GameStudio) -> None:
-    asked = (f"app_id={studio.application_id}", f"factor={FACTOR}", "qr=1", "distr=eu")
-    with game.start(studio.base_url, *asked) as playing, Player() as player:
+    parameters = (f"app_id={studio.application_id}", f"factor={FACTOR}", "qr=1", "distr=eu")
+    with game.start(studio.base_url, *parameters) as playing, Player() as player:
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
         assert studio.info(link)["distr"] == "eu"
         player.confirm(link)

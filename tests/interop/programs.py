@@ -45,10 +45,10 @@ class Program:
 
 def node(home: Path, name: str) -> Sequence[str]:
     """Run it through the link beside the packages, so that Node finds them."""
-    found = find_node()
-    assert found is not None
+    node_and_npm = find_node()
+    assert node_and_npm is not None
     as_linked = ("--preserve-symlinks", "--preserve-symlinks-main", "--no-deprecation")
-    return (found[0], *as_linked, str(home / "programs" / name / "client.mjs"))
+    return (node_and_npm[0], *as_linked, str(home / "programs" / name / "client.mjs"))
 
 
 def python(interpreter: Path, name: str) -> Sequence[str]:

@@ -51,7 +51,7 @@ async def read_user(service: RunningService, user: User) -> User:
 
 def browser_errors(page: Page) -> list[str]:
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     return errors
 

@@ -44,7 +44,7 @@ def css_color(colour: Color) -> str:
 
 async def open_and_check(page: Page, address: str) -> list[str]:
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if "Content Security" in said.text else None)
+    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
     await page.goto(address)
     return [*errors, *await axe_violations(page)]
 

@@ -60,8 +60,8 @@ async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_o
     service: RunningService, page_with_or_without_script: Page, anna: User
 ) -> None:
     await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
-    asked = {"client_id": "tv", "scope": "openid"}
-    body = success_body(await service.client.post("/proxy/oauth/device_authorization", data=asked))
+    request_fields = {"client_id": "tv", "scope": "openid"}
+    body = success_body(await service.client.post("/proxy/oauth/device_authorization", data=request_fields))
     await page_with_or_without_script.goto(body["verification_uri_complete"])
     await expect(page_with_or_without_script.get_by_label("Device code")).to_have_value(body["user_code"])
     await page_with_or_without_script.get_by_role("button", name="Continue").click()
@@ -91,8 +91,8 @@ async def test_signing_out_for_an_application_asks_first_and_leads_there(
     await page_with_or_without_script.goto(f"{service.base_url}/sign-in")
     await sign_in(page_with_or_without_script)
     await expect(page_with_or_without_script.get_by_role("heading", name="Anna")).to_be_visible()
-    asked = urlencode({"client_id": "shop", "post_logout_redirect_uri": application_page, "state": "s"})
-    await page_with_or_without_script.goto(f"{service.base_url}/proxy/oauth/logout?{asked}")
+    fields = urlencode({"client_id": "shop", "post_logout_redirect_uri": application_page, "state": "s"})
+    await page_with_or_without_script.goto(f"{service.base_url}/proxy/oauth/logout?{fields}")
     await expect(page_with_or_without_script.get_by_text("Web shop wants to sign you out")).to_be_visible()
     await page_with_or_without_script.get_by_role("button", name="Sign out", exact=True).click()
     await expect(page_with_or_without_script.get_by_role("heading", name="Bye")).to_be_visible()

@@ -59,7 +59,7 @@ def is_blocked(request: Request) -> bool:
 def listen(page: Page) -> list[str]:
     """Collect the browser's errors; a blocked style, picture or script is an error."""
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on(
         "requestfailed",
@@ -80,11 +80,11 @@ async def test_axe_finds_nothing_against_wcag_on_any_page(
     await context.add_init_script(AXE)
     page = await context.new_page()
     errors = listen(page)
-    found: dict[str, Any] = {}
+    violations_by_page: dict[str, Any] = {}
     for state in STATES:
         await page.goto(f"{gallery}/{state}")
-        found[state] = await page.evaluate(RUN_AXE, rules)
-    assert {state: violations for state, violations in found.items() if violations} == {}
+        violations_by_page[state] = await page.evaluate(RUN_AXE, rules)
+    assert {state: violations for state, violations in violations_by_page.items() if violations} == {}
     assert errors == []
     await context.close()
 
@@ -94,12 +94,12 @@ async def test_no_page_is_wider_than_a_small_phone(gallery: str, browser: Browse
     context = await browser.new_context(viewport=NARROW)
     page = await context.new_page()
     errors = listen(page)
-    found = {}
+    overflows = {}
     for state in STATES:
         await page.goto(f"{gallery}/{state}?lang={lang}")
-        found[state] = await page.evaluate(TOO_WIDE)
+        overflows[state] = await page.evaluate(TOO_WIDE)
         assert await page.evaluate("document.documentElement.lang") == lang
-    assert {state: wide for state, wide in found.items() if wide} == {}
+    assert {state: wide for state, wide in overflows.items() if wide} == {}
     assert errors == []
     await context.close()
 

@@ -104,7 +104,7 @@ async def back_in_the_shop(page: Page) -> None:
 def browser_errors(page: Page) -> list[str]:
     """Collect the browser's errors, for example of a blocked resource."""
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     return errors
 
@@ -131,7 +131,7 @@ async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     await open_authorize(client, page)  # consent is stored: nothing is asked
     await back_in_the_shop(page)
     assert "code" in await shop.answer()
-    assert not [said for said in errors if "favicon" not in said]
+    assert not [error for error in errors if "favicon" not in error]
 
 
 @pytest.mark.usefixtures("anna")

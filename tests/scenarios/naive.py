@@ -32,10 +32,10 @@ class NaiveEvaluation:
             return False
         verdict = False
         for tier in self._tiers(scope):
-            said = [self._value(tree, rule) for tree in tier]
-            if False in said:
+            values = [self._value(tree, rule) for tree in tier]
+            if False in values:
                 verdict = False
-            elif True in said:
+            elif True in values:
                 verdict = True
         return verdict
 

@@ -232,14 +232,14 @@ def a_group(name: str, project_id: str, conditions: list[Mapping[str, Any]]) -> 
 
 def nest_rules(flat: Mapping[str, Any], section: RuleSection) -> Tree:
     tree: dict[str, Any] = {}
-    for name, said in flat.items():
+    for name, value in flat.items():
         rule = parse_path(name)
         if rule.section is section:
             *way, last = rule.path.split(".")
             node = tree
             for segment in way:
                 node = node.setdefault(segment, {})
-            node[last] = {"value": said} if isinstance(said, bool) else {"value": True, **said}
+            node[last] = {"value": value} if isinstance(value, bool) else {"value": True, **value}
     return tree
 
 

@@ -22,5 +22,5 @@ async (rules) => {
 async def axe_violations(page: Page) -> list[str]:
     """Return the violations that axe finds on the page. The debugger injects axe, bypassing the page's CSP."""
     await page.evaluate(AXE)
-    found: list[str] = await page.evaluate(RUN_AXE, RULES)
-    return found
+    violations: list[str] = await page.evaluate(RUN_AXE, RULES)
+    return violations

@@ -84,9 +84,9 @@ class AccountBrowser(HttpBrowser):
         """Submit the form of the current page with this action; `holding` selects one of several by its text."""
         assert self.page is not None
         forms = re.findall(rf'<form method="post" action="{re.escape(path)}".*?</form>', self.page.text, re.DOTALL)
-        found = [form for form in forms if holding in form]
-        assert found, f"no form for {path} on {self.page.url}"
-        self.page = await self.client.post(path, data={**hidden_fields(found[0]), **fields})
+        matching = [form for form in forms if holding in form]
+        assert matching, f"no form for {path} on {self.page.url}"
+        self.page = await self.client.post(path, data={**hidden_fields(matching[0]), **fields})
         return self.page
 
     async def post_with_csrf(self, path: str, **fields: str) -> httpx2.Response:

@@ -55,20 +55,22 @@ class PermissionsInMemory:
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         self.asked.append((user_id, frozenset(application_ids)))
-        found = self.facts_of.get(user_id)
+        user_facts = self.facts_of.get(user_id)
         return (
             None
-            if found is None
-            else replace(found, structure=self.version, keys_version=self.signing_keys.stored.version)
+            if user_facts is None
+            else replace(user_facts, structure=self.version, keys_version=self.signing_keys.stored.version)
         )
 
     async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
         self.structures_read += 1
-        found = {project_id: self.projects[project_id] for project_id in project_ids if project_id in self.projects}
+        projects = {
+            project_id: self.projects[project_id] for project_id in project_ids if project_id in self.projects
+        }
         none: frozenset[int] = frozenset()
         models = {
             one: ProjectModel(project=project, groups={}, applications=none, services=none)
-            for one, project in found.items()
+            for one, project in projects.items()
         }
         return Structure(version=self.version, projects=models, connecting=dict.fromkeys(application_ids, ()))
 

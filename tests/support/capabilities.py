@@ -43,9 +43,9 @@ FAKETIME: Final = Capability(name="libfaketime", find=cache(find_faketime), opti
 
 def require_program(capability: Capability, *, on_ci: bool = ON_CI) -> Path:
     """Return the path of the program; skip or fail the test when it is missing."""
-    found = capability.find()
-    if found is not None:
-        return found
+    program = capability.find()
+    if program is not None:
+        return program
     reason = f"{SKIP_REASON}{capability.name}"
     if on_ci and not capability.optional:
         pytest.fail(reason, pytrace=False)

@@ -51,10 +51,10 @@ class CommandProcess:
         )
         atexit.register(self._process.communicate)
 
-    def run(self, asked: Mapping[str, object]) -> CommandResult:
+    def run(self, request: Mapping[str, object]) -> CommandResult:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{json.dumps(asked)}\n")
+        self._process.stdin.write(f"{json.dumps(request)}\n")
         self._process.stdin.flush()
         return CommandResult(**json.loads(self._process.stdout.readline()))
 
@@ -140,9 +140,9 @@ async def execute_on_postgres(url: str, statements: Sequence[str]) -> None:
     await connection.close()
 
 
-def run_in_process(asked: Mapping[str, Any]) -> CommandResult:
-    result = CliRunner(env=asked["environment"]).invoke(
-        gatehouse, asked["words"], input=asked["stdin"], prog_name="gatehouse"
+def run_in_process(request: Mapping[str, Any]) -> CommandResult:
+    result = CliRunner(env=request["environment"]).invoke(
+        gatehouse, request["words"], input=request["stdin"], prog_name="gatehouse"
     )
     trace = "" if result.exception is None else "".join(format_exception(result.exception))
     err = result.stderr if isinstance(result.exception, SystemExit) else result.stderr + trace

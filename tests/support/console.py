@@ -89,9 +89,9 @@ NAMES: Final = {
 
 async def apply_document(service: RunningService, document: str = STUDIO) -> None:
     """Apply a provisioning document to the installation, as `gatehouse apply` does."""
-    asked = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
+    entries = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
     terms = Options(secrets=SecretResolver(environment={}, read_file=lambda _: b""), allow_weak=True)
-    await build_provisioning(service.services).apply(asked, terms, ORIGIN)
+    await build_provisioning(service.services).apply(entries, terms, ORIGIN)
 
 
 def login_of(user_id: str) -> str:

@@ -29,10 +29,10 @@ async def read_all_tables(storage: Storage) -> Rows:
 
 
 def select_all_rows() -> Verb[Rows]:
-    found: Rows = {}
+    rows: Rows = {}
     for table in metadata.sorted_tables:
-        found[table.name] = yield Statement(select(table))()
-    return found
+        rows[table.name] = yield Statement(select(table))()
+    return rows
 
 
 def tables_that_mention(rows: Rows, *texts: str) -> set[str]:

@@ -47,13 +47,13 @@ def find_chromium(downloads: Path = DOWNLOADS) -> Path | None:
 
 def find_pgbouncer() -> Path | None:
     # Debian installs it in a directory that only root has on PATH.
-    found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
-    return None if found is None else Path(found)
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+    return None if program is None else Path(program)
 
 
 def find_nginx() -> Path | None:
-    found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
-    return None if found is None else Path(found)
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    return None if program is None else Path(program)
 
 
 def find_faketime() -> Path | None:

@@ -47,12 +47,12 @@ def insert(tree: Node, network: IPv4Network, place: int) -> None:
 
 def number_nodes(tree: Node) -> dict[int, tuple[int, Node]]:
     """Map each node's identity to its number; the root has 0."""
-    found: dict[int, tuple[int, Node]] = {}
+    numbered: dict[int, tuple[int, Node]] = {}
     waiting = [tree]
     for node in waiting:
-        found[id(node)] = (len(found), node)
+        numbered[id(node)] = (len(numbered), node)
         waiting += [side for side in node if isinstance(side, list)]
-    return found
+    return numbered
 
 
 def encode_record(side: Node | int | None, nodes: Mapping[int, tuple[int, Node]], count: int) -> bytes:

@@ -27,9 +27,9 @@ class KeysInMemory:
 
     async def load_keys(self) -> StoredKeys:
         self.loads += 1
-        found = self.stored
+        stored = self.stored
         await asyncio.sleep(0)  # like a real store, yield to other tasks
-        return found
+        return stored
 
     async def keys_version(self) -> int:
         self.versions_read += 1

@@ -31,13 +31,13 @@ def dockerfile_instructions() -> list[Instruction]:
 
 
 def last_instruction(word: str) -> str:
-    return next(found.rest for found in reversed(dockerfile_instructions()) if found.word == word)
+    return next(instruction.rest for instruction in reversed(dockerfile_instructions()) if instruction.word == word)
 
 
 def read_compose(place: Path = DEPLOY) -> dict[str, Any]:
     """Read the compose file for one machine, or that for NODES."""
-    found: dict[str, Any] = yaml.safe_load((place / "compose.yaml").read_text())
-    return found
+    compose: dict[str, Any] = yaml.safe_load((place / "compose.yaml").read_text())
+    return compose
 
 
 def user_of(service: str, place: Path = DEPLOY) -> int:
@@ -48,9 +48,9 @@ def user_of(service: str, place: Path = DEPLOY) -> int:
 
 def unit_settings() -> dict[str, list[str]]:
     """Every value of every key of the systemd unit, in all sections."""
-    found: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for line in UNIT.read_text().splitlines():
         key, mark, value = line.partition("=")
         if mark and not line.startswith("#"):
-            found.setdefault(key, []).append(value)
-    return found
+            settings.setdefault(key, []).append(value)
+    return settings

@@ -98,11 +98,11 @@ class WatchedProcess:
         """Wait for the first line of `stdout` or `stderr` that matches; raise DidNotStart if none comes."""
         with self._changed:
             self._changed.wait_for(lambda: first_match(pattern, lines) or not self._open_streams, within)
-            found = first_match(pattern, lines)
-        if found is None:
+            match = first_match(pattern, lines)
+        if match is None:
             state = "is silent" if self._open_streams else f"ended with {self.wait()}"
             raise DidNotStart(f"{self._command} {state}, no {pattern!r}; output:\n{self.output()}")
-        return found
+        return match
 
     def wait_until_started(self, pattern: str, lines: Sequence[str]) -> re.Match[str]:
         """Run `wait_for_line`; kill the process when the line does not come."""
@@ -161,7 +161,7 @@ class WatchedProcess:
 
 
 def first_match(pattern: str, lines: Sequence[str]) -> re.Match[str] | None:
-    return next((found for line in lines if (found := re.search(pattern, line))), None)
+    return next((match for line in lines if (match := re.search(pattern, line))), None)
 
 
 def inherited_environment(changes: Mapping[str, str]) -> dict[str, str]:

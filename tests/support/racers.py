@@ -226,9 +226,9 @@ def race(act: Act, url: str, *, racers: int = 4, each: int = 5) -> Counter[str]:
 
 def run_races(acts: Sequence[Act], url: str, *, racers: int = 2, each: int = 10) -> dict[str, Counter[str]]:
     """Run several races in turn between the same processes."""
-    asked = json.dumps({"acts": [act.__name__ for act in acts], "url": url, "each": each})
+    request = json.dumps({"acts": [act.__name__ for act in acts], "url": url, "each": each})
     with racer_pool(racers) as processes:
-        send_line(processes, asked)
+        send_line(processes, request)
         outcomes = {act.__name__: run_race(processes) for act in acts}
         assert {read_line(process) for process in processes} == {"left\n"}
     return outcomes

@@ -124,7 +124,7 @@ class SessionAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
-    said: str
+    text: str
 
 
 async def save_role(request: Request) -> Response:
@@ -133,7 +133,7 @@ async def save_role(request: Request) -> Response:
 
 async def token(request: Request) -> Response:
     ask = await read_body(request, TokenAsk, kinds=JSON_OR_FORM)
-    return json_response(Echo(said=ask.grant_type))
+    return json_response(Echo(text=ask.grant_type))
 
 
 async def register(request: Request) -> Response:
@@ -145,7 +145,7 @@ async def key_set(_request: Request) -> Response:
 
 
 async def one_key(request: Request) -> Response:
-    return json_response(Echo(said=request.path_params["key_id"]))
+    return json_response(Echo(text=request.path_params["key_id"]))
 
 
 async def front_page(_request: Request) -> Response:

@@ -41,15 +41,15 @@ def staged_edits(page: str) -> list[list[Any]]:
 async def held_names(service: RunningService, application_id: int, *user_ids: str) -> Changed:
     """The names of all rules and roles that these people have, evaluated as for a request."""
     reading, now = service.services.permission_loader, service.services.clock.now()
-    found = {}
+    names = {}
     for user_id in user_ids:
         facts = await reading.load_facts(user_id, (application_id,))
         assert facts is not None
         held = await reading.evaluate(await reading.load_input(facts), application_id, None)
         rules = render_shape(held, Shape.LIST, DEFAULT_OPTIONS, now)
         roles = render_shape(held, Shape.ROLES, DEFAULT_OPTIONS, now)
-        found[user_id] = {rule.partition(".")[2] for rule in rules} | set(roles)
-    return found
+        names[user_id] = {rule.partition(".")[2] for rule in rules} | set(roles)
+    return names
 
 
 def changes_between(before: Changed, after: Changed) -> Changed:

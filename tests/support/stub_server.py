@@ -94,8 +94,8 @@ class StubResolver:
         rounds = self._answers.get(host)
         if rounds is None:
             raise Unreachable(host)
-        found = rounds.pop(0) if len(rounds) > 1 else rounds[0]
-        return [ip_address(text) for text in found]
+        resolved = rounds.pop(0) if len(rounds) > 1 else rounds[0]
+        return [ip_address(text) for text in resolved]
 
 
 class StubConnector:

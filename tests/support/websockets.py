@@ -51,9 +51,9 @@ async def close_code_and_reason(socket: ClientConnection) -> tuple[int, str]:
     async with asyncio.timeout(SOCKET_TIMEOUT):
         with pytest.raises(ConnectionClosed) as error:
             await socket.recv()
-    said = error.value.rcvd
-    assert said is not None
-    return said.code, said.reason
+    close_frame = error.value.rcvd
+    assert close_frame is not None
+    return close_frame.code, close_frame.reason
 
 
 async def handshake_status(opening: connect) -> int:

@@ -60,9 +60,9 @@ def test_a_limit_is_made_of_what_was_measured_in_the_same_run() -> None:
         "refresh ES256, oidc-provider on SQLite": 1_000.0,
     }
     measured = [Figure(name=name, value=value, unit="") for name, value in known.items()]
-    found = {figure.name: figure.value for figure in limits(measured)}
+    figures = {figure.name: figure.value for figure in limits(measured)}
     alone = "signatures and empty answers alone, times oidc-provider on"
-    assert found == {
+    assert figures == {
         "exchange RS256, share of the limit": pytest.approx(0.74),
         f"flow RS256, SQLite: {alone} memory": pytest.approx(2.5),
         f"refresh ES256, SQLite: {alone} SQLite": pytest.approx(5.0),

@@ -70,9 +70,14 @@ def i4_an_answer_is_delivered_once_and_never_lost(history: History) -> list[str]
     problems = each_happens_once(history, Act.DELIVER, "I4: an answer was delivered")
     polls = by_key(operations_of(history, Act.DELIVER))
     for operation in operations_of(history, Act.APPROVE):
-        asked = polls.get(operation.key, [])
-        if operation.ok and asked and not any(poll.maybe for poll in asked) and asked[-1].t0 > operation.t1:
-            problems.append(f"I4: approved and never delivered: {describe(operation)}, {describe(asked[-1])}")
+        key_polls = polls.get(operation.key, [])
+        if (
+            operation.ok
+            and key_polls
+            and not any(poll.maybe for poll in key_polls)
+            and key_polls[-1].t0 > operation.t1
+        ):
+            problems.append(f"I4: approved and never delivered: {describe(operation)}, {describe(key_polls[-1])}")
     return problems
 
 

@@ -22,13 +22,13 @@ MEMORY: Final = Path("/dev/shm")  # noqa: S108 - no data of a simulated run is k
 
 
 def main() -> int:
-    asked = arguments()
+    options = arguments()
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
         world = asyncio.run(make_initial_state(Path(name)))
         disk = FaultyDisk()
-        seeds = [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
+        seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.seeds)
         broken, asked_in_all, faults, digest = 0, 0, 0, hashlib.sha256()
         for seed in seeds:
             disk.done.clear()
@@ -37,7 +37,7 @@ def main() -> int:
             faults += len(outcome.history.events) + sum(op.result == "info" for op in outcome.history.ops)
             digest.update("\n".join(outcome.history.lines()).encode())
             broken += bool(outcome.problems)
-            print_outcome(outcome, whole=asked.seed is not None)
+            print_outcome(outcome, whole=options.seed is not None)
         disk.unregister()
     print_line(
         f"{len(seeds)} schedules, {asked_in_all} operations, {faults} met a fault, {broken} broke an invariant"

@@ -27,9 +27,9 @@ class Op:
         return f"op-{self.number}"
 
     def __str__(self) -> str:
-        asked = f"{self.kind} {self.key} {self.value}".strip()
+        call = f"{self.kind} {self.key} {self.value}".strip()
         return (
-            f"{self.began:9.3f} {self.ended:9.3f} {self.node:3} {self.result.value:4} {asked} {self.detail}".rstrip()
+            f"{self.began:9.3f} {self.ended:9.3f} {self.node:3} {self.result.value:4} {call} {self.detail}".rstrip()
         )
 
 

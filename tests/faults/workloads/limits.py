@@ -198,13 +198,13 @@ class Limits:
 
     def problems(self, history: History, rows: Rows) -> list[str]:
         keys = [str(row.key_id) for row in rows["access_keys"] if row.application_id == self._keyed]
-        found = {f"{KEYS}:{self._keyed}": keys}
+        elements = {f"{KEYS}:{self._keyed}": keys}
         for who in self._publishers:
             owned = [row.project_id for row in rows["projects"] if row.author == who.user_id]
-            found[f"{PROJECTS}:{who.user_id}"] = owned
+            elements[f"{PROJECTS}:{who.user_id}"] = owned
         seats = [row for row in rows["role_assignments"] if row.application_id == self._seated]
         counts = {KEYS: len(keys), MAX_ASSIGNMENTS: len({row.user_id for row in seats})}
-        counts |= {f"{PROJECTS} of {who}": len(owned) for who, owned in found.items() if who.startswith(PROJECTS)}
+        counts |= {f"{PROJECTS} of {who}": len(owned) for who, owned in elements.items() if who.startswith(PROJECTS)}
         names = [row.name for row in rows["applications"] if row.name.startswith("Name ")]
         about = [operation for operation in history if operation.key.partition(":")[0] in (KEYS, PROJECTS)]
         return [
@@ -216,7 +216,7 @@ class Limits:
             ),
             *i5_names_are_unique(names),
             *(f"I7: {name!r} is nowhere" for name in names_acknowledged(history) - set(names)),
-            *i7_every_acknowledged_element_is_there(about, found),
+            *i7_every_acknowledged_element_is_there(about, elements),
             *i6_every_record_is_linearizable(
                 [operation for operation in history if operation.key.startswith(MEMBERS)]
             ),

@@ -51,7 +51,7 @@ async def request_code(client: FaultClient, relying: RelyingClient) -> str | Non
         "scope": "openid offline_access email",
         "state": "st",
     }
-    asked = CheckedRequest(
+    request = CheckedRequest(
         op=Act.ISSUE,
         key=client.name,
         path=f"{AUTHORIZE}?{urlencode(fields)}",
@@ -60,7 +60,7 @@ async def request_code(client: FaultClient, relying: RelyingClient) -> str | Non
         judge=judge_code,
         request={},
     )
-    reply = await client.ask(asked)
+    reply = await client.ask(request)
     if reply.operation.result is Result.FAIL:  # its session has ended
         await sign_in(client, client.login)
     return code_in(reply.answer)

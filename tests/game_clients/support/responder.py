@@ -81,20 +81,20 @@ class Responder:
     def wait_for(self, name: str) -> ReceivedCall:
         with self._changed:
             assert self._changed.wait_for(lambda: self._first(name), PATIENCE), f"{name} was not called"
-            found = self._first(name)
-        assert found is not None
-        return found
+            call = self._first(name)
+        assert call is not None
+        return call
 
     def _first(self, name: str) -> ReceivedCall | None:
         return next((call for call in self.calls if call.name == name), None)
 
-    def answer(self, asked: ReceivedCall) -> ScriptedReply:
+    def answer(self, call: ReceivedCall) -> ScriptedReply:
         with self._changed:
-            self.calls.append(asked)
+            self.calls.append(call)
             self._changed.notify_all()
-            if asked.name == "getGsid":
+            if call.name == "getGsid":
                 return next_of(self._registered) if self._registered else self._registration()
-            if asked.name == "closeGsid":
+            if call.name == "closeGsid":
                 return self._closed
             return next_of(self._replies)
 
@@ -118,8 +118,8 @@ def handler_for(responder: Responder) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))) or b"{}")
             name = path.rpartition("/")[2]
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = ReceivedCall(name=name, query=query, body=body, headers=headers, at=time.monotonic())
-            self._send(responder.answer(asked))
+            call = ReceivedCall(name=name, query=query, body=body, headers=headers, at=time.monotonic())
+            self._send(responder.answer(call))
 
         do_GET = do_POST  # noqa: N815 - some follow a redirect so
 

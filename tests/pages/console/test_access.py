@@ -96,8 +96,8 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     assert await violations(page) == []
     await cell.click()
     await expect(page.get_by_role("heading", name="Yes: Pia has badge.gold in Shop")).to_be_visible()
-    asked = f"{ACCESS}/simulate?change=take_role&application_id={SHOP}&user_id={PIA}&role=moderator"
-    await page.goto(f"{service.base_url}{asked}")
+    simulation = f"{ACCESS}/simulate?change=take_role&application_id={SHOP}&user_id={PIA}&role=moderator"
+    await page.goto(f"{service.base_url}{simulation}")
     await expect(page.get_by_text("1 person loses").first).to_be_visible()
     await picture(page, "access-simulate")
     assert await violations(page) == []
@@ -114,7 +114,7 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await page.context.add_init_script(AXE)
     await page.clock.install()
     first = await register_game(service, app_id=SHOP)
-    errors, asked = listen(page), record_requests(page)
+    errors, requests = listen(page), record_requests(page)
     await sign_in_to_console(service, page, ADA, GAMES)
     link = page.get_by_role("link", name=first.gsid[:13])
     await link.focus()
@@ -123,10 +123,10 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await expect(page.get_by_role("link", name=second.gsid[:13])).to_be_visible()
     await expect(link).to_be_focused()  # keyboard focus stays where it was
     await page.evaluate(HIDE, True)
-    await asks_for_nothing(page, asked)
+    await asks_for_nothing(page, requests)
     await page.evaluate(HIDE, False)
     await page.get_by_role("button", name="Pause updates").click()
-    await asks_for_nothing(page, asked)
+    await asks_for_nothing(page, requests)
     assert await violations(page) == []
     await link.click()
     picture = page.get_by_role("img", name="events in order")
@@ -186,10 +186,10 @@ async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
     await context.close()
 
 
-async def asks_for_nothing(page: Page, asked: list[str]) -> None:
-    before = len(asked)
+async def asks_for_nothing(page: Page, requests: list[str]) -> None:
+    before = len(requests)
     await page.clock.run_for(10_000)
-    assert len(asked) == before
+    assert len(requests) == before
 
 
 def record_requests(page: Page) -> list[str]:

@@ -76,19 +76,19 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
     await sign_in_to_console(service, page, ADA, "/console/applications")
     await make_a_client(page, service)
     await import_a_file(page, service)
-    found: dict[str, list[str]] = {}
+    violations: dict[str, list[str]] = {}
     for screen in SCREENS:
         await page.set_viewport_size({"width": 1280, "height": 800})
         await page.emulate_media(color_scheme="light")
         await page.goto(f"{service.base_url}{screen}")
         if screen.endswith("/recipe"):
             await picture(page, "client-recipe", until=page.locator("main button[data-copy]").nth(1))
-        found[screen] = await axe_violations(page)
+        violations[screen] = await axe_violations(page)
         await page.emulate_media(color_scheme="dark")
         await page.set_viewport_size(NARROW)
         width = await page.evaluate("document.documentElement.scrollWidth")
-        found[screen] += await axe_violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
-    assert {screen: problems for screen, problems in found.items() if problems} == {}
+        violations[screen] += await axe_violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
+    assert {screen: problems for screen, problems in violations.items() if problems} == {}
     assert errors == []
     await context.close()
 

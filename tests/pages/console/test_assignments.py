@@ -44,7 +44,7 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
 ) -> None:
     await apply_document(service)
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, MAX, PAGE)
     moderator = cell(page, PIA, "moderator")

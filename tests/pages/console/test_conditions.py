@@ -47,7 +47,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
 ) -> None:
     await apply_document(service)
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, OLGA, ROLE)
     matching, value = page.locator("#matching"), page.get_by_label("Value")
@@ -109,14 +109,14 @@ async def test_every_screen_is_accessible_and_fits_a_phone(service: RunningServi
     groups = (await service.services.storage.projects.project(PROJECT)).groups
     staff = next(one for one, group in groups.items() if group.title == "Staff")
     await sign_in_to_console(service, page, OLGA)
-    found: dict[str, object] = {}
+    problems: dict[str, object] = {}
     for screen in SCREENS:
         await page.set_viewport_size(DESKTOP)
         response = await page.goto(service.base_url + screen.format(staff=staff))
         assert response is not None
         assert response.status == 200, screen
-        found[screen] = await axe_violations(page)
+        problems[screen] = await axe_violations(page)
         await page.set_viewport_size(PHONE)
         width = await page.evaluate("document.documentElement.scrollWidth")
         assert width == PHONE["width"], screen
-    assert {screen: what for screen, what in found.items() if what} == {}
+    assert {screen: what for screen, what in problems.items() if what} == {}

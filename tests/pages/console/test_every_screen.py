@@ -44,27 +44,27 @@ async def test_every_screen_is_available_exactly_to_those_with_the_right(
         page = await context.new_page()
         errors = browser_errors(page)
         await sign_in_to_demo(page, demo, name)
-        found = await open_every_screen(page, demo, picture if name == "mara" else None)
-        assert (name, {screen for screen, status in found.items() if status == OK}) == (name, sees)
-        assert set(found.values()) <= {OK, FORBIDDEN}
+        statuses = await open_every_screen(page, demo, picture if name == "mara" else None)
+        assert (name, {screen for screen, status in statuses.items() if status == OK}) == (name, sees)
+        assert set(statuses.values()) <= {OK, FORBIDDEN}
         assert [error for error in errors if "403" not in error] == []
         await context.close()
 
 
 def browser_errors(page: Page) -> list[str]:
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     return errors
 
 
 async def open_every_screen(page: Page, demo: Demo, picture: Camera | None) -> dict[str, int]:
     """Open every screen and return its status; check accessibility and phone width, and take its picture."""
-    found, problems = {}, list[str]()
+    statuses, problems = {}, list[str]()
     for name, path in SCREENS.items():
         response = await page.goto(f"{demo[0]}{path}")
         assert response is not None
-        found[name] = response.status
+        statuses[name] = response.status
         if picture is not None:
             if f"console-{name}" in IN_THE_GUIDES:
                 await take_picture(page, picture, name)
@@ -73,7 +73,7 @@ async def open_every_screen(page: Page, demo: Demo, picture: Camera | None) -> d
             problems += [f"{name}: wider than a phone"] if await wider_than_window(page) else []
             await page.set_viewport_size(WIDE)
     assert problems == []
-    return found
+    return statuses
 
 
 async def take_picture(page: Page, picture: Camera, name: str) -> None:

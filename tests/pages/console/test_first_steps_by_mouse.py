@@ -29,7 +29,7 @@ class Hand:
         page.set_default_timeout(8_000)
         self.complaints: list[str] = []
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
 
     async def click(self, name: str) -> None:
         await self._named(name).click()

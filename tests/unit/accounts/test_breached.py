@@ -26,17 +26,17 @@ def test_breached_password_file_contains_exactly_its_lines(
     file = tmp_path_factory.mktemp("list") / "breached.txt"
     lines = ending.join(f"{digest}:{count}" for digest, count in sorted(held.items()))
     file.write_bytes((lines + (ending if ends and lines else "")).encode())
-    found = BreachedPasswordFile(file)
-    assert all(found.contains(digest) for digest in held)
-    assert found.contains(asked) is (asked in held)
+    breached = BreachedPasswordFile(file)
+    assert all(breached.contains(digest) for digest in held)
+    assert breached.contains(asked) is (asked in held)
 
 
 def test_neighbours_that_differ_in_the_last_digit_are_told_apart(tmp_path: Path) -> None:
     digests = [f"{number:040X}" for number in range(0, 2_000, 2)]
     file = tmp_path / "breached.txt"
     file.write_text("".join(f"{digest}:1\n" for digest in digests))
-    found = BreachedPasswordFile(file)
-    assert all(found.contains(f"{number:040X}") is (number % 2 == 0) for number in range(1_998))
+    breached = BreachedPasswordFile(file)
+    assert all(breached.contains(f"{number:040X}") is (number % 2 == 0) for number in range(1_998))
 
 
 def test_a_list_in_small_letters_is_read_too(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ PREFIX = "GATEHOUSE__"
 
 
 def risks(installation: TemporaryInstallation, environment: Mapping[str, str], *, dev: bool = False) -> list[str]:
-    found = list(about_settings(installation.load({**SOUND, **environment} if not dev else environment, dev=dev)))
-    assert all(one.level is Level.WARN for one in found) or [one.level for one in found] == [Level.OK]
-    return [one.text for one in found if one.level is Level.WARN]
+    findings = list(about_settings(installation.load({**SOUND, **environment} if not dev else environment, dev=dev)))
+    assert all(one.level is Level.WARN for one in findings) or [one.level for one in findings] == [Level.OK]
+    return [one.text for one in findings if one.level is Level.WARN]
 
 
 @pytest.fixture
@@ -70,8 +70,8 @@ def test_dev_is_a_risk_by_itself(installation: TemporaryInstallation) -> None:
 def test_files_in_a_closed_directory_need_no_look(installation: TemporaryInstallation) -> None:
     installation.data.chmod(0o700)
     installation.write("gatehouse.db", "", mode=0o644)
-    [found] = about_files(installation.load())
-    assert found.level is Level.OK
+    [finding] = about_files(installation.load())
+    assert finding.level is Level.OK
     installation.data.chmod(0o750)
     assert [file.text.split()[0] for file in about_files(installation.load())] == [
         str(installation.data),
@@ -85,6 +85,6 @@ def test_space_that_runs_out_is_told(
 ) -> None:
     usage = shutil.disk_usage(os.devnull)._replace(free=free * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    [found] = about_space(installation.load())
-    assert found.level is level
-    assert f"{free:,} MiB free in {installation.data}" in found.text
+    [finding] = about_space(installation.load())
+    assert finding.level is level
+    assert f"{free:,} MiB free in {installation.data}" in finding.text

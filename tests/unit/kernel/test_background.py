@@ -16,9 +16,9 @@ async def test_light_work_is_done_where_it_is_asked_for() -> None:
 
 
 async def test_heavy_work_is_done_in_one_other_thread() -> None:
-    found = await asyncio.gather(*(run_off_loop(OFF_LOOP_WEIGHT, threading.current_thread) for _ in range(8)))
-    assert len(set(found)) == 1
-    assert threading.current_thread() not in found
+    threads = await asyncio.gather(*(run_off_loop(OFF_LOOP_WEIGHT, threading.current_thread) for _ in range(8)))
+    assert len(set(threads)) == 1
+    assert threading.current_thread() not in threads
 
 
 async def test_heavy_work_is_done_in_the_order_it_was_asked_for() -> None:

@@ -70,8 +70,8 @@ async def test_a_key_made_elsewhere_is_found_when_its_first_token_comes() -> Non
     keyring = await a_keyring(store, clock)
     new = a_key()
     store.replace_keys(new)
-    found = await asyncio.gather(*(keyring.verification_key(new.kid, NOW) for _ in range(5)))
-    assert all(key is not None and key.record == new for key in found)
+    keys = await asyncio.gather(*(keyring.verification_key(new.kid, NOW) for _ in range(5)))
+    assert all(key is not None and key.record == new for key in keys)
 
 
 async def test_a_view_catches_up_with_another_version_and_reads_nothing_for_its_own() -> None:
@@ -193,6 +193,6 @@ async def test_a_reading_that_failed_counts_for_no_one_who_waited_for_it() -> No
     store = Failing([a_key()])
     keyring = await a_keyring(store, MovableClock())
     store.replace_keys(a_key())
-    asked = (keyring.ensure_version(store.stored.version) for _ in range(3))
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    reads = (keyring.ensure_version(store.stored.version) for _ in range(3))
+    answers = await asyncio.gather(*reads, return_exceptions=True)
     assert [type(answer) for answer in answers] == [Unavailable] * 3

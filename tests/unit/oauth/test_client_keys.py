@@ -28,11 +28,11 @@ def test_missing_key_set_yields_no_keys() -> None:
 
 def test_key_of_each_type_is_parsed_with_its_algorithm() -> None:
     wanted = [{**key, "kid": kid, "use": "sig"} for key, kid in ((RSA, "r"), (EC, "e"), (OKP, "o"))]
-    found = parse_client_keys({"keys": wanted})
-    assert [(key.kid, key.alg) for key in found] == [
+    parsed = parse_client_keys({"keys": wanted})
+    assert [(key.kid, key.alg) for key in parsed] == [
         *(("r", Algorithm.RS256), ("e", Algorithm.ES256), ("o", Algorithm.EDDSA)),
     ]
-    assert found[0].public.public_numbers().n.bit_length() == 2048  # type: ignore[union-attr]
+    assert parsed[0].public.public_numbers().n.bit_length() == 2048  # type: ignore[union-attr]
 
 
 def test_members_that_no_one_needs_do_not_matter() -> None:

@@ -203,13 +203,13 @@ async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(
 # -- limits -------------------------------------------------------------------------------------------
 
 
-async def answered(said: bytes, limits: CallLimits | None = None) -> OutboundResponse:
-    out = outbound(StubResolver(shop_example=[[PUBLIC]]), StubConnector(said), limits=limits)
+async def answered(data: bytes, limits: CallLimits | None = None) -> OutboundResponse:
+    out = outbound(StubResolver(shop_example=[[PUBLIC]]), StubConnector(data), limits=limits)
     return await call(out, "https://shop.example/")
 
 
 @pytest.mark.parametrize(
-    ("said", "body"),
+    ("raw", "body"),
     [
         (NO_CONTENT, b""),
         (http_response(b"whole"), b"whole"),
@@ -218,12 +218,12 @@ async def answered(said: bytes, limits: CallLimits | None = None) -> OutboundRes
         (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + http_response(b"then"), b"then"),
     ],
 )
-async def test_an_answer_is_read_however_its_length_is_told(said: bytes, body: bytes) -> None:
-    assert (await answered(said)).body == body
+async def test_an_answer_is_read_however_its_length_is_told(raw: bytes, body: bytes) -> None:
+    assert (await answered(raw)).body == body
 
 
 @pytest.mark.parametrize(
-    "said",
+    "raw",
     [
         b"",
         b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -237,13 +237,13 @@ async def test_an_answer_is_read_however_its_length_is_told(said: bytes, body: b
         http_response(b"\x1f\x8b", Content_Encoding="gzip"),
     ],
 )
-async def test_incomplete_response_is_refused(said: bytes) -> None:
+async def test_incomplete_response_is_refused(raw: bytes) -> None:
     with pytest.raises(BadResponse):
-        await answered(said)
+        await answered(raw)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "raw",
     [
         http_response(b"x" * 1_001),
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1_001,
@@ -252,11 +252,11 @@ async def test_incomplete_response_is_refused(said: bytes) -> None:
         b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 9_000 + b"\r\n",
     ],
 )
-async def test_an_answer_larger_than_is_read_ends_the_call(said: bytes) -> None:
+async def test_an_answer_larger_than_is_read_ends_the_call(raw: bytes) -> None:
     limits = CallLimits(body_bytes=1_000)
     assert len((await answered(http_response(b"x" * 1_000), limits)).body) == 1_000
     with pytest.raises(ResponseTooLarge):
-        await answered(said, limits)
+        await answered(raw, limits)
 
 
 async def test_r_27_anyone_who_accepts_and_says_nothing_is_not_waited_for() -> None:

@@ -154,11 +154,11 @@ async def test_a_key_file_vouches_for_the_application_of_its_directory(
     put(tmp_path, OTHER, "key.pem", the_pem())
     [ours], [theirs] = await keys.list_published(APPLICATION), await keys.list_published(OTHER)
     assert ours.key_id != theirs.key_id
-    found, other = await keys.find_public_key(ours.key_id), await keys.find_public_key(theirs.key_id)
-    assert found is not None
+    found_key, other = await keys.find_public_key(ours.key_id), await keys.find_public_key(theirs.key_id)
+    assert found_key is not None
     assert other is not None
-    assert (found.application_id, other.application_id) == (APPLICATION, OTHER)
-    assert public_der(found.public) == public_der(application_private_key().public_key())
+    assert (found_key.application_id, other.application_id) == (APPLICATION, OTHER)
+    assert public_der(found_key.public) == public_der(application_private_key().public_key())
     assert await keys.get_published_key(ours.key_id) == ours
 
 

@@ -100,8 +100,8 @@ WHOLE = {
 
 
 def test_project_access_becomes_scopes() -> None:
-    found = access(WHOLE)
-    assert set(found) == {
+    scopes = access(WHOLE)
+    assert set(scopes) == {
         Scope("games"),
         application_scope("games", 50_001),
         application_scope("games", 50_002),
@@ -109,12 +109,12 @@ def test_project_access_becomes_scopes() -> None:
         group_scope("games", GROUP),
         Scope("other"),
     }
-    assert found[Scope("games")] == ScopeHoldings(
+    assert scopes[Scope("games")] == ScopeHoldings(
         roles=(Assignment(role="editor"), Assignment(role="admin", end=End(expired=5))),
         private_data={"user": {"kick": {"value": True, "params": "a", "ttl": 9}}},
         public_data={"news": ON},
     )
-    assert found[service_scope("games", 50_001)] == ScopeHoldings(roles=(Assignment(role="ops"),))
+    assert scopes[service_scope("games", 50_001)] == ScopeHoldings(roles=(Assignment(role="ops"),))
 
 
 def test_scopes_in_which_nothing_is_held_are_left_out() -> None:
@@ -126,9 +126,9 @@ def test_scopes_in_which_nothing_is_held_are_left_out() -> None:
 
 
 def test_sc_19_the_end_of_the_request_reaches_every_scope() -> None:
-    found = access({"games": {"roles": ["a"], "services": {"7": {"public_data": {"x": ON}}}}}, expired=100)
-    assert found[Scope("games")].roles == (Assignment(role="a", end=End(expired=100)),)
-    assert found[service_scope("games", 7)].public_data == {"x": {"value": True, "expired": 100}}
+    scopes = access({"games": {"roles": ["a"], "services": {"7": {"public_data": {"x": ON}}}}}, expired=100)
+    assert scopes[Scope("games")].roles == (Assignment(role="a", end=End(expired=100)),)
+    assert scopes[service_scope("games", 7)].public_data == {"x": {"value": True, "expired": 100}}
 
 
 @pytest.mark.parametrize(

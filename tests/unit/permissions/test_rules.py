@@ -452,7 +452,7 @@ def rebuild_tree(held: dict[Rule, RuleEntry]) -> dict[str, object]:
             "expired": entry.end.expired,
             "ttl": entry.end.ttl,
         }
-        node[last] = {name: said for name, said in leaf.items() if name == "value" or said}
+        node[last] = {name: value for name, value in leaf.items() if name == "value" or value}
     return tree
 
 
@@ -513,8 +513,8 @@ def test_application_1_is_written_in_the_canonical_form() -> None:
 
 
 def test_protected_rules_are_told_apart() -> None:
-    asked = [Rule(PRIVATE, "user.ban"), Rule(PRIVATE, "user.kick"), Rule(PRIVATE, "unknown")]
-    assert rules.protected_rules_in(KNOWN, asked) == [Rule(PRIVATE, "user.kick")]
+    queried = [Rule(PRIVATE, "user.ban"), Rule(PRIVATE, "user.kick"), Rule(PRIVATE, "unknown")]
+    assert rules.protected_rules_in(KNOWN, queried) == [Rule(PRIVATE, "user.kick")]
 
 
 # -- login and secret_data ----------------------------------------------------------------------------

@@ -13,8 +13,8 @@ def problems(document: dict[str, object]) -> tuple[str, ...]:
 
 
 def test_sections_come_in_the_order_in_which_they_are_made() -> None:
-    asked = read_entries({"clients": [], "users": []}, SECTIONS)
-    assert [one.section.name for one in asked] == ["users", "clients"]
+    entries = read_entries({"clients": [], "users": []}, SECTIONS)
+    assert [one.section.name for one in entries] == ["users", "clients"]
     assert [entry.section.name for entry in read_entries({"clients": []}, SECTIONS)] == ["clients"]
 
 
@@ -78,8 +78,8 @@ def test_a_secret_is_text_or_one_reference(reference: object) -> None:
 
 
 def test_a_secret_is_in_no_repr() -> None:
-    (asked,) = read_entries({"users": [{"password": "Hunter2-swordfish"}]}, SECTIONS)
-    assert "Hunter2" not in repr(asked)
+    (entry,) = read_entries({"users": [{"password": "Hunter2-swordfish"}]}, SECTIONS)
+    assert "Hunter2" not in repr(entry)
 
 
 def test_a_problem_stays_one_honest_line() -> None:

@@ -76,9 +76,9 @@ def user_changes(
 ) -> tuple[Change, ...]:
     """The changes; these tests skip files with problems."""
     problems = Problems()
-    found = users.resolve_users(entries, state, problems)
+    resolved = users.resolve_users(entries, state, problems)
     assume(not problems.lines)
-    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(found, hashes, strict=False)]  # type: ignore[arg-type]
+    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
     draft = plan_users(wanted, state, now=NOW, prune=prune)
     assume(not draft.problems)
     return draft.changes
@@ -95,9 +95,9 @@ def test_users_are_settled_after_one_application(
     done = state_after_file(state, [change.write for change in changes])
     # An entry that matched its account by a login which it keeps matches it again; one with an id always does.
     problems = Problems()
-    found = users.resolve_users(entries, done, problems)
+    resolved = users.resolve_users(entries, done, problems)
     assert problems.lines == []
-    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(found, hashes, strict=False)]  # type: ignore[arg-type]
+    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
     again = plan_users(wanted, done, now=NOW, prune=prune)
     assert (again.changes, again.problems) == ((), ())
 
@@ -188,9 +188,9 @@ def client_entries(draw: st.DrawFn) -> list[Located[ClientFileEntry]]:
 
 def client_changes(entries: list[Located[ClientFileEntry]], state: StoredState, *, prune: bool) -> tuple[Change, ...]:
     problems = Problems()
-    found = clients.resolve_clients(entries, state, NOW, problems)
+    resolved = clients.resolve_clients(entries, state, NOW, problems)
     assume(not problems.lines)
-    return clients.plan_clients([WantedClient(found=one, secrets=()) for one in found], state, prune=prune)
+    return clients.plan_clients([WantedClient(found=one, secrets=()) for one in resolved], state, prune=prune)
 
 
 @given(states(), client_entries(), st.booleans())

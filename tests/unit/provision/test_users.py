@@ -273,10 +273,10 @@ def test_ids_the_file_names_are_reserved_before_any_is_made_up() -> None:
         Located("b", UserFileEntry(user_id="1", login="b@x.example")),
     ]
     made_up = iter(["1", "2", "3", "4"])
-    found = resolve_users(
+    resolved = resolve_users(
         entries, StoredState(users=(a_user(user_id="2"),)), Problems(), new_id=lambda: next(made_up)
     )
-    assert [user.user_id for user in found] == ["3", "1"]
+    assert [user.user_id for user in resolved] == ["3", "1"]
 
 
 async def test_service_accounts_are_neither_changed_nor_pruned_nor_exported_here() -> None:

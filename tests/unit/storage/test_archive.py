@@ -45,12 +45,12 @@ def write_archive(path: Path, manifest: Manifest = MANIFEST) -> ArchiveEnd:
 
 def read(path: Path) -> tuple[list[ArchiveRows], ArchiveEnd]:
     chunks = Archive(path).chunks()
-    found = []
+    rows = []
     while True:
         try:
-            found.append(next(chunks))
+            rows.append(next(chunks))
         except StopIteration as end:
-            return found, end.value
+            return rows, end.value
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ async def test_a_request_reaches_the_handler_of_its_path() -> None:
 
 async def test_a_path_parameter_reaches_the_handler() -> None:
     response = await call_app(SampleAsgiApp().app(), "GET", "/api/permissions/application/publicKey/ab12")
-    assert response.json() == {"said": "ab12"}
+    assert response.json() == {"text": "ab12"}
 
 
 async def test_an_unknown_path_is_404_in_the_dialect_of_its_prefix() -> None:

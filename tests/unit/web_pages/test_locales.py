@@ -126,8 +126,8 @@ async def complaints() -> AsyncIterator[str]:
 
 async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> None:
     import_module("gatehouse.app.endpoints")  # imports every package, and with it every error class
-    said = {text for key, text in ENGLISH.texts.items() if key.startswith("said.")}
-    assert said - {*refusals(), *[complaint async for complaint in complaints()]} == set()
+    texts = {text for key, text in ENGLISH.texts.items() if key.startswith("said.")}
+    assert texts - {*refusals(), *[complaint async for complaint in complaints()]} == set()
 
 
 def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it() -> None:

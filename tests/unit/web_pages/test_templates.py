@@ -88,10 +88,10 @@ class Recording(Translator):
 
     def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
         super().__init__(lang, texts)
-        self.said: set[str] = set()
+        self.keys: set[str] = set()
 
     def __call__(self, key: str, /, **values: object) -> Markup:
-        self.said.add(self._plural_key(key, values))
+        self.keys.add(self._plural_key(key, values))
         return super().__call__(key, **values)
 
 
@@ -112,7 +112,7 @@ def test_every_text_is_used() -> None:
         duration(words, past)
     by_status = {key for key in TEXTS if key.startswith(("error.title_", "error.text_"))}
     elsewhere = {key for key in TEXTS if key.startswith(("said.", "event."))}
-    assert set(TEXTS) - words.said - by_status - elsewhere == set()
+    assert set(TEXTS) - words.keys - by_status - elsewhere == set()
 
 
 class Inspector(HTMLParser):

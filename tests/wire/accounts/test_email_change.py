@@ -59,9 +59,9 @@ async def test_email_change_keeps_sessions_and_records_request_and_change(
     assert page.status_code == 200
     assert "Waiting for confirmation" not in page.text
     assert "Email changed" in page.text
-    (asked,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_change_asked")
+    (record,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_change_asked")
     (changed,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_changed")
-    assert asked.personal == {"address": "127.0.0.1", "login": NEW}
+    assert record.personal == {"address": "127.0.0.1", "login": NEW}
     assert (changed.actor, changed.personal) == (
         anna.user_id,
         {"address": "127.0.0.1", "old": LOGIN, "new": NEW},

@@ -271,9 +271,9 @@ async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
     assert "Set up a second factor" in account_browser.problem_in(refusal)
     _, old = await account_browser.set_up_totp(service)
     page = (await account_browser.get("/account")).text
-    asked = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
-    assert "The 10 remaining codes stop working" in asked  # shown before the action, without JavaScript
-    assert 'action="/account/recovery-codes"' in asked
+    warning = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
+    assert "The 10 remaining codes stop working" in warning  # shown before the action, without JavaScript
+    assert 'action="/account/recovery-codes"' in warning
     new = RECOVERY_CODE.findall((await account_browser.submit("/account/recovery-codes")).text)
     assert len(new) == 10
     assert not set(new) & set(old)
@@ -452,11 +452,11 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
     matches = service.services.passwords.matches
 
     async def match_slowly(password: str, kept: str) -> bool:
-        found = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
+        sessions = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
         entry = service.services.recorder.record(
             AuditEvent.SIGNED_OUT, AuditOrigin(actor="test"), subject=anna.user_id
         )
-        assert await service.services.storage.sessions.end_session(anna.user_id, found[0].session_id, entry)
+        assert await service.services.storage.sessions.end_session(anna.user_id, sessions[0].session_id, entry)
         return await matches(password, kept)
 
     monkeypatch.setattr(service.services.passwords, "matches", match_slowly)

@@ -65,8 +65,8 @@ async def test_form_responses_use_the_language_of_the_account(german: HttpBrowse
 
 async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(browser_client: HttpBrowser) -> None:
     browser_client.client.headers["Accept-Language"] = "en"
-    asked = (f"{Path.AUTHORIZE}?client_id=no_one&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
-    assert await languages_of(browser_client, *asked) == dict.fromkeys(asked, "de")
+    paths = (f"{Path.AUTHORIZE}?client_id=no_one&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
+    assert await languages_of(browser_client, *paths) == dict.fromkeys(paths, "de")
 
 
 async def test_the_console_is_wholly_in_a_language_it_has_words_for(german: HttpBrowser) -> None:

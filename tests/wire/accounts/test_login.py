@@ -181,12 +181,12 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(
     service: RunningService, anna: User
 ) -> None:
     app = await with_totp(service, anna)
-    asked = await log_in(service, factor="device-1", meta="1")
-    assert asked["status"] == "2STEP"
-    assert set(asked["methods"]) == {"totp", "recovery"}
-    wrong = await service.client.post(PATH, json={"request_id": asked["request_id"], "otp": "000000"})
+    first_response = await log_in(service, factor="device-1", meta="1")
+    assert first_response["status"] == "2STEP"
+    assert set(first_response["methods"]) == {"totp", "recovery"}
+    wrong = await service.client.post(PATH, json={"request_id": first_response["request_id"], "otp": "000000"})
     assert wrong.json() == {"status": "2STEPERROR"}
-    answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
+    answer = {"request_id": first_response["request_id"], "otp": app.at(service.clock.now())}
     data = (await service.client.post(PATH, json=answer)).json()
     assert data["status"] == "OK"
     assert data["auth"] == "2step"
@@ -199,9 +199,9 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(
 
 async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service: RunningService, anna: User) -> None:
     app = await with_totp(service, anna)
-    asked = await log_in(service)
+    first_response = await log_in(service)
     await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
-    answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
+    answer = {"request_id": first_response["request_id"], "otp": app.at(service.clock.now())}
     assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
     assert (await log_in(service, otp=answer["otp"]))["status"] == "OK"  # and the code was not spent
 
@@ -214,8 +214,8 @@ async def test_letters_with_codes_are_counted_with_those_of_the_pages(
     await them.email_codes.enable(
         await service.services.storage.accounts.user(anna.user_id), origin=AuditOrigin(actor="test")
     )
-    asked = await log_in(service)
-    more = {"request_id": asked["request_id"], "method": "email"}
+    first_response = await log_in(service)
+    more = {"request_id": first_response["request_id"], "method": "email"}
     await new_messages(service)
     for _ in range(5):
         assert (await service.client.post(PATH, json=more)).json()["status"] == "2STEP"
@@ -239,8 +239,10 @@ async def test_login_password_and_code_can_come_in_one_call(service: RunningServ
 
 async def test_the_factor_of_the_client_is_not_readable_in_the_database(service: RunningService, anna: User) -> None:
     await with_totp(service, anna)
-    asked = await log_in(service, factor="a-very-special-device-factor")
-    kept = await service.services.storage.sign_in_flows.find_flow(sha256(asked["request_id"]), service.clock.now())
+    first_response = await log_in(service, factor="a-very-special-device-factor")
+    kept = await service.services.storage.sign_in_flows.find_flow(
+        sha256(first_response["request_id"]), service.clock.now()
+    )
     assert kept is not None
     assert "a-very-special-device-factor" not in repr(kept)
 

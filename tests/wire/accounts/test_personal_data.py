@@ -135,7 +135,7 @@ async def test_answers_move_to_another_master_key_like_every_secret(data_setup: 
 
 
 @pytest.mark.parametrize(
-    ("said", "trouble"),
+    ("raw_response", "trouble"),
     [
         (BUSY, "answered 503"),
         (http_response(b"", "302 Found", Location="http://127.0.0.1/"), "answered 302"),
@@ -145,9 +145,9 @@ async def test_answers_move_to_another_master_key_like_every_secret(data_setup: 
     ],
 )
 async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
-    data_setup: DataSetup, anna: User, said: bytes, trouble: str
+    data_setup: DataSetup, anna: User, raw_response: bytes, trouble: str
 ) -> None:
-    well, data_setup.shop.respond = data_setup.shop.respond, lambda _: said
+    well, data_setup.shop.respond = data_setup.shop.respond, lambda _: raw_response
     request_id = await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
     await data_setup.run()
     states = await data_setup.states(request_id)

@@ -19,10 +19,10 @@ async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
     result = gatehouse.json("application", "email-secret", "1")
     assert (result["application_id"], first != result["email_secret"]) == (1, True)
 
-    asked = {"login": "bob@studio.example", "password": PASSWORD, "app_id": 1}
+    login = {"login": "bob@studio.example", "password": PASSWORD, "app_id": 1}
     async with running_service(place.url, place.data) as service:
         for secret, shown in ((first, True), (result["email_secret"], True), (first[:-1], False)):
-            response = await service.client.post("/proxy/api/login", json={**asked, "with_email": secret})
+            response = await service.client.post("/proxy/api/login", json={**login, "with_email": secret})
             assert response.json()["status"] == "OK"
             assert response.json().get("login") == ("bob@studio.example" if shown else None)
 

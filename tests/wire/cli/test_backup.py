@@ -31,17 +31,17 @@ Contents = dict[str, list[dict[str, object]]]
 
 
 def contents(url: str) -> Contents:
-    found: Contents = {}
+    tables: Contents = {}
 
     def put(table: str, rows: Any) -> None:
-        found.setdefault(table, []).extend(row._asdict() for row in rows)
+        tables.setdefault(table, []).extend(row._asdict() for row in rows)
 
     async def read() -> None:
         async with open_storage(url, migrate=False) as storage:
             await storage.runner.snapshot_read(partial(dump_rows, put))
 
     asyncio.run(read())
-    return found
+    return tables
 
 
 def refuse_someone(url: str) -> None:
@@ -217,11 +217,11 @@ def test_r_23_nothing_is_restored_under_a_running_service(
 
 
 async def restored_beside_another(place: InstallationPaths, gatehouse: CommandLine, file: Path) -> None:
-    heard = asyncio.Event()
+    notified = asyncio.Event()
     async with open_storage(place.url, migrate=False) as storage:
-        storage.runner.listen("keys", lambda _: heard.set())
+        storage.runner.listen("keys", lambda _: notified.set())
         await storage.runner.write(call_endpoint)
-        await heard.wait()  # that, or the notification that it listens only now, as every process gets it
+        await notified.wait()  # that, or the notification that it listens only now, as every process gets it
         output = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
         assert "another Gatehouse process is connected" in output
 

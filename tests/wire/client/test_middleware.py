@@ -175,9 +175,9 @@ async def test_wrong_application_credentials_are_logged_and_answered_with_503(
         caplog.clear()
         async with client_of(an_app(shop, gatehouse=mistaken)) as client:
             assert (await client.get("/", headers=bearer_headers(jwt))).status_code == 503
-        [said] = [record for record in caplog.records if record.name == "gatehouse.client"]
-        assert said.levelname == "WARNING"
-        assert "this application's credentials: check that the key is valid" in said.getMessage()
+        [log_record] = [record for record in caplog.records if record.name == "gatehouse.client"]
+        assert log_record.levelname == "WARNING"
+        assert "this application's credentials: check that the key is valid" in log_record.getMessage()
     assert not [text for text in (jwt, shop.key, "0" * 64) if text in caplog.text]
 
 
@@ -194,8 +194,8 @@ async def test_a_service_that_calls_itself_otherwise_is_named_in_the_log(
     )
     async with client_of(an_app(shop, gatehouse=elsewhere)) as client:
         assert (await client.get("/", headers=bearer_headers(shop.studio.other_user.jwt))).status_code == 401
-    [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert said == f"base_url is http://127.0.0.1:9, but the service there issues JWTs as {service.base_url}"
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning == f"base_url is http://127.0.0.1:9, but the service there issues JWTs as {service.base_url}"
 
 
 async def test_a_refusal_is_told_to_who_listens_without_the_token(
@@ -206,9 +206,11 @@ async def test_a_refusal_is_told_to_who_listens_without_the_token(
     async with client_of(an_app(shop)) as client:
         await client.post("/kick", headers=bearer_headers(jwt))
         await client.get("/", headers=bearer_headers(jwt, Factor="another"))
-    said = [record.getMessage() for record in caplog.records if record.name == "gatehouse.client"]
-    assert said[0].startswith(f"answered with 403: 'user {shop.studio.other_user.user_id} does not have user.kick")
-    assert said[1:] == ["answered with 401: 'wrong factor'"]
+    messages = [record.getMessage() for record in caplog.records if record.name == "gatehouse.client"]
+    assert messages[0].startswith(
+        f"answered with 403: 'user {shop.studio.other_user.user_id} does not have user.kick"
+    )
+    assert messages[1:] == ["answered with 401: 'wrong factor'"]
 
 
 async def socket_messages(app: Any, jwt: str) -> list[str]:

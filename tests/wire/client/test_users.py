@@ -77,8 +77,8 @@ async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: ClientShop
 
 
 async def test_a_jwt_for_one_application_is_good_there_only(shop: ClientShop) -> None:
-    asked = {"jwt": shop.studio.other_user.jwt, "factor": FACTOR}
-    body = await shop.studio.expect_ok("exchangeJwt", asked, {"Authorization": f"Bearer {shop.key}"})
+    request_body = {"jwt": shop.studio.other_user.jwt, "factor": FACTOR}
+    body = await shop.studio.expect_ok("exchangeJwt", request_body, {"Authorization": f"Bearer {shop.key}"})
     gatehouse = shop.client()
     user = await gatehouse.user(body["jwt"], factor=FACTOR)
     assert not await gatehouse.allows(user, "user.kick")

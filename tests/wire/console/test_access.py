@@ -74,7 +74,7 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
 async def test_everybody_asks_about_themselves_and_about_others_who_may_read_what_they_hold(
     console_browsers: ConsoleBrowsers,
 ) -> None:
-    asked = [
+    paths = [
         (PIA, "", 200),
         (PIA, MAX, 403),
         (DEV, PIA, 403),
@@ -82,7 +82,7 @@ async def test_everybody_asks_about_themselves_and_about_others_who_may_read_wha
         (MAX, "Pia", 404),  # only administrators look people up by name
         (OLGA, "", 200),
     ]
-    for who, about, status in asked:
+    for who, about, status in paths:
         browser_client = await console_browsers(who)
         page = await browser_client.get(f"{CHECK}&user_id={about}&rule=user.kick")
         assert (page.status_code, 'class="tree"' in page.text) == (status, status == 200), (who, about)
@@ -101,7 +101,7 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
     )
     groups = {group.title: group.group_id for group in (await project_of(studio)).groups.values()}
     project, testers = f'<option value="{PROJECT}">Mind Games</option>', f'<option value="{groups["Testers"]}">'
-    asked = {
+    paths = {
         "projects?project_id=": (True, True, False),
         "projects?project_id=GAMES": (True, True, False),
         "projects?project_id=chess": (False, False, False),
@@ -111,7 +111,7 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
         f"resources?kind=groups&resource_id=test&project_id={PROJECT}": (True, True, False),
     }
     people = [await console_browsers(one) for one in (ADA, OLGA, PIA)]
-    for path, expected in asked.items():
+    for path, expected in paths.items():
         offered = [(await person.get(f"/console/access/{path}")).text for person in people]
         wanted = project if path.startswith("projects") else testers
         assert tuple(wanted in text for text in offered) == expected, path
@@ -222,10 +222,10 @@ async def test_a_change_is_simulated_counted_and_not_made(
         f"change=membership&project_id={PROJECT}&group_id={groups['Staff']}&list=allow": ("Impact", ""),
     }
     before = await state_of(studio)
-    for change, said in changes.items():
+    for change, text in changes.items():
         page = await ada.get(f"{SIMULATE}&{change}")
         assert page.status_code == 200, (change, page.text)
-        assert all(word in page.text for word in said), change
+        assert all(word in page.text for word in text), change
         assert "Make this change" in page.text
     assert await state_of(studio) == before
     assert (await ada.get(f"{SIMULATE}&change=give_role&user_id={PIA}&role=nothing")).status_code == 404

@@ -82,7 +82,7 @@ async def spoil(studio: RunningService, record_id: str) -> None:
 async def test_activity_is_filtered_and_paged(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     await fill(studio, 130)
-    found = {
+    pages = {
         f"q={SHOP}": "An application was created",
         f"subject=application+{SHOP}": "An application was created",
         f"application_id={SHOP}": "Permissions of a user in an application were changed",
@@ -90,7 +90,7 @@ async def test_activity_is_filtered_and_paged(studio: RunningService, console_br
         "q=mind_games": "A project was created",
         "since=2001-01-01&until=2999-01-01&group=project": "A project was created",
     }
-    for query, words in found.items():
+    for query, words in pages.items():
         page = await ada.get(f"{LOG}?{query}")
         assert words in page.text, query
         assert "A role was created or changed" not in page.text

@@ -119,8 +119,8 @@ async def test_holder_matrix_shows_its_api_call_without_the_response(
         await (await console_browsers(ADA)).get(f"/console/access/who?application_id={SHOP}&rules=user.kick")
     ).text
     assert RECORD.search(page) is None
-    found = await call_with_curl(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
-    assert [member["user_id"] for member in found["members"]] == [PIA]
+    response = await call_with_curl(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
+    assert [member["user_id"] for member in response["members"]] == [PIA]
 
 
 async def fill_studio(studio: RunningService, ada: HttpBrowser) -> Sequence[str]:
@@ -166,8 +166,8 @@ async def call_with_curl(studio: RunningService, jwt: str, curl: str) -> Any:
     process = await asyncio.create_subprocess_exec(
         "bash", "-euc", curl.replace("curl ", "curl -s ", 1), env=environment, stdout=asyncio.subprocess.PIPE
     )
-    said, _ = await process.communicate()
-    answer = json.loads(said)
+    output, _ = await process.communicate()
+    answer = json.loads(output)
     return answer.get("data", answer)
 
 

@@ -172,15 +172,15 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
 async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_saved(
     studio: RunningService, console_browsers: ConsoleBrowsers, page: str, path: str, typed: dict[str, str]
 ) -> None:
-    olga, said = await console_browsers(OLGA), "Nothing is saved yet"
+    olga, notice = await console_browsers(OLGA), "Nothing is saved yet"
     await olga.get(page)
     await studio.clock.advance(601)
     await olga.post(path, **typed)
     await confirm_password(olga)
     assert olga.page is not None
     assert (olga.page.status_code, olga.page.url.path) == (200, page)
-    assert said in olga.page.text
-    assert said not in (await olga.get(page)).text  # shown once
+    assert notice in olga.page.text
+    assert notice not in (await olga.get(page)).text  # shown once
 
 
 async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
@@ -272,8 +272,8 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada, pia = await console_browsers(ADA), await console_browsers(PIA)
-    asked = {"login": "pia@players.example", "password": PASSWORD, "app_id": SHOP, "factor": "one"}
-    jwt = (await studio.client.post("/proxy/api/login", json=asked)).json()["jwt"]
+    login_body = {"login": "pia@players.example", "password": PASSWORD, "app_id": SHOP, "factor": "one"}
+    jwt = (await studio.client.post("/proxy/api/login", json=login_body)).json()["jwt"]
     question = {"action": "get", "application_id": SHOP, "jwt": jwt, "data": {"type": "list_short"}}
 
     async def held_by(value: str) -> int:
@@ -315,13 +315,13 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     assert (await studio.client.post("/api/permissions/meta/data", json=plain, headers=headers)).status_code == 401
     await ada.follow()
     secret = secret_on(await ada.post(f"{PAGE}/service_tokens/email_secret"))
-    login = await studio.client.post("/proxy/api/login", json=asked | {"with_email": secret})
+    login = await studio.client.post("/proxy/api/login", json=login_body | {"with_email": secret})
     assert login.json()["login"] == "pia@players.example"
     page = await ada.get(f"{PAGE}/service_tokens")
     (taken,) = re.findall(rf'href="({PAGE}/service_tokens/email_secret/[0-9a-f]+/revoke)"', page.text)
     await ada.get(taken)
     await ada.post(taken)
-    login = await studio.client.post("/proxy/api/login", json=asked | {"with_email": secret})
+    login = await studio.client.post("/proxy/api/login", json=login_body | {"with_email": secret})
     assert "login" not in login.json()
     assert (await ada.get(taken)).status_code == 404
 

@@ -187,8 +187,8 @@ async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleB
         (ada, "who=all&q=studio.example", [ADA, DEV, MAX, OLGA]),
         (ada, "q=dev", []),
     )
-    for browser_client, query, found in cases:
-        assert listed_rows((await browser_client.get(f"{PAGE}?{query}")).text) == found, query
+    for browser_client, query, user_ids in cases:
+        assert listed_rows((await browser_client.get(f"{PAGE}?{query}")).text) == user_ids, query
     assert [">Everyone<" in (await one.get(PAGE)).text for one in (manager, olga, ada)] == [False, False, True]
     by_address = f"dev@studio.example,cashier,,\nnobody@studio.example,cashier,,\n{OLGA},cashier,,"
     for browser_client, problems in ((manager, 2), (olga, 1)):

@@ -93,9 +93,9 @@ async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_noth
     for place in LISTS:
         assert (await ada.get(f"/console/{place}")).status_code == 200
         for probe in PROBES:
-            found = await ada.get(f"/console/{place}?{urlencode({'q': probe})}")
-            assert found.status_code == 200, (place, probe)
-            assert "pia@players.example" not in found.text, (place, probe)
+            page = await ada.get(f"/console/{place}?{urlencode({'q': probe})}")
+            assert page.status_code == 200, (place, probe)
+            assert "pia@players.example" not in page.text, (place, probe)
         for field in (*FIELDS, *PLACES):
             response = await ada.get(f"/console/{place}?{urlencode({field: PROBES[0]})}")
             assert response.status_code in {200, 400}, (place, field)

@@ -272,8 +272,8 @@ async def test_permissions_of_a_person_are_shown_with_their_source(console_brows
     page = (await ada.get(f"{HERE}/{PIA}/permissions")).text
     assert "Role moderator" in page
     assert "Role beta by condition" in page
-    asked = f"user_id={PIA}&amp;application_id=50001&amp;rule=private_data.user.kick"
-    assert f'href="/console/access/check?{asked}"' in page
+    query = f"user_id={PIA}&amp;application_id=50001&amp;rule=private_data.user.kick"
+    assert f'href="/console/access/check?{query}"' in page
     assert "store.refund" not in page
     lines = (await ada.get(f"{HERE}/{PIA}/permissions?application_id=50001&format=csv")).text.splitlines()
     assert ",private_data.user.mute,,assigned_role moderator," in lines

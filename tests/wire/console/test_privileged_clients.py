@@ -212,14 +212,14 @@ async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_firs
     pia = await console_browsers(PIA)
 
     async def open_authorize(redirect_uri: str) -> Any:
-        asked = {
+        parameters = {
             "response_type": "code",
             "client_id": "web",
             "redirect_uri": redirect_uri,
             "scope": "openid email",
             "prompt": "none",
         }
-        return await pia.get(f"/proxy/oauth/authorize?{urlencode(asked)}")
+        return await pia.get(f"/proxy/oauth/authorize?{urlencode(parameters)}")
 
     response = await open_authorize(EVIL)
     assert (response.status_code, "location" in response.headers) == (400, False), response.headers

@@ -49,10 +49,10 @@ def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
     }
     if table.name == "clients":  # its id stays, in a row without an owner
         del its["client_id"]
-    asked = {name: or_(*(table.c[name] == one for one in ones)) for name, ones in its.items() if name in table.c}
+    conditions = {name: or_(*(table.c[name] == one for one in ones)) for name, ones in its.items() if name in table.c}
     if "resource_id" in table.c:
-        asked["resource_id"] = or_(*(table.c.resource_id == str(one) for one in (SHOP, WIKI)))
-    return asked
+        conditions["resource_id"] = or_(*(table.c.resource_id == str(one) for one in (SHOP, WIKI)))
+    return conditions
 
 
 def asked_about(table: Table) -> Statement:
@@ -77,10 +77,10 @@ def fill() -> Verb[None]:
 
 
 def with_rows(tables: Collection[Table]) -> Verb[list[str]]:
-    found: list[str] = []
+    filled: list[str] = []
     for table in tables:
-        found += [table.name] if (yield asked_about(table)()) else []
-    return found
+        filled += [table.name] if (yield asked_about(table)()) else []
+    return filled
 
 
 def rows(table: Table) -> Verb[list[Row]]:

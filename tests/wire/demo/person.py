@@ -48,4 +48,4 @@ class DemoPerson:
 
 
 def rules_on(page: str) -> dict[str, bool]:
-    return {rule: said == "yes" for said, rule in RULE.findall(page)}
+    return {rule: word == "yes" for word, rule in RULE.findall(page)}

@@ -25,12 +25,12 @@ NOOR, LUCAS, RICK = "noor.haddad@mail.example", "lucas.ferreira@northgate-qa.exa
 
 
 def accounts_in(lines: list[str]) -> dict[str, str]:
-    return {found[2]: found[3] for line in lines if (found := ACCOUNT.match(line.rstrip()))}
+    return {match[2]: match[3] for line in lines if (match := ACCOUNT.match(line.rstrip()))}
 
 
 def login_status(node: Node, login: str, password: str) -> str:
-    asked = {"login": login, "password": password}
-    status: str = httpx2.post(f"{node.address}/proxy/api/login", data=asked).json()["status"]
+    body = {"login": login, "password": password}
+    status: str = httpx2.post(f"{node.address}/proxy/api/login", data=body).json()["status"]
     return status
 
 
@@ -86,7 +86,7 @@ def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_p
 
 
 @pytest.mark.parametrize(
-    ("flags", "environment", "said"),
+    ("flags", "environment", "message"),
     [
         (["--host", "0.0.0.0"], {}, "--host: must be localhost"),  # noqa: S104 - refused
         ([], {BASE_URL: "http://sso.studio.example"}, f"{BASE_URL}: must be on localhost"),
@@ -94,11 +94,11 @@ def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_p
     ],
 )
 def test_a_demo_that_others_could_reach_is_refused_and_told_why(
-    tmp_path: Path, flags: list[str], environment: Mapping[str, str], said: str
+    tmp_path: Path, flags: list[str], environment: Mapping[str, str], message: str
 ) -> None:
     refusal = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path), *flags], env=environment)
     assert refusal.exit_code == 78
-    assert said in refusal.output
+    assert message in refusal.output
     assert "--demo is only for this machine" in refusal.output
     assert not (tmp_path / "gatehouse.db").exists()
 

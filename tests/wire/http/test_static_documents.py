@@ -32,9 +32,9 @@ def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     response = StaticDocuments.response
 
-    def note_answer(documents: StaticDocuments, *asked: object) -> bytes | None:
-        answer = response(documents, *asked)  # type: ignore[arg-type]
-        if asked[0] in {path.encode() for path in PATHS}:
+    def note_answer(documents: StaticDocuments, *arguments: object) -> bytes | None:
+        answer = response(documents, *arguments)  # type: ignore[arg-type]
+        if arguments[0] in {path.encode() for path in PATHS}:
             seen.append(answer is not None)
         return answer
 

@@ -48,8 +48,8 @@ async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mail
 async def test_mail_server_reply_is_shown(gatehouse: CommandLine, mailbox: Mailbox) -> None:
     mailbox.recipient_reply = lambda _: "550 5.7.1 relaying denied"
     async with mail_server(mailbox) as port:
-        said = await asyncio.to_thread(gatehouse.expect_failure, "mail", "test", TO, environment=settings(port))
-    assert "550 5.7.1 relaying denied" in said
+        output = await asyncio.to_thread(gatehouse.expect_failure, "mail", "test", TO, environment=settings(port))
+    assert "550 5.7.1 relaying denied" in output
     assert "Connect" in gatehouse.expect_failure("mail", "test", TO, environment=settings(refusing_port()))
 
 

@@ -261,8 +261,8 @@ async def test_az_23_pkce_is_s256_or_an_error(
 ) -> None:
     good = challenge_of("v" * 43)
     for client in (web, oidc_client, app):
-        asked = client.authorize_path(code_challenge=good, code_challenge_method="S256")
-        parameters = redirect_parameters(await signed_in_browser.get(asked))
+        path = client.authorize_path(code_challenge=good, code_challenge_method="S256")
+        parameters = redirect_parameters(await signed_in_browser.get(path))
         assert (await grant_of(service, parameters["code"])).code_challenge == good
         for changes in (
             {"code_challenge": good, "code_challenge_method": "plain"},
@@ -710,5 +710,5 @@ async def test_a_way_to_a_client_that_was_removed_meanwhile_ends(
 
 def link_in(page: httpx2.Response) -> str:
     """The link of the button on an expired page."""
-    found = page.text.split('<a href="')[2].split('"')[0]
-    return found.replace("&amp;", "&")
+    link = page.text.split('<a href="')[2].split('"')[0]
+    return link.replace("&amp;", "&")

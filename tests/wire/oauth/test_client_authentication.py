@@ -327,8 +327,8 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
         ("client.refused", "web", "wrong credentials"),
     ]
     assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
-    found = await service.services.storage.audit.find_record(kept[0].record_id)
-    assert found is not None
+    stored = await service.services.storage.audit.find_record(kept[0].record_id)
+    assert stored is not None
     responses = [
         await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)
     ]

@@ -389,12 +389,12 @@ async def test_limited_session_can_neither_confirm_nor_create_a_device_grant(
     begun = await store.find_flow(sha256(handle), service.clock.now())
     assert signed_in is not None
     assert begun is not None
-    asked = await store.update_flow(
+    updated = await store.update_flow(
         replace(with_proof(begun, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM)
     )
     assert (await browser_client.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
     with pytest.raises(SignInFlowGone):
-        await them.device_purpose.finish(asked, AuditOrigin(actor="test"))
+        await them.device_purpose.finish(updated, AuditOrigin(actor="test"))
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
 
 

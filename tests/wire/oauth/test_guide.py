@@ -38,9 +38,9 @@ async def run_script(script: str, **values: str) -> str:
     process = await asyncio.create_subprocess_exec(
         "bash", "-euc", script, env={"PATH": "/usr/bin:/bin", **values}, stdout=asyncio.subprocess.PIPE
     )
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     assert process.returncode == 0
-    return said.decode()
+    return output.decode()
 
 
 def test_every_client_of_the_guide_is_created(place: InstallationPaths) -> None:
@@ -59,8 +59,8 @@ async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
     address, exchange, refresh, userinfo, _ = blocks("sh")
     known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
 
-    asked = (await run_script(address, **known, STATE="s1", NONCE="n1")).strip()
-    wanted = dict(pair.split("=", 1) for pair in asked.partition("?")[2].split("&"))
+    url = (await run_script(address, **known, STATE="s1", NONCE="n1")).strip()
+    wanted = dict(pair.split("=", 1) for pair in url.partition("?")[2].split("&"))
     code = await shop.sign_in(anna.login or "", **{**wanted, "scope": "openid email offline_access"})
     first = json.loads(await run_script(exchange, **known, CODE=code))
     assert claims_of(first["id_token"])["nonce"] == "n1"

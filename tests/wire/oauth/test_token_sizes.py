@@ -117,13 +117,13 @@ async def test_tk_31_a_user_jwt_at_every_limit_at_once_is_taken_by_the_service_i
 ) -> None:
     service = studio.service
     large = await with_rules(service, long_anna, count)
-    asked = {
+    login = {
         "app_id": large.application_id,
         "jwt_public_key": largest_key(),
         "fixed_ips": RANGES,
         "fixed_ip": "1",
     }
-    jwt = (await log_in(service, long_anna, **asked))["jwt"]
+    jwt = (await log_in(service, long_anna, **login))["jwt"]
     claims = claims_of(jwt)
     assert len(jwt) <= MAX_ISSUED_TOKEN
     assert (claims["pub_key"], len(claims["fip"]), claims["nick"]) == (largest_key(), 33, NICK)
@@ -197,10 +197,15 @@ async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_wha
     client = await an_oidc_client(service, LONGEST_ID, claims=claims, backchannel_logout_uri="https://shop.example/o")
     code = client.code_from(await client.walk_authorize(browser_client, long_anna.login or "", nonce=NONCE))
     tokens = await client.tokens(code)
-    said = claims_of(tokens["id_token"])
+    id_claims = claims_of(tokens["id_token"])
     assert len(tokens["id_token"]) <= MAX_ID_TOKEN
-    assert (said["nonce"], said["nickname"], said["email"]) == (NONCE, NICK, long_anna.login)
-    assert (said["roles"], said["groups"], "rules" in said, said["claims_omitted"]) == (["many"], [], False, True)
+    assert (id_claims["nonce"], id_claims["nickname"], id_claims["email"]) == (NONCE, NICK, long_anna.login)
+    assert (id_claims["roles"], id_claims["groups"], "rules" in id_claims, id_claims["claims_omitted"]) == (
+        ["many"],
+        [],
+        False,
+        True,
+    )
     body = success_body(await client.userinfo(tokens["access_token"]))
     assert (len(body["rules"]), body["roles"]) == (800, ["many"])
 

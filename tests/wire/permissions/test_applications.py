@@ -136,7 +136,7 @@ def requests_about(spelling: object) -> list[tuple[str, dict[str, object]]]:
 
 async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    for path, body in (asked for spelling in SPELLINGS for asked in requests_about(spelling)):
+    for path, body in (request for spelling in SPELLINGS for request in requests_about(spelling)):
         await studio.expect_error(400, path, body, boss.headers)
     assert (await get(studio, boss, 1))["name"] == "Central"
 

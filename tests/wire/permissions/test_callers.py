@@ -216,9 +216,9 @@ async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Stu
     key = await studio.access_key()
     for path, body in everything(studio).items():
         if path not in ("meta/data", "exchangeJwt"):
-            asked = {**body, "jwt": studio.owner.jwt}
-            await studio.expect_error(403, path, asked, bearer_headers(key))
-            await studio.expect_error(403, path, asked, bearer_headers(key, Factor=FACTOR))
+            body_with_jwt = {**body, "jwt": studio.owner.jwt}
+            await studio.expect_error(403, path, body_with_jwt, bearer_headers(key))
+            await studio.expect_error(403, path, body_with_jwt, bearer_headers(key, Factor=FACTOR))
     mine = {"jwt": studio.owner.jwt}
     await studio.expect_ok("meta/data", own_record(studio.shop, **mine), bearer_headers(key))
     response_body = await studio.expect_ok("meta/data", {"action": "get", "data": {}, **mine}, bearer_headers(key))

@@ -50,8 +50,8 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
         for body, expected in each:
             ask = {"action": "get", **body}
             data = (await studio.expect_ok(path, ask, admin.headers))["data"]
-            found = data if isinstance(data, list) else [data]
-            assert any(expected.items() <= one.items() for one in found), path
+            records = data if isinstance(data, list) else [data]
+            assert any(expected.items() <= one.items() for one in records), path
             await studio.expect_error(403, path, ask, studio.other_user.headers)
             if path != "activity":
                 await studio.expect_error(403, path, ask, studio.owner.headers)

@@ -30,13 +30,13 @@ Threads = dict[str, set[str]]  # the threads of heavy work, by its kind
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
-    found: Threads = {}
+    names: Threads = {}
 
     def watch_calls(name: str, function: Callable[..., Any], is_heavy: Callable[..., bool]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             answer = function(*args, **kwargs)
             if is_heavy(answer, *args):
-                found.setdefault(name, set()).add(threading.current_thread().name)
+                names.setdefault(name, set()).add(threading.current_thread().name)
             return answer
 
         return call
@@ -55,7 +55,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
     }
     for name, (place, attribute, is_heavy) in watch.items():
         monkeypatch.setattr(place, attribute, watch_calls(name, getattr(place, attribute), is_heavy))
-    return found
+    return names
 
 
 @pytest.fixture
@@ -106,18 +106,18 @@ async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large_studio: Stu
 
 async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
     store = studio.service.services.storage.permissions
-    asked: list[frozenset[int]] = []
+    loads: list[frozenset[int]] = []
     read = store.application_models
 
     async def count_and_read(application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
-        asked.append(frozenset(application_ids))
+        loads.append(frozenset(application_ids))
         return await read(application_ids)
 
     monkeypatch.setattr(store, "application_models", count_and_read)
     await put_roles(studio, role_granting("given"))
     ask = {"action": "get", **question_body(studio)}
     await asyncio.gather(*(studio.expect_ok("meta/data", ask, studio.other_user.headers) for _ in range(8)))
-    assert len([one for one in asked if studio.shop.application_id in one]) == 1
+    assert len([one for one in loads if studio.shop.application_id in one]) == 1
 
 
 async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question(

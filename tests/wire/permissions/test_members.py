@@ -189,7 +189,7 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
 
 
 @pytest.mark.parametrize(
-    ("data", "status", "said"),
+    ("data", "status", "message"),
     [
         ({}, 400, "either rule or role"),
         ({"rule": "a", "role": "b"}, 400, "either rule or role"),
@@ -200,8 +200,12 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
         ({"role": "ghost"}, 404, "Role not found"),
     ],
 )
-async def test_malformed_questions_are_refused(studio: Studio, data: dict[str, Any], status: int, said: str) -> None:
-    assert said in await studio.expect_error(status, "members", question_body(studio, **data), studio.owner.headers)
+async def test_malformed_questions_are_refused(
+    studio: Studio, data: dict[str, Any], status: int, message: str
+) -> None:
+    assert message in await studio.expect_error(
+        status, "members", question_body(studio, **data), studio.owner.headers
+    )
 
 
 async def test_a_project_one_may_not_see_has_as_many_members_as_one_that_is_not_there(studio: Studio) -> None:

@@ -228,14 +228,14 @@ def holdings(roles: list[tuple[str, int]], entries: Mapping[str, bool], usable: 
 
 async def held_by_all(studio: Studio) -> dict[str, EffectivePermissions]:
     """The naive way: check everyone."""
-    storage, shop, found = studio.service.services.storage, studio.shop.application_id, {}
+    storage, shop, holders = studio.service.services.storage, studio.shop.application_id, {}
     model = (await storage.permissions.application_models([shop]))[shop]
     structure = await storage.permissions.structure([PROJECT], [shop])
     for user_id in EVERYBODY:
         facts = await storage.permissions.facts(user_id, [shop])
         assert facts is not None
-        found[user_id] = evaluate(model, facts, structure, now=studio.service.clock.now(), address=None)
-    return found
+        holders[user_id] = evaluate(model, facts, structure, now=studio.service.clock.now(), address=None)
+    return holders
 
 
 def as_lists(held: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[str], set[str]]]:
@@ -311,16 +311,16 @@ async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, 
     search, shop = studio.service.services.member_search, studio.shop.application_id
     for scope in (ROOT, P, ON_GROUP):
         for path in PATHS:
-            asked = read_rule(path, "rule")
-            found = await search.find_page(shop, MemberQuery(rule=asked, scope=scope))
-            expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in asked.rules)]
-            assert [member.user_id for member in found.members] == expected
-            assert all(member.path for member in found.members)
+            rule_query = read_rule(path, "rule")
+            page = await search.find_page(shop, MemberQuery(rule=rule_query, scope=scope))
+            expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in rule_query.rules)]
+            assert [member.user_id for member in page.members] == expected
+            assert all(member.path for member in page.members)
         for name in world.roles:
-            found = await search.find_page(shop, MemberQuery(role=name, scope=scope))
+            page = await search.find_page(shop, MemberQuery(role=name, scope=scope))
             given_there = {one for one, has in held.items() if name in has.granted_roles(scope)}
-            by_itself = {member.user_id for member in found.members if by_default_or_condition(member.path)}
-            assert {member.user_id for member in found.members} == given_there | by_itself
+            by_itself = {member.user_id for member in page.members if by_default_or_condition(member.path)}
+            assert {member.user_id for member in page.members} == given_there | by_itself
             assert scope.is_root or not by_itself
 
 

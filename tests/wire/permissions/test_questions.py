@@ -68,8 +68,8 @@ async def explained_to_owner(studio: Studio, **data: object) -> Any:
 
 async def members(studio: Studio, **data: object) -> list[str]:
     ask = question_body(studio, **{"rule": "user.kick", **data})
-    found = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]["members"]
-    return [user["user_id"] for user in found]
+    listed_members = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]["members"]
+    return [user["user_id"] for user in listed_members]
 
 
 # -- check --------------------------------------------------------------------------------------------
@@ -143,14 +143,14 @@ async def test_project_rights_apply_only_to_resources_of_the_project(studio: Stu
         {"kind": "groups", "id": GROUP},
         {"kind": "groups", "id": "0" * 24},
     ]
-    asked = [{**KICK, "project_id": PROJECT, "resource": resource} for resource in resources]
-    assert await check_rules(studio, *asked) == [True, False, False, False, True, False]
+    checks = [{**KICK, "project_id": PROJECT, "resource": resource} for resource in resources]
+    assert await check_rules(studio, *checks) == [True, False, False, False, True, False]
     for one, allowed in zip(resources, (True, False, False, False, True, False), strict=True):
         explanation = await explained_to_owner(studio, project_id=PROJECT, resource=one)
         kinds = [lack["kind"] for lack in explanation["missing"]]
         assert (explanation["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
-        found = await members(studio, project_id=PROJECT, resource=one)
-        assert found == ([OTHER_USER] if allowed else [])
+        user_ids = await members(studio, project_id=PROJECT, resource=one)
+        assert user_ids == ([OTHER_USER] if allowed else [])
 
 
 async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studio) -> None:
@@ -330,12 +330,12 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
     await set_user_roles(studio, "1000000003", {ROOT: ["full"]})
     await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
     explanation = await explained_to_owner(studio, ip="127.0.0.1")
-    found = {one["kind"] + " " + one["role"]: one for one in explanation["missing"]}
+    missing_facts = {one["kind"] + " " + one["role"]: one for one in explanation["missing"]}
     assert explanation["allowed"] is False
-    assert found["role_expired expired"]["since"] == now - 5
-    assert found["role_full full"]["limit"] == 1
-    assert found["condition_failed tagged"]["failed"] == [{"member": "tag", "wanted": "staff", "actual": ""}]
-    assert found["condition_failed gated"]["failed"][0]["actual"] == "127.0.0.1"
+    assert missing_facts["role_expired expired"]["since"] == now - 5
+    assert missing_facts["role_full full"]["limit"] == 1
+    assert missing_facts["condition_failed tagged"]["failed"] == [{"member": "tag", "wanted": "staff", "actual": ""}]
+    assert missing_facts["condition_failed gated"]["failed"][0]["actual"] == "127.0.0.1"
     assert explanation["sentences"][0].startswith("Denied: ")
 
 
@@ -417,9 +417,9 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
     await a_guarded_project(studio)
     await explained_to_owner(studio, project_id=PROJECT)  # by now everything is cached
     central = {"rule": "project.can_view_project"}
-    for application_id, asked in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
+    for application_id, scope in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
         explanations = [
-            str(await explained_by(studio, studio.other_user, application_id, project_id=name, **asked)).replace(
+            str(await explained_by(studio, studio.other_user, application_id, project_id=name, **scope)).replace(
                 name, "?"
             )
             for name in (PROJECT, "codename", "nosuch")
@@ -520,9 +520,9 @@ async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:
             "tagged", condition=parse_condition({"or": [{"tag": f"tag{number}"} for number in range(200)]})
         ),
     )
-    found = {one["role"]: one for one in reversed((await explained_to_owner(studio))["missing"])}
-    assert found["chosen"]["failed"][0]["wanted"].endswith(f"and {500 - MAX_USERS_SHOWN} more")
-    assert len(found["tagged"]["failed"]) == MAX_FAILED_TESTS
+    missing_roles = {one["role"]: one for one in reversed((await explained_to_owner(studio))["missing"])}
+    assert missing_roles["chosen"]["failed"][0]["wanted"].endswith(f"and {500 - MAX_USERS_SHOWN} more")
+    assert len(missing_roles["tagged"]["failed"]) == MAX_FAILED_TESTS
 
 
 async def test_the_end_of_a_list_is_the_end_of_something_that_is_in_it(studio: Studio) -> None:

@@ -435,10 +435,10 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
         body = role_request(studio, "save", user_id=user_id, roles=["Few"])
         assert (await studio.post("meta/data", body, boss.headers)).status_code == status
 
-    async def members(**asked: str) -> list[str]:
-        body = {"application_id": studio.shop.application_id, "data": asked}
-        found = (await studio.expect_ok("members", body, boss.headers))["data"]["members"]
-        return [user["user_id"] for user in found]
+    async def members(**parameters: str) -> list[str]:
+        body = {"application_id": studio.shop.application_id, "data": parameters}
+        listed = (await studio.expect_ok("members", body, boss.headers))["data"]["members"]
+        return [user["user_id"] for user in listed]
 
     await give_to(first, 200)
     await give_to(second, 409)

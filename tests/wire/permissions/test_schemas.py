@@ -257,7 +257,7 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
         if (section, name) != (RuleSection.PRIVATE, "projectAccess"):  # there it is what people have in projects
             refusals.append(await refused_record(studio, **meta))
         refusals.append(await refused_record(studio, private_data={"projectAccess": {PROJECT: meta}}))
-        assert all(f"{section}.{name}" in said for said in refusals), refusals
+        assert all(f"{section}.{name}" in refusal for refusal in refusals), refusals
     for flat in (f"private_data.{name}.x", f"public_data.{name}"):
         permissions = [{"name": flat, "value": True}]
         role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "permissions": permissions}}
@@ -266,19 +266,19 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
 
 async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_changed(studio: Studio) -> None:
     shop, owner = studio.shop.application_id, studio.owner
-    said = {"secret_data": {"x": {"value": True}}}
+    tree = {"secret_data": {"x": {"value": True}}}
     await put_roles(
-        studio, role_granting("mod", meta={"private_data": said}), private_data={"secret_data": {"x": leaf()}}
+        studio, role_granting("mod", meta={"private_data": tree}), private_data={"secret_data": {"x": leaf()}}
     )
     await set_user_roles(studio, studio.other_user.user_id, {ROOT: ["mod"]})
     listed = {"action": "get", "application_id": shop, "data": {"type": "list_short"}}
     assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
     kept = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
-    assert (await studio.expect_ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": said}
+    assert (await studio.expect_ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": tree}
     assert (await save(studio, owner, public_data={"shown": leaf()}))["private_data"] == {
         "secret_data": {"x": leaf()}
     }
-    whole = {"action": "save", "application_id": shop, "data": {"name": "mod", "meta": {"private_data": said}}}
+    whole = {"action": "save", "application_id": shop, "data": {"name": "mod", "meta": {"private_data": tree}}}
     assert "secret_data" in await studio.expect_error(400, "roles", whole, owner.headers)
     assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
 
@@ -367,7 +367,7 @@ async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(s
 
 async def test_which_application_has_to_be_said_unless_a_service_says_it(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    asked = [
+    requests = [
         ("meta/schema", "get", {}),
         ("meta/schema", "save", {"data": {}}),
         ("meta/schema/versions", "get", {}),
@@ -376,7 +376,7 @@ async def test_which_application_has_to_be_said_unless_a_service_says_it(studio:
         ("roles", "save", {"data": {"name": "Moderator"}}),
         ("roles", "delete", {"data": {"name": "Moderator"}}),
     ]
-    for path, action, more in asked:
+    for path, action, more in requests:
         for missing in ({}, {"application_id": None}):
             body = {"action": action, **missing, **more}
             for who in (boss, studio.other_user):

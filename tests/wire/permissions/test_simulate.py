@@ -48,13 +48,13 @@ async def busy(studio: Studio) -> Studio:
 
 async def lists(studio: Studio) -> Lists:
     """What everyone has in the shop, as read by an administrator of the project."""
-    found = {}
+    listed = {}
     for user_id in EVERYBODY:
         body = await studio.expect_ok(
             "meta/data", {"action": "get", **question_body(studio, user_id=user_id)}, studio.owner.headers
         )
-        found[user_id] = frozenset(body["data"])
-    return found
+        listed[user_id] = frozenset(body["data"])
+    return listed
 
 
 async def simulate(studio: Studio, **change: object) -> Any:
@@ -221,7 +221,7 @@ async def test_simulation_writes_nothing(busy: Studio) -> None:
 
 
 async def test_simulation_refuses_what_the_save_refuses(busy: Studio) -> None:
-    for status, said, change in (
+    for status, message, change in (
         (400, "everyone", {"kind": "role", "data": {"name": "given", "condition": {"everyone": 1}}}),
         (409, "changed in the meantime", {"kind": "role", "data": {"name": "given", "version": 77}}),
         (404, "Role not found", {"kind": "role", "action": "delete", "data": {"name": "ghost"}}),
@@ -229,7 +229,7 @@ async def test_simulation_refuses_what_the_save_refuses(busy: Studio) -> None:
         (400, "kind", {"kind": "weather", "data": {}}),
         (400, "data.change.group_id: required", {"kind": "group", "action": "delete"}),
     ):
-        assert said in await busy.expect_error(
+        assert message in await busy.expect_error(
             status, "simulate", question_body(busy, change=change), busy.owner.headers
         )
     limited = {"name": "one", "user_limit": 1}

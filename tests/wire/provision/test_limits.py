@@ -88,28 +88,28 @@ def any_tag(count: int) -> dict[str, object]:
 
 
 def nest_schema(depth: int) -> dict[str, object]:
-    found: dict[str, object] = {"everyone": True}
+    condition: dict[str, object] = {"everyone": True}
     for _ in range(depth - 1):
-        found = {"and": [found]}
-    return found
+        condition = {"and": [condition]}
+    return condition
 
 
 def rule_path(segments: int) -> dict[str, object]:
-    found: dict[str, object] = ON
+    tree: dict[str, object] = ON
     for _ in range(segments):
-        found = {"a": found}
-    return found
+        tree = {"a": tree}
+    return tree
 
 
 def config_schema(depth: int) -> dict[str, object]:
-    found: dict[str, object] = {}
+    document: dict[str, object] = {}
     for _ in range(depth - 1):
-        found = {"a": found}
-    return found
+        document = {"a": document}
+    return document
 
 
-def roles_with_conditions(*found: object) -> dict[str, object]:
-    return {f"r{number}": {"condition": condition} for number, condition in enumerate(found)}
+def roles_with_conditions(*documents: object) -> dict[str, object]:
+    return {f"r{number}": {"condition": condition} for number, condition in enumerate(documents)}
 
 
 def application(name: str, wrap: Callable[[Any], object] = lambda value: value) -> Callable[[Ids, Any], Save]:
@@ -172,8 +172,8 @@ def project(name: str, wrap: Callable[[Ids, Any], object] = lambda _, value: val
     return save
 
 
-def grants(ids: Ids, found: Sequence[Body]) -> dict[str, object]:
-    groups = [{"group_id": ids.group, "roles": [], "action": "grant", **one} for one in found]
+def grants(ids: Ids, entries: Sequence[Body]) -> dict[str, object]:
+    groups = [{"group_id": ids.group, "roles": [], "action": "grant", **one} for one in entries]
     return {"services": {str(ids.shop): {"groups": groups}}}
 
 
@@ -401,21 +401,28 @@ def group_limits() -> Iterator[Limit]:
     yield Limit(name="tags", save=group("tags"), most=texts(10), more=texts(11))
     yield Limit(name="tag length", save=group("tags"), most=["t" * 64], more=["t" * 65])
     yield Limit(name="users", save=group("users"), most=user_ids(100), more=user_ids(101), first=MANY_USERS)
-    found = group("conditions")
+    condition_limits = group("conditions")
     yield Limit(
-        name="conditions", save=found, most=[titled({"everyone": True})] * 50, more=[titled({"everyone": True})] * 51
+        name="conditions",
+        save=condition_limits,
+        most=[titled({"everyone": True})] * 50,
+        more=[titled({"everyone": True})] * 51,
     )
     yield Limit(
         name="condition title",
-        save=found,
+        save=condition_limits,
         most=[titled({"everyone": True}, "x" * 64)],
         more=[titled({"everyone": True}, "x" * 65)],
     )
-    yield Limit(name="condition depth", save=found, most=[titled(nest_schema(16))], more=[titled(nest_schema(17))])
-    yield Limit(name="condition members", save=found, most=[titled(any_tag(256))], more=[titled(any_tag(257))])
+    yield Limit(
+        name="condition depth", save=condition_limits, most=[titled(nest_schema(16))], more=[titled(nest_schema(17))]
+    )
+    yield Limit(
+        name="condition members", save=condition_limits, most=[titled(any_tag(256))], more=[titled(any_tag(257))]
+    )
     yield Limit(
         name="condition users",
-        save=found,
+        save=condition_limits,
         most=[titled({"uid": user_ids(1_000)})],
         more=[titled({"uid": user_ids(1_001)})],
     )
@@ -445,7 +452,7 @@ LIMITS: Final = {
 
 
 @pytest.mark.parametrize(
-    "limit", [pytest.param(limit, id=f"{kind}-{limit.name}") for kind, found in LIMITS.items() for limit in found]
+    "limit", [pytest.param(limit, id=f"{kind}-{limit.name}") for kind, limits in LIMITS.items() for limit in limits]
 )
 @pytest.mark.parametrize("installed_url", ["sqlite"], indirect=True)
 async def test_ap_95_file_and_api_have_the_same_limit_and_the_same_words(studio: Studio, limit: Limit) -> None:
@@ -532,8 +539,8 @@ async def test_ap_95_the_conditions_of_a_project_grow_no_further_by_a_file(
 
 async def group_id_of(studio: Studio, who: Person, title: str) -> str:
     answer = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
-    (found,) = [one["id"] for one in answer["data"]["groups"] if one["title"] == title]
-    return str(found)
+    (group_id,) = [one["id"] for one in answer["data"]["groups"] if one["title"] == title]
+    return str(group_id)
 
 
 @pytest.mark.parametrize("name", ["allow", "disallow"])

@@ -94,10 +94,10 @@ def test_true_case_passes_and_its_opposite_fails(
     assert gatehouse("test", a_file(tmp_path, case)) == "1 cases, 0 failed.\n"
     turned = {**case, "may": case.get("may_not", []), "may_not": case.get("may", [])}
     turned.pop("roles", None)
-    asked = len(turned["may"]) + len(turned["may_not"])
+    count = len(turned["may"]) + len(turned["may_not"])
     failed = gatehouse.run("test", a_file(tmp_path, turned), "--json")
     assert failed.code == 1
-    assert len(failed.json()["results"][0]["failures"]) == asked
+    assert len(failed.json()["results"][0]["failures"]) == count
 
 
 def test_a_failing_case_is_one_line_that_says_why(gatehouse: CommandLine, tmp_path: Path) -> None:

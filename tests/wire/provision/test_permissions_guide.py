@@ -16,8 +16,8 @@ def blocks(kind: str) -> list[str]:
 
 def steps() -> list[tuple[list[str], list[str]]]:
     """Each command with its expected output lines."""
-    found = "".join(blocks("console")).split("$ gatehouse ")[1:]
-    return [(step.splitlines()[0].split(), step.splitlines()[1:]) for step in found]
+    commands = "".join(blocks("console")).split("$ gatehouse ")[1:]
+    return [(step.splitlines()[0].split(), step.splitlines()[1:]) for step in commands]
 
 
 def test_every_command_prints_what_the_guide_shows(gatehouse: CommandLine, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def verifier() -> Callable[..., bool]:
     names: dict[str, Any] = {}
     exec(source, names)  # noqa: S102 - our own guide
     assert len(source.split("def ")[1].splitlines()) <= 10
-    found: Callable[..., bool] = names["is_genuine"]
-    return found
+    is_genuine: Callable[..., bool] = names["is_genuine"]
+    return is_genuine
 
 
 async def test_commands_make_try_repair_and_remove_a_webhook(place: InstallationPaths) -> None:

@@ -71,22 +71,24 @@ async def series(target: Target) -> AsyncIterator[Figure]:
 
 async def shared_connection(target: Target) -> AsyncIterator[Figure]:
     number, mixed = scale_volume(10_000), 0
-    async with measured_installation(target) as world:
+    async with measured_installation(target) as installation:
         for begin in range(0, number, 10):
             async with raw_connection(target.node.port) as connection:
                 for n in range(begin, min(begin + 10, number)):
-                    answers = await ask_both(connection, world, n)
+                    answers = await ask_both(connection, installation, n)
                     mixed += answers != [(OWNER, 1 + n % 7), (OTHER_USER, 1 + n % 5)]
-                whole = check_request(world, world.owner, 3, n)
+                whole = check_request(installation, installation.owner, 3, n)
                 connection.send(whole[: 1 + n % (len(whole) - 1)])  # disconnects in the middle of it
                 connection.abort()
     yield Figure("HT-20", f"of {number:,} pairs on shared connections, answered with another's", mixed, 0, "pairs")
 
 
-async def ask_both(connection: RawConnection, world: MeasuredInstallation, number: int) -> list[tuple[str, int]]:
+async def ask_both(
+    connection: RawConnection, installation: MeasuredInstallation, number: int
+) -> list[tuple[str, int]]:
     """Send both users' requests on one connection; return whose responses came, and how many."""
-    request = check_request(world, world.owner, 1 + number % 7, number)
-    request += check_request(world, world.other_user, 1 + number % 5, number + 1)
+    request = check_request(installation, installation.owner, 1 + number % 7, number)
+    request += check_request(installation, installation.other_user, 1 + number % 5, number + 1)
     cut = number % len(request)  # a different position each time
     connection.send(request[:cut])
     await connection.drain()
@@ -95,9 +97,9 @@ async def ask_both(connection: RawConnection, world: MeasuredInstallation, numbe
     return [(body["user_id"], len(body["data"])) for body in bodies]
 
 
-def check_request(world: MeasuredInstallation, who: dict[str, str], questions: int, number: int) -> bytes:
+def check_request(installation: MeasuredInstallation, who: dict[str, str], questions: int, number: int) -> bytes:
     checks = [{"rule": f"rule_{number}"} for number in range(questions)]
-    content = json_body(application_id=world.application_id, data={"checks": checks})
+    content = json_body(application_id=installation.application_id, data={"checks": checks})
     named = "".join(f"{name}: {value}\r\n" for name, value in who.items())
     head = f"POST {API}/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{named}".encode()
     if number % 3 == 0:

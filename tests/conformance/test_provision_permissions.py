@@ -138,7 +138,7 @@ async def test_plan_predicts_exactly_what_apply_stores(provision_setup: Provisio
     assert without_versions((await read_stored_state(storage)).permissions) == then
 
 
-def without_versions(world: PermissionState) -> dict[str, Any]:
+def without_versions(state: PermissionState) -> dict[str, Any]:
     def without_version(one: Any) -> Any:
         fields = {"version": 0, "updated_at": 0} if hasattr(one, "updated_at") else {"version": 0}
         return replace(one, **fields)
@@ -149,7 +149,7 @@ def without_versions(world: PermissionState) -> dict[str, Any]:
                 without_version(model.project),
                 {name: without_version(group) for name, group in model.groups.items()},
             )
-            for key, model in world.projects.items()
+            for key, model in state.projects.items()
         },
         "applications": {
             key: (
@@ -157,15 +157,15 @@ def without_versions(world: PermissionState) -> dict[str, Any]:
                 without_version(model.schema),
                 {name: without_version(one) for name, one in model.roles.items()},
             )
-            for key, model in world.applications.items()
+            for key, model in state.applications.items()
         },
         "records": {
             key: without_version(one)
-            for key, one in world.records.items()
+            for key, one in state.records.items()
             if one.scopes or one.login or one.secret_data
         },
-        "service_accounts": {key: without_version(one) for key, one in world.service_accounts.items()},
-        "access_keys": world.access_keys,
+        "service_accounts": {key: without_version(one) for key, one in state.service_accounts.items()},
+        "access_keys": state.access_keys,
     }
 
 

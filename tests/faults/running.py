@@ -112,9 +112,9 @@ async def run_under_load(
 ) -> FaultRun:
     """Run everything and raise an AssertionError with all problems. The caller checks what may be lost."""
     nodes = nodes_of(place.url, place.data, flags=place.flags or [DEV] * place.nodes, **place.settings)
-    async with fault_setup(place.url, place.data, nodes[0].base_url) as scene:
+    async with fault_setup(place.url, place.data, nodes[0].base_url) as setup:
         for workload in workloads:
-            await workload.prepare(scene)
+            await workload.prepare(setup)
     async with AsyncExitStack() as stack:
         front = None if place.front is None else await stack.enter_async_context(place.front(nodes))
         targets = addresses(nodes) if front is None else [front.address]

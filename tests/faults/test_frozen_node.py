@@ -82,18 +82,18 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
     url = installed_postgres_url
     with urls_of(kind, postgres_cluster, url) as environment:
         first, second = nodes_of(url, tmp_path, flags=[DEV] * 2, **environment, **LETS_GO_SOON)
-        async with fault_setup(url, tmp_path, first.base_url) as scene:
-            begun, other = [await create_project_application(scene.services, name) for name in ("Begun", "Other")]
+        async with fault_setup(url, tmp_path, first.base_url) as setup:
+            begun, other = [await create_project_application(setup.services, name) for name in ("Begun", "Other")]
         with first, second:
-            async with stopped_inside_a_save(first, begun, scene.owner, url) as (save, watcher):
+            async with stopped_inside_a_save(first, begun, setup.owner, url) as (save, watcher):
                 async with asyncio.timeout(GOES_ON_WITHIN):
-                    response = await saving_role(second, other, scene.owner)
+                    response = await saving_role(second, other, setup.owner)
                 assert response.status_code == 200, response.text
             refusal = await save
             assert (refusal.status_code, refusal.json()["status"]) == (503, "ERROR"), refusal.text
             async with postgres_session(url) as watcher:
                 before = await watcher.fetchval(ROLES, begun)
-                again = await saving_role(first, begun, scene.owner)
+                again = await saving_role(first, begun, setup.owner)
                 assert again.status_code == 200, again.text
                 assert await watcher.fetchval(ROLES, begun) == before + 1
 
@@ -104,13 +104,13 @@ async def test_op_86_a_save_that_waits_too_long_for_a_lock_is_told_to_come_again
     url = installed_postgres_url
     quick = {"GATEHOUSE__DATABASE__LOCK_SECONDS": "1"}
     [node] = nodes_of(url, tmp_path, flags=[DEV], **quick)
-    async with fault_setup(url, tmp_path, node.base_url) as scene:
-        number = await create_project_application(scene.services, "Locked")
+    async with fault_setup(url, tmp_path, node.base_url) as setup:
+        number = await create_project_application(setup.services, "Locked")
     with node:
         async with postgres_session(url) as watcher, watcher.transaction():
             await watcher.execute("SELECT 1 FROM application_schemas WHERE application_id = $1 FOR UPDATE", number)
             async with asyncio.timeout(GOES_ON_WITHIN):
-                refusal = await saving_role(node, number, scene.owner)
+                refusal = await saving_role(node, number, setup.owner)
             assert refusal.status_code == 503
             assert refusal.headers["retry-after"]
-        assert (await saving_role(node, number, scene.owner)).status_code == 200
+        assert (await saving_role(node, number, setup.owner)).status_code == 200

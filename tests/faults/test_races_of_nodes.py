@@ -44,9 +44,9 @@ KINDS: Final = 9
 class RaceSetup:
     """Prepare one race of each kind in turn."""
 
-    def __init__(self, scene: FaultSetup, logins: Logins) -> None:
-        self.owner, self.relying, self.logins = scene.owner, scene.relying, logins
-        self.administrator = scene.administrator
+    def __init__(self, setup: FaultSetup, logins: Logins) -> None:
+        self.owner, self.relying, self.logins = setup.owner, setup.relying, logins
+        self.administrator = setup.administrator
 
     async def fill(self, services: Services) -> None:
         self.keyed, self.seated = (
@@ -152,10 +152,10 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
 ) -> None:
     nodes = nodes_of(installed_postgres_url, tmp_path, flags=[DEV, DEV])
     logins = Logins()
-    async with fault_setup(installed_postgres_url, tmp_path, nodes[0].base_url) as scene:
-        await logins.prepare(scene)
-        race_setup = RaceSetup(scene, logins)
-        await race_setup.fill(scene.services)
+    async with fault_setup(installed_postgres_url, tmp_path, nodes[0].base_url) as setup:
+        await logins.prepare(setup)
+        race_setup = RaceSetup(setup, logins)
+        await race_setup.fill(setup.services)
     pool = ClientPool(addresses(nodes), run_record.recorder, run_record.seed)
     lost: Counter[str] = Counter()
     with nodes[0], nodes[1]:

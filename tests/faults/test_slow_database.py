@@ -30,7 +30,7 @@ HELD: Final = 20  # polls, on three database connections
 class PublicEndpoints:
     """Call endpoints that need no database while polls are held."""
 
-    async def prepare(self, scene: FaultSetup) -> None:
+    async def prepare(self, setup: FaultSetup) -> None:
         """Do nothing."""
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:

@@ -9,21 +9,21 @@ from typing import Any
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings
 from gatehouse.permissions.model.rules import ROOT, End, ResourceKind, Role, Rule, Scope
-from tests.scenarios.world import Scenario
+from tests.scenarios.scenario import Scenario
 
 
 class NaiveEvaluation:
     """The permissions at `at`, as predicted now."""
 
-    def __init__(self, world: Scenario, at: int | None = None) -> None:
-        self.world = world
-        self.at = world.now if at is None else at
+    def __init__(self, scenario: Scenario, at: int | None = None) -> None:
+        self.scenario = scenario
+        self.at = scenario.now if at is None else at
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
         around = Scope(scope.project_id)
         if scope.kind is not None and self.holds(around, rule) and self._is_let_in(scope):
             return True
-        if self.world.model.application.application_id == 1 and str(rule) == "private_data.can_administer":
+        if self.scenario.model.application.application_id == 1 and str(rule) == "private_data.can_administer":
             return self.holds(scope, rule) or self.holds(ROOT, rule)
         return self.holds(scope, rule)
 
@@ -40,10 +40,10 @@ class NaiveEvaluation:
         return verdict
 
     def left(self, scope: Scope, rule: Rule) -> int:
-        moments = sorted({end.ends_at(self.world.now) for end in self._all_ends()} - {0})
+        moments = sorted({end.ends_at(self.scenario.now) for end in self._all_ends()} - {0})
         for moment in moments:
-            if moment > self.world.now and not NaiveEvaluation(self.world, moment).holds(scope, rule):
-                return moment - self.world.now
+            if moment > self.scenario.now and not NaiveEvaluation(self.scenario, moment).holds(scope, rule):
+                return moment - self.scenario.now
         return 0
 
     def roles(self, scope: Scope) -> set[str]:
@@ -60,7 +60,7 @@ class NaiveEvaluation:
 
     def _tiers(self, scope: Scope) -> Iterator[list[Any]]:
         """Trees of two sections each, lower tiers first."""
-        model = self.world.model
+        model = self.scenario.model
         if scope.is_root:
             yield [{"private_data": model.schema.private_data, "public_data": model.schema.public_data}]
             yield [role.meta for role in self._default_roles()]
@@ -79,13 +79,15 @@ class NaiveEvaluation:
                 yield tree, appended
 
     def _default_roles(self) -> list[Role]:
-        roles = [role for role in self.world.model.roles.values() if role.default or role.name.lower() == "default"]
+        roles = [
+            role for role in self.scenario.model.roles.values() if role.default or role.name.lower() == "default"
+        ]
         return sorted(roles, key=lambda role: role.name.lower())
 
     def _conditional(self) -> list[Role]:
         roles = [
             role
-            for role in self.world.model.roles.values()
+            for role in self.scenario.model.roles.values()
             if role.condition is not None and role.condition_mode == "grant" and self._meets(role)
         ]
         return sorted(roles, key=lambda role: role.name.lower())
@@ -99,7 +101,9 @@ class NaiveEvaluation:
                 if self._is_member(self._project(scope), grant.group_id):
                     keys += [key for key in grant.roles if grant.action == "grant"]
                     revoked |= {key for key in grant.roles if grant.action == "revoke"}
-        roles = [self.world.model.roles[key] for key in keys if key in self.world.model.roles and key not in revoked]
+        roles = [
+            self.scenario.model.roles[key] for key in keys if key in self.scenario.model.roles and key not in revoked
+        ]
         return [
             role
             for role in roles
@@ -108,7 +112,7 @@ class NaiveEvaluation:
 
     def _grants(self, scope: Scope) -> Any:
         project = self._project(scope)
-        application = self.world.model.application
+        application = self.scenario.model.application
         if project is None or not (
             application.project_id == scope.project_id or application.service_meta.get("name")
         ):
@@ -121,7 +125,7 @@ class NaiveEvaluation:
         model = self._project(scope)
         if model is None or model.project.removed or not self._has(model, scope):
             return False
-        ownership = self.world.facts.owns.get(scope.project_id)
+        ownership = self.scenario.facts.owns.get(scope.project_id)
         if ownership is not None and self._lives(ownership):
             return True
         if any(self._is_member(model, one) for one in model.project.disallow):
@@ -129,7 +133,7 @@ class NaiveEvaluation:
         if model.project.allow and not any(self._is_member(model, one) for one in model.project.allow):
             return False
         domains = [name.lower() for name in model.project.settings.allowed_domains]
-        return not domains or self.world.facts.subject.domain in domains
+        return not domains or self.scenario.facts.subject.domain in domains
 
     def _has(self, model: ProjectModel, scope: Scope) -> bool:
         groups, services = model.groups, map(str, model.services)
@@ -145,28 +149,28 @@ class NaiveEvaluation:
         if model is None or group_id not in model.groups:
             return False
         conditions = [condition.condition.test for condition in model.groups[group_id].conditions]
-        listed = group_id in self.world.facts.groups
-        return listed or any(condition_holds(test, self.world.facts.subject, None) for test in conditions)
+        listed = group_id in self.scenario.facts.groups
+        return listed or any(condition_holds(test, self.scenario.facts.subject, None) for test in conditions)
 
     def _meets(self, role: Role) -> bool:
         return role.condition is None or condition_holds(
-            role.condition.test, self.world.facts.subject, self.world.address
+            role.condition.test, self.scenario.facts.subject, self.scenario.address
         )
 
     def _application_is_gone(self) -> bool:
-        application = self.world.model.application
-        return application.removed or self.world.facts.applications[application.application_id].removed
+        application = self.scenario.model.application
+        return application.removed or self.scenario.facts.applications[application.application_id].removed
 
     def _project(self, scope: Scope) -> ProjectModel | None:
-        return self.world.structure.projects.get(scope.project_id)
+        return self.scenario.structure.projects.get(scope.project_id)
 
     def _holdings(self, scope: Scope) -> ScopeHoldings:
-        record = self.world.facts.records[self.world.model.application.application_id]
+        record = self.scenario.facts.records[self.scenario.model.application.application_id]
         return record.scopes.get(scope, NO_HOLDINGS)
 
     def _lives(self, end: End) -> bool:
         if end.ttl:
-            return self.at < self.world.now + end.ttl
+            return self.at < self.scenario.now + end.ttl
         return end.expired == 0 or end.expired > self.at
 
     def _living_entries(self, scope: Scope) -> dict[str, Any]:
@@ -193,8 +197,8 @@ class NaiveEvaluation:
         return node if isinstance(node, Mapping) else {}
 
     def _all_ends(self) -> Iterator[End]:
-        yield from self.world.facts.owns.values()
-        record = self.world.facts.records[self.world.model.application.application_id]
+        yield from self.scenario.facts.owns.values()
+        record = self.scenario.facts.records[self.scenario.model.application.application_id]
         for held in record.scopes.values():
             yield from (role.end for role in held.roles)
             yield from self._ends_in(held.private_data)

@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 
 from tests.faults.disk import FaultyDisk
+from tests.faults.simulation.initial_state import make_initial_state
 from tests.faults.simulation.schedule import Outcome, run
-from tests.faults.simulation.world import make_initial_state
 from tests.support.processes import inherited_environment
 
 HASH_SEED: Final = "PYTHONHASHSEED"  # otherwise sets of strings have a different order each time
@@ -26,13 +26,13 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
-        world = asyncio.run(make_initial_state(Path(name)))
+        initial_state = asyncio.run(make_initial_state(Path(name)))
         disk = FaultyDisk()
         seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.seeds)
         broken, asked_in_all, faults, digest = 0, 0, 0, hashlib.sha256()
         for seed in seeds:
             disk.done.clear()
-            outcome = run(seed, world, Path(name), disk)
+            outcome = run(seed, initial_state, Path(name), disk)
             asked_in_all += len(outcome.history.ops)
             faults += len(outcome.history.events) + sum(op.result == "info" for op in outcome.history.ops)
             digest.update("\n".join(outcome.history.lines()).encode())

@@ -13,10 +13,10 @@ from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.token_endpoint import TokenRequest
 from gatehouse.oauth.tokens import TokenSet
 from gatehouse.oauth.vocabulary import GrantName
+from tests.faults.simulation.cluster import ADDRESS, NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Op, Result
-from tests.faults.simulation.life import ADDRESS, Life, NodeCall
+from tests.faults.simulation.initial_state import InitialState
 from tests.faults.simulation.node import Node
-from tests.faults.simulation.world import InitialState
 from tests.support.oauth import DAY, REDIRECT, a_grant, claims_of, native_proof
 
 CODE_SECONDS: Final = 600
@@ -68,9 +68,9 @@ def begin_family(family: Family) -> NodeCall:
     return begin
 
 
-def redeem_code(family: Family, world: InitialState) -> NodeCall:
+def redeem_code(family: Family, initial_state: InitialState) -> NodeCall:
     async def redeem(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
+        shown = ClientCredentials(proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin)
         return await node.services.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.AUTHORIZATION_CODE,
@@ -84,9 +84,9 @@ def redeem_code(family: Family, world: InitialState) -> NodeCall:
     return redeem
 
 
-def refresh_with(token: str, world: InitialState) -> NodeCall:
+def refresh_with(token: str, initial_state: InitialState) -> NodeCall:
     async def refresh(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
+        shown = ClientCredentials(proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin)
         return await node.services.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.REFRESH_TOKEN,
@@ -107,9 +107,9 @@ def identify_with(token: str) -> NodeCall:
     return identify
 
 
-def revoke_token(token: str, world: InitialState) -> NodeCall:
+def revoke_token(token: str, initial_state: InitialState) -> NodeCall:
     async def revoke(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(client_id="web", client_secret=world.secret, source=ADDRESS, origin=origin)
+        shown = ClientCredentials(client_id="web", client_secret=initial_state.secret, source=ADDRESS, origin=origin)
         await node.services.revocation.revoke(shown, token, origin)
         return None
 
@@ -126,63 +126,69 @@ def block_user(user_id: str) -> NodeCall:
 class TokenClient:
     """A client and the tokens it received."""
 
-    def __init__(self, life: Life, world: InitialState, family: Family) -> None:
-        self._life = life
-        self._world = world
+    def __init__(self, cluster: SimulatedCluster, initial_state: InitialState, family: Family) -> None:
+        self._cluster = cluster
+        self._initial_state = initial_state
         self._family = family
 
-    async def live(self) -> None:
-        begun_ = await self._life.insist("begin", self._family.grant_id, begin_family(self._family), tries=1)
+    async def run(self) -> None:
+        begun_ = await self._cluster.insist("begin", self._family.grant_id, begin_family(self._family), tries=1)
         if begun_.result is Result.FAIL:
             return
-        rivals = 1 if self._family.is_peaceful else self._life.chance.randint(1, 3)
+        rivals = 1 if self._family.is_peaceful else self._cluster.chance.randint(1, 3)
         await asyncio.gather(*(self._redeem() for _ in range(rivals)))
         if not self._family.refresh:
             return
         ways = [self._refresh(), self._probe()]
         if not self._family.is_peaceful:
-            ways += [way() for way in (self._refresh, self._steal, self._revoke) if self._life.chance.random() < 0.5]
+            ways += [
+                way() for way in (self._refresh, self._steal, self._revoke) if self._cluster.chance.random() < 0.5
+            ]
         await asyncio.gather(*ways)
 
     async def _redeem(self) -> None:
-        await self._life.pause(2)
-        op, answer = await self._life.ask("redeem", self._family.grant_id, redeem_code(self._family, self._world))
+        await self._cluster.pause(2)
+        op, answer = await self._cluster.ask(
+            "redeem", self._family.grant_id, redeem_code(self._family, self._initial_state)
+        )
         self._family.add_tokens(answer)
         if op.result is Result.INFO and not self._family.is_peaceful:
             await self._redeem()
 
     async def _refresh(self) -> None:
         """Refresh with the newest known token, and retry without a response, as clients do."""
-        for _ in range(self._life.chance.randint(1, 4)):
-            await self._life.pause(3)
+        for _ in range(self._cluster.chance.randint(1, 4)):
+            await self._cluster.pause(3)
             if not await self._present(self._family.refresh[-1]) and self._family.is_peaceful:
                 return  # it is unknown which token is valid now
 
     async def _present(self, token: str) -> bool:
         """Present a token; return whether there was any response."""
         for _ in range(3):
-            op, answer = await self._life.ask(
-                "refresh", self._family.grant_id, refresh_with(token, self._world), value=generation_of(token)
+            op, answer = await self._cluster.ask(
+                "refresh", self._family.grant_id, refresh_with(token, self._initial_state), value=generation_of(token)
             )
             self._family.add_tokens(answer)
             if op.result is not Result.INFO:
                 return True
-            await self._life.pause(1)
+            await self._cluster.pause(1)
         return False
 
     async def _steal(self) -> None:
         """Present a token that was rotated long ago."""
-        await self._life.pause(60)
+        await self._cluster.pause(60)
         await self._present(self._family.refresh[0])
 
     async def _revoke(self) -> None:
-        await self._life.pause(15)
-        await self._life.insist("revoke", self._family.grant_id, revoke_token(self._family.refresh[-1], self._world))
+        await self._cluster.pause(15)
+        await self._cluster.insist(
+            "revoke", self._family.grant_id, revoke_token(self._family.refresh[-1], self._initial_state)
+        )
 
     async def _probe(self) -> None:
-        for _ in range(self._life.chance.randint(1, 4)):
-            await self._life.pause(6)
-            await self._life.ask("identify", self._family.grant_id, identify_with(self._family.access[-1]))
+        for _ in range(self._cluster.chance.randint(1, 4)):
+            await self._cluster.pause(6)
+            await self._cluster.ask("identify", self._family.grant_id, identify_with(self._family.access[-1]))
 
 
 def generation_of(token: str) -> str:

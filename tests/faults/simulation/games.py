@@ -17,8 +17,8 @@ from gatehouse.gamesessions.poll import OK, PollAnswer
 from gatehouse.gamesessions.proof import GameClientProof
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Refused
+from tests.faults.simulation.cluster import ADDRESS, NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Result
-from tests.faults.simulation.life import ADDRESS, Life, NodeCall
 from tests.faults.simulation.node import Node
 
 LOCATION: Final = "location"
@@ -103,25 +103,25 @@ def confirm_session(session: Session) -> NodeCall:
 
 
 class Player:
-    def __init__(self, life: Life, session: Session) -> None:
-        self._life = life
+    def __init__(self, cluster: SimulatedCluster, session: Session) -> None:
+        self._cluster = cluster
         self._session = session
 
-    async def live(self) -> None:
-        await self._life.insist("register", self._session.gsid, register_session(self._session), tries=1)
-        pollers = [self._poll() for _ in range(self._life.chance.randint(1, 3))]
+    async def run(self) -> None:
+        await self._cluster.insist("register", self._session.gsid, register_session(self._session), tries=1)
+        pollers = [self._poll() for _ in range(self._cluster.chance.randint(1, 3))]
         await asyncio.gather(self._confirm(), *pollers)
 
     async def _confirm(self) -> None:
-        await self._life.pause(40)
-        await self._life.insist("confirm", self._session.gsid, confirm_session(self._session))
+        await self._cluster.pause(40)
+        await self._cluster.insist("confirm", self._session.gsid, confirm_session(self._session))
 
     async def _poll(self) -> None:
         for _ in range(3):
-            await self._life.pause(3)
+            await self._cluster.pause(3)
             connection = Connection()
-            leaving = asyncio.get_running_loop().call_later(self._life.chance.random() * 120, connection.cut)
-            _, answer = await self._life.ask("poll", self._session.gsid, poll_session(self._session, connection))
+            leaving = asyncio.get_running_loop().call_later(self._cluster.chance.random() * 120, connection.cut)
+            _, answer = await self._cluster.ask("poll", self._session.gsid, poll_session(self._session, connection))
             leaving.cancel()
             if isinstance(answer, PollAnswer):
                 return

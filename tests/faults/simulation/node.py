@@ -11,9 +11,9 @@ from gatehouse.permissions.holdings import HoldingsReader
 from gatehouse.storage.database import build_storage
 from gatehouse.storage.sqlite.runner import SQLiteRunner
 from tests.faults.disk import FaultyDisk
+from tests.faults.simulation.initial_state import InitialState
 from tests.faults.simulation.store import FaultOdds, FaultyRunner, LoopWriter, threadless_runner
 from tests.faults.simulation.virtual import Chance, VirtualClock
-from tests.faults.simulation.world import InitialState
 
 PATIENT = PollThrottleLimits(max_early_polls=1_000)
 
@@ -41,7 +41,7 @@ class Node:
 class NodeFactory:
     """Open nodes on one file and one disk."""
 
-    world: InitialState
+    initial_state: InitialState
     file: Path
     disk: FaultyDisk
     writers: list[LoopWriter]
@@ -49,7 +49,9 @@ class NodeFactory:
     async def open(self, name: str, chance: Chance, odds: FaultOdds) -> Node:
         clock = VirtualClock()
         runner, commits = threadless_runner(str(self.file), self.writers, self.disk, chance, odds)
-        services = self.world.build_services(build_storage(FaultyRunner(runner, commits, chance, odds)), clock)
+        services = self.initial_state.build_services(
+            build_storage(FaultyRunner(runner, commits, chance, odds)), clock
+        )
         services.keyring._replace_keys(
             (await build_storage(runner).keys.load_keys()).keys
         )  # it starts once its store responds

@@ -12,10 +12,10 @@ from gatehouse.permissions.commands.application_credentials import new_access_ke
 from gatehouse.permissions.model.application import MAX_ACCESS_KEYS
 from gatehouse.permissions.model.facts import ApplicationModel, UserRecord
 from gatehouse.permissions.store import EditResult
+from tests.faults.simulation.cluster import NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Op, Result
-from tests.faults.simulation.life import Life, NodeCall
+from tests.faults.simulation.initial_state import MAX_ASSIGNMENTS, PEOPLE, SHOP
 from tests.faults.simulation.node import Node
-from tests.faults.simulation.world import MAX_ASSIGNMENTS, PEOPLE, SHOP
 from tests.support.permission_builders import P, a_role, holdings_with
 
 SEATED: Final = PEOPLE[2:]  # people who are never blocked
@@ -96,11 +96,11 @@ def save_role(name: str) -> NodeCall:
 class Administrators:
     """Several administrators who act independently."""
 
-    def __init__(self, life: Life) -> None:
-        self._life = life
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
 
-    async def live(self) -> None:
-        chance = self._life.chance
+    async def run(self) -> None:
+        chance = self._cluster.chance
         people = chance.sample(SEATED, 3)
         await asyncio.gather(
             *(self._keys() for _ in range(3)),
@@ -111,32 +111,32 @@ class Administrators:
         )
 
     async def _keys(self) -> None:
-        await self._life.pause(4)
-        op, key_id = await self._life.ask("make-key", THE_SHOP, make_key())
+        await self._cluster.pause(4)
+        op, key_id = await self._cluster.ask("make-key", THE_SHOP, make_key())
         op.value = str(key_id or "")
-        if key_id is not None and self._life.chance.random() < 0.5:
-            await self._life.pause(4)
-            await self._life.insist("remove-key", str(key_id), remove_key(str(key_id)))
+        if key_id is not None and self._cluster.chance.random() < 0.5:
+            await self._cluster.pause(4)
+            await self._cluster.insist("remove-key", str(key_id), remove_key(str(key_id)))
 
     async def _assign_role(self, user_id: str) -> None:
-        for _ in range(self._life.chance.randint(1, 3)):
-            await self._life.pause(4)
-            given = self._life.chance.random() < 0.7
-            await self._life.ask("seat", user_id, assign_role(user_id, given=given), value=str(given))
-            op, answer = await self._life.ask("held", user_id, check_holding(user_id))
+        for _ in range(self._cluster.chance.randint(1, 3)):
+            await self._cluster.pause(4)
+            given = self._cluster.chance.random() < 0.7
+            await self._cluster.ask("seat", user_id, assign_role(user_id, given=given), value=str(given))
+            op, answer = await self._cluster.ask("held", user_id, check_holding(user_id))
             op.value = str(answer)
 
     async def _save(self) -> None:
-        for _ in range(self._life.chance.randint(1, 2)):
-            await self._life.pause(4)
+        for _ in range(self._cluster.chance.randint(1, 2)):
+            await self._cluster.pause(4)
             name = f"r{token_hex(4)}"
-            op, version = await self._life.ask("save", THE_SHOP, save_role(name), value=name)
+            op, version = await self._cluster.ask("save", THE_SHOP, save_role(name), value=name)
             op.detail = op.detail or str(version)
 
     async def _watch(self, what: str, question: NodeCall) -> None:
         for _ in range(4):
-            await self._life.pause(3)
-            op, number = await self._life.ask(what, THE_SHOP, question)
+            await self._cluster.pause(3)
+            op, number = await self._cluster.ask(what, THE_SHOP, question)
             op.value = str(number)
 
 

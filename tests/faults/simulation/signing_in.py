@@ -5,8 +5,8 @@ from gatehouse.accounts.sessions import OpenedSession
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.errors import Refused
+from tests.faults.simulation.cluster import NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Result
-from tests.faults.simulation.life import Life, NodeCall
 from tests.faults.simulation.node import Node
 
 
@@ -37,24 +37,24 @@ def end_session(user: User, session_id: str) -> NodeCall:
 
 
 class Browser:
-    def __init__(self, life: Life, user: User) -> None:
-        self._life = life
+    def __init__(self, cluster: SimulatedCluster, user: User) -> None:
+        self._cluster = cluster
         self._user = user
 
-    async def live(self) -> None:
-        _, answer = await self._life.ask("open", self._user.user_id, start_session(self._user))
+    async def run(self) -> None:
+        _, answer = await self._cluster.ask("open", self._user.user_id, start_session(self._user))
         if not isinstance(answer, OpenedSession):
             return
         session_id = answer.session.session_id
         await self._look(session_id, answer.secret)
-        if self._life.chance.random() < 0.7:
-            await self._life.insist("end", session_id, end_session(self._user, session_id))
+        if self._cluster.chance.random() < 0.7:
+            await self._cluster.insist("end", session_id, end_session(self._user, session_id))
             await self._look(session_id, answer.secret)
 
     async def _look(self, session_id: str, secret: str) -> None:
         for _ in range(2):
-            await self._life.pause(5)
-            await self._life.ask("find", session_id, find_session(secret))
+            await self._cluster.pause(5)
+            await self._cluster.ask("find", session_id, find_session(secret))
 
 
 # -- invariants ----------------------------------------------------------------------------------------

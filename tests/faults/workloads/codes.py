@@ -25,9 +25,9 @@ class Codes:
         self._codes: list[str] = []  # every code that was redeemed or tried
         self._late: list[str] = []
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        self._relying: RelyingClient = scene.relying
-        self._logins = [(await with_password(scene.services, f"codes{n}")).login or "" for n in range(CLIENTS)]
+    async def prepare(self, setup: FaultSetup) -> None:
+        self._relying: RelyingClient = setup.relying
+        self._logins = [(await with_password(setup.services, f"codes{n}")).login or "" for n in range(CLIENTS)]
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(pool.client(f"codes {n}"), login) for n, login in enumerate(self._logins)]

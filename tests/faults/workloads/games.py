@@ -23,8 +23,8 @@ TRIES: Final = 4
 
 
 class Games:
-    async def prepare(self, scene: FaultSetup) -> None:
-        self._logins = [(await with_password(scene.services, f"plays{n}")).login or "" for n in range(CLIENTS)]
+    async def prepare(self, setup: FaultSetup) -> None:
+        self._logins = [(await with_password(setup.services, f"plays{n}")).login or "" for n in range(CLIENTS)]
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(pool.client(f"games {n}"), login) for n, login in enumerate(self._logins)]

@@ -36,9 +36,9 @@ class Limits:
         self._publishers_wanted = publishers
         self._names = count()
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        services = scene.services
-        self._owner = scene.owner
+    async def prepare(self, setup: FaultSetup) -> None:
+        services = setup.services
+        self._owner = setup.owner
         self._keyed = await create_project_application(services, "Keyed")
         self._seated = await create_project_application(services, "Seated")
         few = a_role("few", self._seated, user_limit=MOST[MAX_ASSIGNMENTS])

@@ -28,8 +28,8 @@ class Logins:
     def __init__(self) -> None:
         self._guesses = count()
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        services = scene.services
+    async def prepare(self, setup: FaultSetup) -> None:
+        services = setup.services
         self._clock = services.clock
         them = services
         self._apps: dict[str, pyotp.TOTP] = {}

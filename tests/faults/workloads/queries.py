@@ -28,8 +28,8 @@ RULE: Final = "rule"
 
 
 class Queries:
-    async def prepare(self, scene: FaultSetup) -> None:
-        services, self._owner = scene.services, scene.owner
+    async def prepare(self, setup: FaultSetup) -> None:
+        services, self._owner = setup.services, setup.owner
         self._asked = await create_project_application(services, "Asked")
         await services.storage.applications.edit_schema(self._asked, set_roles(a_role("reader", self._asked)))
         self._people = [await create_person(services) for _ in range(READERS)]

@@ -64,8 +64,8 @@ class RegisterRecord:
 
 
 class Registers:
-    async def prepare(self, scene: FaultSetup) -> None:
-        services, self._owner = scene.services, scene.owner
+    async def prepare(self, setup: FaultSetup) -> None:
+        services, self._owner = setup.services, setup.owner
         roled, schemed = (
             await create_project_application(services, "Roled"),
             await create_project_application(services, "Schemed"),

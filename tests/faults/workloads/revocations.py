@@ -49,9 +49,9 @@ class Revocations:
         self.things: list[Revocable] = []
         self._numbers = count()
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        services, self._scene = scene.services, scene
-        self._owner, self._relying = scene.owner, scene.relying
+    async def prepare(self, setup: FaultSetup) -> None:
+        services, self._setup = setup.services, setup
+        self._owner, self._relying = setup.owner, setup.relying
         self._logins = [(await with_password(services, f"ends{n}")).login or "" for n in range(CLIENTS)]
         self._doomed = [await create_person(services) for _ in range(self._wanted)]  # will be blocked
         self._given = [await create_person(services) for _ in range(CLIENTS)]  # get a permission and lose it
@@ -179,7 +179,7 @@ class Revocations:
 
     async def _block(self, client: FaultClient) -> None:
         """Block one account after the other on its page; each existed before the run."""
-        await sign_in(client, self._scene.administrator)
+        await sign_in(client, self._setup.administrator)
         for who in self._doomed:
             if client.is_over():
                 return

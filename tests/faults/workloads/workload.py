@@ -12,7 +12,7 @@ API: Final = "/api/permissions/"
 
 
 class Workload(Protocol):
-    async def prepare(self, scene: FaultSetup) -> None:
+    async def prepare(self, setup: FaultSetup) -> None:
         """Fill the database before any node runs."""
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:

@@ -6,7 +6,7 @@ from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.conditions import group_index_keys, person_index_keys
 from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
-from tests.scenarios.world import a_group, a_scenario
+from tests.scenarios.scenario import a_group, a_scenario
 
 A = Rule(RuleSection.PRIVATE, "a")
 TESTERS = {"groups": {"g": [{"tag": "staff"}]}, "grants": [{"group": "g", "roles": ["editor"]}]}
@@ -45,8 +45,10 @@ def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
             "mg": {"groups": {"g": []}, "grants": [{"group": "g", "roles": ["editor"], "action": "revoke"}]}
         },
     }
-    world = a_scenario(given)
-    assert not replace(world, structure=replace(world.structure, connecting={})).effective().allows(Scope("mg"), A)
+    scenario = a_scenario(given)
+    assert (
+        not replace(scenario, structure=replace(scenario.structure, connecting={})).effective().allows(Scope("mg"), A)
+    )
 
 
 def test_only_groups_sharing_an_index_key_with_the_person_are_evaluated() -> None:
@@ -57,8 +59,10 @@ def test_only_groups_sharing_an_index_key_with_the_person_are_evaluated() -> Non
         "user": {"tags": ["tag7"], "domain": "d8.example", "listed_in": ["g9"]},
         "projects": {"mg": project},
     }
-    world = a_scenario(given)
-    marks = person_index_keys(world.facts)
-    reached = [one for one, group in world.structure.projects["mg"].groups.items() if group_index_keys(group) & marks]
+    scenario = a_scenario(given)
+    marks = person_index_keys(scenario.facts)
+    reached = [
+        one for one, group in scenario.structure.projects["mg"].groups.items() if group_index_keys(group) & marks
+    ]
     assert reached == ["g7", "g8", "g9"]
-    assert list(world.effective().granted_roles(Scope("mg"))) == ["editor"]
+    assert list(scenario.effective().granted_roles(Scope("mg"))) == ["editor"]

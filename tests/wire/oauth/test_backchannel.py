@@ -151,52 +151,52 @@ async def test_a_logout_token_opens_no_door_here(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class SignOutSetup:
     logout_setup: LogoutSetup
-    resident: AccountBrowser
+    browser: AccountBrowser
     anna: User
 
 
-async def sign_out(scene: Scene) -> None:
-    await scene.resident.post_with_csrf("/sign-out")
+async def sign_out(setup: SignOutSetup) -> None:
+    await setup.browser.post_with_csrf("/sign-out")
 
 
-async def end_that_session(scene: Scene) -> None:
+async def end_that_session(setup: SignOutSetup) -> None:
     """End it from a different device, on the account page."""
-    service = scene.logout_setup.service
+    service = setup.logout_setup.service
     other = AccountBrowser(service, agent="Other/1.0")
     await other.sign_in_and_open_account(ANNA)
-    sessions = await service.services.storage.sessions.sessions_of_user(scene.anna.user_id, service.clock.now())
+    sessions = await service.services.storage.sessions.sessions_of_user(setup.anna.user_id, service.clock.now())
     (ours,) = (session for session in sessions if not session.agent.startswith("Other"))
     await other.post_with_csrf("/account/sessions/end", session_id=ours.session_id)
     await other.client.aclose()
 
 
-async def sign_out_everywhere_else(scene: Scene) -> None:
-    await scene.resident.post_with_csrf("/account/sessions/end-others")
+async def sign_out_everywhere_else(setup: SignOutSetup) -> None:
+    await setup.browser.post_with_csrf("/account/sessions/end-others")
 
 
-async def change_password(scene: Scene) -> None:
+async def change_password(setup: SignOutSetup) -> None:
     new = "another horse battery staple"
-    await scene.resident.submit_and_read_notice("/account/password", current=PASSWORD, password=new, repeated=new)
+    await setup.browser.submit_and_read_notice("/account/password", current=PASSWORD, password=new, repeated=new)
 
 
-async def be_blocked(scene: Scene) -> None:
-    await scene.logout_setup.service.services.administration.block(scene.anna.user_id, OPERATOR)
+async def be_blocked(setup: SignOutSetup) -> None:
+    await setup.logout_setup.service.services.administration.block(setup.anna.user_id, OPERATOR)
 
 
-async def be_erased(scene: Scene) -> None:
-    await scene.logout_setup.service.services.erasure.erase(scene.anna, OPERATOR)
+async def be_erased(setup: SignOutSetup) -> None:
+    await setup.logout_setup.service.services.erasure.erase(setup.anna, OPERATOR)
 
 
-async def let_another_sign_in(scene: Scene) -> None:
-    await scene.logout_setup.service.services.administration.create(
+async def let_another_sign_in(setup: SignOutSetup) -> None:
+    await setup.logout_setup.service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=OPERATOR
     )
-    await scene.resident.sign_in("bob@studio.example")
+    await setup.browser.sign_in("bob@studio.example")
 
 
-Ending = Callable[[Scene], Awaitable[None]]
+Ending = Callable[[SignOutSetup], Awaitable[None]]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_however_it_ends_the_client_is_told_once(
 ) -> None:
     sid = claims_of((await signed_in(oidc_client, account_browser))["id_token"])["sid"]
     await signed_in(oidc_client, account_browser)
-    await ending(Scene(logout_setup=logout_setup, resident=account_browser, anna=anna))
+    await ending(SignOutSetup(logout_setup=logout_setup, browser=account_browser, anna=anna))
     await logout_setup.run()
     await logout_setup.run()
     assert [claims_of(token_in(one))["sid"] for one in logout_setup.shop.received] == [sid]

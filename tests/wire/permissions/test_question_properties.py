@@ -72,7 +72,7 @@ assigned = st.lists(st.tuples(st.sampled_from(ROLES), st.sampled_from([0, 5, FAR
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class StudioState:
     roles: Mapping[str, Role]
     defaults: Mapping[str, bool]
     members: list[str]
@@ -104,8 +104,8 @@ role_fields = st.tuples(
     rules, seldom, seldom, st.none() | condition, st.sampled_from([ConditionMode.GRANT, ConditionMode.REQUIRE])
 )
 plain_role = st.just(({"kick": True}, False, False, None, ConditionMode.GRANT))
-a_world = st.builds(
-    World,
+a_state = st.builds(
+    StudioState,
     roles=st.fixed_dictionaries(
         {"one": (plain_role | role_fields).map(partial(a_role, "one"))},
         optional={name: role_fields.map(partial(a_role, name)) for name in ROLES[1:]},
@@ -172,7 +172,7 @@ a_change: st.SearchStrategy[AnyProposal] = st.one_of(
 )
 
 
-async def build(studio: Studio, world: World) -> None:
+async def build(studio: Studio, state: StudioState) -> None:
     """Write the studio's whole state, replacing the previous one."""
     storage, shop = studio.service.services.storage, studio.shop.application_id
     await storage.projects.edit_project(
@@ -184,19 +184,19 @@ async def build(studio: Studio, world: World) -> None:
             await write_record(studio, UserRecord(application_id=1, user_id=user_id))
     await put_roles(studio)
     defaults = {
-        "kick": rule_leaf(value=world.defaults.get("kick", False)),
-        "ban": rule_leaf(value=world.defaults.get("ban", False)),
+        "kick": rule_leaf(value=state.defaults.get("kick", False)),
+        "ban": rule_leaf(value=state.defaults.get("ban", False)),
     }
-    await put_roles(studio, *world.roles.values(), private_data={"user": defaults})
-    rows = tuple(GroupCondition(title="c", condition=parse_condition(one)) for one in world.conditions)
-    await storage.groups.edit_group(GROUP, set_fields(users=tuple(world.members), conditions=rows))
-    public = {name for name, role in world.roles.items() if not role.protected}
+    await put_roles(studio, *state.roles.values(), private_data={"user": defaults})
+    rows = tuple(GroupCondition(title="c", condition=parse_condition(one)) for one in state.conditions)
+    await storage.groups.edit_group(GROUP, set_fields(users=tuple(state.members), conditions=rows))
+    public = {name for name, role in state.roles.items() if not role.protected}
     given = tuple(
         GroupGrant(group_id=GROUP, roles=tuple(role for role in roles if role in public), action=action)
-        for roles, action in world.grants
+        for roles, action in state.grants
         if public & set(roles)
     )
-    allow, disallow, domains = world.lists
+    allow, disallow, domains = state.lists
     await storage.projects.edit_project(
         PROJECT,
         set_project_fields(
@@ -205,9 +205,9 @@ async def build(studio: Studio, world: World) -> None:
             disallow=(GROUP,) if disallow else (),
         ),
     )
-    for user_id, scopes in world.held.items():
+    for user_id, scopes in state.held.items():
         held = {
-            scope: holdings(*one, world.roles.keys() if scope.is_root else public) for scope, one in scopes.items()
+            scope: holdings(*one, state.roles.keys() if scope.is_root else public) for scope, one in scopes.items()
         }
         await write_record(
             studio,
@@ -303,10 +303,10 @@ def settings_for(examples: int) -> settings:
 
 
 @settings_for(40)
-@given(world=a_world)
-async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, world: World) -> None:
+@given(state=a_state)
+async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, state: StudioState) -> None:
     await prepare_studio(studio)
-    await build(studio, world)
+    await build(studio, state)
     held = await held_by_all(studio)
     search, shop = studio.service.services.member_search, studio.shop.application_id
     for scope in (ROOT, P, ON_GROUP):
@@ -316,7 +316,7 @@ async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, 
             expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in rule_query.rules)]
             assert [member.user_id for member in page.members] == expected
             assert all(member.path for member in page.members)
-        for name in world.roles:
+        for name in state.roles:
             page = await search.find_page(shop, MemberQuery(role=name, scope=scope))
             given_there = {one for one, has in held.items() if name in has.granted_roles(scope)}
             by_itself = {member.user_id for member in page.members if by_default_or_condition(member.path)}
@@ -329,10 +329,12 @@ def by_default_or_condition(path: Any) -> bool:
 
 
 @settings_for(100)
-@given(world=a_world, change=a_change)
-async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: World, change: AnyProposal) -> None:
+@given(state=a_state, change=a_change)
+async def test_a_save_changes_exactly_what_was_foretold(
+    studio: Studio, state: StudioState, change: AnyProposal
+) -> None:
     await prepare_studio(studio)
-    await build(studio, world)
+    await build(studio, state)
     before = as_lists(await held_by_all(studio))
     by = await proposer(studio)
     try:

@@ -16,7 +16,7 @@ ADDRESS = "192.0.2.7"
 NODES = ("a", "b")
 
 
-class Life:
+class SimulatedCluster:
     def __init__(self, place: NodeFactory, chance: Chance, odds: FaultOdds) -> None:
         self.chance = chance
         self.history = History()

@@ -47,7 +47,7 @@ class InitialState:
 
 
 async def make_initial_state(directory: Path) -> InitialState:
-    file = directory / "world.db"
+    file = directory / "initial.db"
     url = f"sqlite:///{file}"
     await run_in_child(url)
     loaded = load_test_settings(url, directory, port=8080)

@@ -68,7 +68,7 @@ async def account_browser(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class ClientTokens:
     """Everything a client has for one person, checked on the second node."""
 
     there: RelyingPartyClient
@@ -107,13 +107,13 @@ class Held:
         return [success_body(answer)["active"] for answer in answers]
 
 
-async def held_by(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBrowser) -> Held:
+async def held_by(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBrowser) -> ClientTokens:
     """Sign in on the first node with the person's browser."""
     tokens = await here.tokens(here.code_from(await here.walk_authorize(browser_client, LOGIN)))
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     exchanged = success_body(await nodes.here.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
     code = here.code_from(await here.walk_authorize(browser_client, LOGIN))
-    return Held(there=replace(here, service=nodes.there), tokens=tokens, exchanged=exchanged, code=code)
+    return ClientTokens(there=replace(here, service=nodes.there), tokens=tokens, exchanged=exchanged, code=code)
 
 
 async def clients_of(service: RunningService) -> list[RelyingPartyClient]:

@@ -24,7 +24,7 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.web.server.server import make_server
 from tests.support.echo import EchoApp
 
-class Announced(EchoApp):
+class AnnouncingApp(EchoApp):
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
             print("begun", scope["path"], flush=True)
@@ -32,7 +32,7 @@ class Announced(EchoApp):
         if scope.get("path") == "/hold":
             self.released.set()
 
-echo = Announced()
+echo = AnnouncingApp()
 
 def ready():
     print("ready", server.port, type(asyncio.get_running_loop()).__module__, flush=True)

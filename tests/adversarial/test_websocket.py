@@ -36,7 +36,7 @@ ROUND: Final = 2.5
 
 
 @dataclass(slots=True, kw_only=True)
-class Record:
+class RecordingListener:
     """A listener that records its calls."""
 
     socket: OpenWebSocket | None = None
@@ -54,9 +54,9 @@ class Record:
 class SocketServer:
     server: HttpServer
     clock: MovableClock
-    records: list[Record]
+    records: list[RecordingListener]
 
-    async def record(self) -> Record:
+    async def record(self) -> RecordingListener:
         """The record of the only socket."""
         await wait_until(lambda: len(self.records) == 1 and self.records[0].socket is not None)
         return self.records[0]
@@ -64,17 +64,17 @@ class SocketServer:
 
 @pytest.fixture
 async def socket_server() -> AsyncIterator[SocketServer]:
-    records: list[Record] = []
+    records: list[RecordingListener] = []
 
-    class LetIn:
+    class AcceptingApp:
         async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-            record = Record()
+            record = RecordingListener()
             records.append(record)
             await send({"type": "websocket.accept"})
             record.socket = scope[HANDSHAKE_KEY].hand_over(record)
 
     clock = MovableClock()
-    app = Router([WebSocketRoute("/ws", LetIn())])
+    app = Router([WebSocketRoute("/ws", AcceptingApp())])
     async with serve_in_loop(app, clock=clock) as server:
         yield SocketServer(server=server, clock=clock, records=records)
 

@@ -237,7 +237,7 @@ async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -
 
 
 async def test_records_sealed_during_verification_are_no_problem(storage: Storage) -> None:
-    class SealingMeanwhile(AuditStorage):
+    class ConcurrentlySealing(AuditStorage):
         async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
             await record(storage, 1)
             await sealer(storage).seal_all()
@@ -245,7 +245,7 @@ async def test_records_sealed_during_verification_are_no_problem(storage: Storag
 
     await record(storage, 3)
     await sealer(storage).seal_all()
-    busy = SealingMeanwhile(storage.runner)
+    busy = ConcurrentlySealing(storage.runner)
     verdict = await verification(busy).verify()
     assert verdict.problems == ()
     assert verdict.records == 3

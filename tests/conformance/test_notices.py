@@ -51,12 +51,12 @@ def wake(payload: str) -> Verb[None]:
     yield Notification(CHANNEL, payload)
 
 
-class Ear:
+class NotificationListener:
     """Records the notifications of a channel."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._heard: list[str] = []
+        self._received: list[str] = []
         self._changed = asyncio.Event()
         self._markers = (f"marker {number}" for number in count())
         storage.runner.listen(CHANNEL, self._hear)
@@ -64,23 +64,23 @@ class Ear:
     async def until(self, payload: str) -> None:
         """Wait for it, and clear everything received."""
         async with asyncio.timeout(LOCK_TIMEOUT):
-            while payload not in self._heard:
+            while payload not in self._received:
                 await self._something()
-        self._heard.clear()
+        self._received.clear()
 
     async def so_far(self) -> list[str]:
         """Everything sent before now: a marker notification comes after it."""
         marker = next(self._markers)
         async with asyncio.timeout(LOCK_TIMEOUT):
-            while marker not in self._heard:
+            while marker not in self._received:
                 await self._storage.runner.write(partial(wake, marker))
                 await self._something()  # the marker, or a loss of the connection
-        received = [payload for payload in self._heard if not payload.startswith("marker")]
-        self._heard.clear()
+        received = [payload for payload in self._received if not payload.startswith("marker")]
+        self._received.clear()
         return received
 
     def _hear(self, payload: str) -> None:
-        self._heard.append(payload)
+        self._received.append(payload)
         self._changed.set()
 
     async def _something(self) -> None:
@@ -101,26 +101,26 @@ async def carry_out(verb: str, url: str) -> None:
 
 
 async def test_a_listener_in_the_same_process_hears_what_was_committed_and_nothing_else(storage: Storage) -> None:
-    ear = Ear(storage)
-    await ear.so_far()
+    listener = NotificationListener(storage)
+    await listener.so_far()
     with pytest.raises(Refused):
         await storage.runner.write(think_better_of_it)
-    assert await ear.so_far() == []
+    assert await listener.so_far() == []
     await storage.runner.write(write_and_wake)
-    assert await ear.so_far() == [NEWS]
+    assert await listener.so_far() == [NEWS]
 
 
 async def test_a_listener_in_another_process_hears_what_was_committed_and_nothing_else(
     storage: Storage, migrated_url: str
 ) -> None:
-    ear = Ear(storage)
-    await ear.so_far()
+    listener = NotificationListener(storage)
+    await listener.so_far()
     await another_process(think_better_of_it.__name__, migrated_url)
     # SQLite only detects that its file was written, and a group of verbs without notifications is committed too.
     unnamed = [MISSED_PAYLOAD] if migrated_url.startswith("sqlite:") else []
-    assert await ear.so_far() in ([], unnamed)
+    assert await listener.so_far() in ([], unnamed)
     await another_process(write_and_wake.__name__, migrated_url)
-    await ear.until(MISSED_PAYLOAD if unnamed else NEWS)
+    await listener.until(MISSED_PAYLOAD if unnamed else NEWS)
 
 
 async def test_no_node_is_notified_before_the_commit(migrated_postgres_url: str) -> None:
@@ -129,28 +129,28 @@ async def test_no_node_is_notified_before_the_commit(migrated_postgres_url: str)
         open_storage(migrated_postgres_url, migrate=False) as there,
         postgres_session(migrated_postgres_url) as holder,
     ):
-        ear = Ear(here)
-        await ear.so_far()
+        listener = NotificationListener(here)
+        await listener.so_far()
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waking = asyncio.create_task(there.runner.write(wake_and_wait))
         await wait_for_lock_waiters(holder)
-        assert await ear.so_far() == []
+        assert await listener.so_far() == []
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
         await waking
-        assert await ear.so_far() == [NEWS]
+        assert await listener.so_far() == [NEWS]
 
 
 async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(
     migrated_postgres_url: str, postgres_cluster: PostgresCluster
 ) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
-        ear = Ear(storage)
-        await ear.so_far()
+        listener = NotificationListener(storage)
+        await listener.so_far()
         await asyncio.to_thread(postgres_cluster.restart)
-        await ear.until(MISSED_PAYLOAD)
-        await ear.so_far()  # it may come before the connection is back, and again when it is
+        await listener.until(MISSED_PAYLOAD)
+        await listener.so_far()  # it may come before the connection is back, and again when it is
         await storage.runner.write(write_and_wake)
-        assert await ear.so_far() == [NEWS]
+        assert await listener.so_far() == [NEWS]
 
 
 async def test_a_server_that_vanishes_without_a_word_is_noticed(
@@ -162,14 +162,14 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
         open_storage(migrated_postgres_url, migrate=False) as storage,
         postgres_session(migrated_postgres_url) as watcher,
     ):
-        ear = Ear(storage)
-        await ear.so_far()
+        listener = NotificationListener(storage)
+        await listener.so_far()
         deaf = await watcher.fetchval(LISTENING, database_name(migrated_postgres_url))
         os.kill(deaf, signal.SIGSTOP)  # like a host without network: the connection is open and silent
         try:
-            await ear.until(MISSED_PAYLOAD)
+            await listener.until(MISSED_PAYLOAD)
             await storage.runner.write(write_and_wake)
-            assert await ear.so_far() == [NEWS]
+            assert await listener.so_far() == [NEWS]
         finally:
             os.kill(deaf, signal.SIGCONT)
 

@@ -353,7 +353,7 @@ async def test_pruning_leaves_the_last_administrator_application_1_and_the_keys(
     assert plan_lines(await bench.apply(users=[], clients=[], prune=True)) == []
 
 
-class Held(ProvisionStorage):
+class BarrierStorage(ProvisionStorage):
     """Waits before its first write until all have made their plan."""
 
     def __init__(self, storage: Storage, gate: asyncio.Barrier) -> None:
@@ -373,7 +373,9 @@ async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_o
     gate = asyncio.Barrier(2)
     document = {"users": [{key: value for key, value in ANNA.items() if key != "user_id"}], "clients": [WEB, SHOP]}
     async with open_storage(migrated_url, migrate=False) as other:
-        plans = await asyncio.gather(*(ProvisionSetup(Held(one, gate)).apply(**document) for one in (storage, other)))
+        plans = await asyncio.gather(
+            *(ProvisionSetup(BarrierStorage(one, gate)).apply(**document) for one in (storage, other))
+        )
     assert sorted(len(plan.changes) for plan in plans) == [0, 3]
     state = await read_stored_state(provisions)
     assert [user.login for user in state.users] == ["anna@studio.example"]
@@ -392,8 +394,8 @@ async def test_changes_of_different_fields_that_meet_are_both_kept(
     gate = asyncio.Barrier(2)
     async with open_storage(migrated_url, migrate=False) as other:
         await asyncio.gather(
-            ProvisionSetup(Held(storage, gate)).apply(users=[{"user_id": "1002", "nick": "Bobby"}]),
-            ProvisionSetup(Held(other, gate)).apply(users=[{"user_id": "1002", "tags": ["new"]}]),
+            ProvisionSetup(BarrierStorage(storage, gate)).apply(users=[{"user_id": "1002", "nick": "Bobby"}]),
+            ProvisionSetup(BarrierStorage(other, gate)).apply(users=[{"user_id": "1002", "tags": ["new"]}]),
         )
     bob = await storage.accounts.user("1002")
     assert (bob.nick, bob.tags) == ("Bobby", {"new"})

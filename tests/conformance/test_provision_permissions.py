@@ -483,7 +483,7 @@ async def test_rights_in_a_removed_project_are_neither_exported_nor_changed(
     assert set(record.scopes) == {ROOT, Scope("other")}
 
 
-class Overtaken(ProvisionStorage):
+class ConcurrentlyChanged(ProvisionStorage):
     """A concurrent change happens just before the first write."""
 
     def __init__(self, storage: Storage, act: Any) -> None:
@@ -510,7 +510,7 @@ async def test_changes_of_others_that_meet_a_file_are_kept(provision_setup: Prov
         await storage.projects.edit_project("mind_games", change_title)
         await storage.user_records.edit_record(50001, "1001", deny_login, NOW)
 
-    slow = ProvisionSetup(Overtaken(storage, intruder))
+    slow = ProvisionSetup(ConcurrentlyChanged(storage, intruder))
     plan = await slow.apply(
         projects=[{"id": "mg", "description": "New"}],
         applications=[{"application_id": 50001, "users": {"1001": {"roles": []}}}],

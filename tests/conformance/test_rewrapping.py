@@ -30,7 +30,7 @@ NEW = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
 [CLIENT_SECRETS] = [place for place in SEALED_COLUMNS if place.name == "client_secrets"]
 
 
-class Stopped(Exception):
+class Interrupted(Exception):
     pass
 
 
@@ -80,9 +80,9 @@ async def test_rewrapping_resumes_where_it_stopped(services: Services, monkeypat
     monkeypatch.setattr(rewrapping, "BATCH", 1)
 
     def stop(_moved: int) -> None:
-        raise Stopped
+        raise Interrupted
 
-    with pytest.raises(Stopped):
+    with pytest.raises(Interrupted):
         await rewrap_column(services, CLIENT_SECRETS, ORIGIN, stop)
     assert sorted((await key_ids(services)).values()).count(services.masters.primary_id) == 1
     assert (await count_under_old_keys(services.storage, services.masters))["client_secrets"] == 2

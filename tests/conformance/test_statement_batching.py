@@ -50,7 +50,7 @@ def number_statement(statement: Statement) -> BatchedStatement:
     return together
 
 
-class Counting:
+class CountingConnection:
     """A connection that counts its statements."""
 
     def __init__(self, connection: Any) -> None:
@@ -86,10 +86,10 @@ async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIte
 
 async def test_concurrent_statements_share_one_round_trip(migrated_postgres_url: str) -> None:
     async with postgres_session(migrated_postgres_url) as connection:
-        counting = Counting(connection)
+        counting = CountingConnection(connection)
 
         @asynccontextmanager
-        async def count_connections() -> AsyncIterator[Counting]:
+        async def count_connections() -> AsyncIterator[CountingConnection]:
             yield counting
 
         together = StatementBatcher(count_connections, max_workers=1, queue_timeout=LOCK_TIMEOUT)

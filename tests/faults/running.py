@@ -13,7 +13,7 @@ from tests.faults.clients import ClientPool, addresses
 from tests.faults.fault_setup import DEV, fault_setup, nodes_of
 from tests.faults.history import NEMESIS, Act, Operation, Result
 from tests.faults.invariants.answers import (
-    Recorded,
+    RecordFields,
     every_lost_answer_was_asked_for_again,
     i8_one_record_for_each_change,
     i13_figures_stay_bounded,
@@ -195,7 +195,7 @@ async def find_problems(place: RunSetup, workloads: Sequence[Workload], run: Fau
     history = run.pool.recorder.operations
     async with open_services_on(place.aftermath_url or place.url, place.data) as services:
         records = [
-            Recorded(event=record.event, request_id=record.request_id)
+            RecordFields(event=record.event, request_id=record.request_id)
             for record in await verified_audit_log(services)
         ]
         rows = await read_all_tables(services.storage)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.history import Act, History, Operation, Recorder, Result, read_history
 from tests.faults.invariants.answers import (
-    Recorded,
+    RecordFields,
     answers_come_within,
     every_lost_answer_was_asked_for_again,
     i8_one_record_for_each_change,
@@ -248,7 +248,7 @@ def test_i7_what_is_lost_comes_back_or_was_never_added_is_seen(
 
 
 def test_i8_a_missing_a_second_and_a_needless_record_are_seen() -> None:
-    record = Recorded(event="role.saved", request_id="r")
+    record = RecordFields(event="role.saved", request_id="r")
     done, refusal, lost = (op(0, 1, WRITE, result=one, event="role.saved", request_id="r") for one in Result)
     assert i8_one_record_for_each_change([done], [record]) == []
     assert i8_one_record_for_each_change([refusal, lost], []) == []

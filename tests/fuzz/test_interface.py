@@ -95,7 +95,7 @@ checks.negative_data_rejection.enabled = false
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class FuzzedService:
     """A service with data, and its callers."""
 
     studio: Studio
@@ -122,7 +122,7 @@ class Stage:
         )
 
 
-async def a_stage(service: RunningService) -> Stage:
+async def a_fuzzed_service(service: RunningService) -> FuzzedService:
     studio = await a_studio(service)
     owner = studio.owner.headers
     made = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
@@ -136,7 +136,7 @@ async def a_stage(service: RunningService) -> Stage:
         "access key": {"Authorization": f"Bearer {await studio.access_key()}"},
         "client": client.headers,
     }
-    return Stage(studio=studio, client=client, group=group, headers=headers)
+    return FuzzedService(studio=studio, client=client, group=group, headers=headers)
 
 
 @pytest.fixture
@@ -150,10 +150,10 @@ async def test_ht_25_every_answer_is_one_the_document_foretells_and_none_is_a_fa
     url: str, tmp_path: Path, caller: str
 ) -> None:
     async with running_service(url, tmp_path, environment=UNLIMITED) as service:
-        stage = await a_stage(service)
+        fuzzed = await a_fuzzed_service(service)
         settings = tmp_path / "schemathesis.toml"
-        settings.write_text(stage.configuration())
-        code, output = await run_schemathesis(service, settings, stage.headers[caller])
+        settings.write_text(fuzzed.configuration())
+        code, output = await run_schemathesis(service, settings, fuzzed.headers[caller])
     assert code == 0, output
 
 

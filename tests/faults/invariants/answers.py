@@ -14,7 +14,7 @@ SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordFields:
     """The fields of an audit record that a checker needs."""
 
     event: str
@@ -38,7 +38,7 @@ def answers_come_within(history: History, seconds: float) -> list[str]:
     ]
 
 
-def i8_one_record_for_each_change(history: History, records: Iterable[Recorded]) -> list[str]:
+def i8_one_record_for_each_change(history: History, records: Iterable[RecordFields]) -> list[str]:
     """One record per acknowledged change, none per refused one, and at most one if the result is unknown."""
     kept = Counter((record.event, record.request_id) for record in records)
     problems = []

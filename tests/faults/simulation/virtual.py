@@ -13,7 +13,7 @@ T = TypeVar("T")
 START = 1_800_000_000  # Unix seconds
 
 
-class NothingHappens(Exception):
+class Deadlocked(Exception):
     """Every task waits for a different one."""
 
 
@@ -26,7 +26,7 @@ class JumpingSelector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise NothingHappens
+            raise Deadlocked
         self.now += max(timeout, 0.0)
         return []
 

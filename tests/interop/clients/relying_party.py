@@ -24,13 +24,13 @@ class Redirect(str):
     __slots__ = ()
 
 
-class Quiet(WSGIRequestHandler):
+class SilentRequestHandler(WSGIRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
 
 def serve(app: Any) -> None:
-    with make_server("127.0.0.1", PORT, app, handler_class=Quiet) as server:
+    with make_server("127.0.0.1", PORT, app, handler_class=SilentRequestHandler) as server:
         print("ready", flush=True)  # noqa: T201 - the test waits for it
         server.serve_forever()
 

@@ -46,7 +46,7 @@ def test_a_list_in_small_letters_is_read_too(tmp_path: Path) -> None:
     assert BreachedPasswordFile(file).contains(digest.upper())
 
 
-class Counted(BytesIO):
+class CountingBytesIO(BytesIO):
     lines = 0
 
     def readline(self, size: int | None = -1, /) -> bytes:
@@ -55,7 +55,7 @@ class Counted(BytesIO):
 
 
 def test_a_large_list_is_searched_where_it_lies_by_halves() -> None:
-    lines = Counted(b"".join(f"{number:040X}:1\n".encode() for number in range(100_000)))
+    lines = CountingBytesIO(b"".join(f"{number:040X}:1\n".encode() for number in range(100_000)))
     assert digest_at(lines, lower_bound(lines, f"{77_777:040X}".encode())) == f"{77_777:040X}".encode()
     assert lines.lines < 60
 

@@ -25,7 +25,7 @@ def reply_with_rules(*rules: str, user_id: str = "1", **more: object) -> Reply:
 
 
 @dataclass
-class Answering:
+class FixedService:
     """A service with one response, sent when the test allows it."""
 
     reply: Reply = field(default_factory=lambda: reply_with_rules("kick"))
@@ -47,7 +47,7 @@ class Answering:
 @dataclass
 class Case:
     clock: MovableClock
-    service: Answering
+    service: FixedService
     lists: PermissionCache
 
     async def allows(self, rule: str = "kick", user: User = ANNA) -> bool:
@@ -57,7 +57,7 @@ class Case:
 @pytest.fixture
 def a_case() -> Callable[..., Case]:
     def make(**changes: Any) -> Case:
-        clock, service = MovableClock(), Answering()
+        clock, service = MovableClock(), FixedService()
         service.open.set()
         wanted = {"most": 10, "stale_seconds": 0, **changes}
         lists = PermissionCache(

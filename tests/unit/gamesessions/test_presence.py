@@ -25,7 +25,7 @@ OWNER = GameClientProof(address=ADDRESS, source=str(ADDRESS), proven=True)
 ORIGIN = AuditOrigin(actor="game", address=str(ADDRESS))
 
 
-class Memory:
+class GameSessionsInMemory:
     """A game session store in memory, which a test can block or fail."""
 
     def __init__(self, clock: MovableClock) -> None:
@@ -113,7 +113,7 @@ class FakeSocket:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresenceSetup:
     clock: MovableClock
-    store: Memory
+    store: GameSessionsInMemory
     waiters: Waiters
     presence: Presence
 
@@ -129,7 +129,7 @@ class PresenceSetup:
 @pytest.fixture
 async def setup() -> PresenceSetup:
     clock = MovableClock()
-    memory = Memory(clock)
+    memory = GameSessionsInMemory(clock)
     memory.add("gsid")
     store = cast("GameSessionStore", memory)
     waiters = Waiters()

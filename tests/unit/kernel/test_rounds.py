@@ -6,7 +6,7 @@ from gatehouse.kernel.clock import TimerWheel
 from tests.support.clock import MovableClock
 
 
-class Asleep(MovableClock):
+class StoppedClock(MovableClock):
     """A process that was stopped: when it continues, time has passed and every timer is late."""
 
     def wake_after(self, seconds: float) -> Callable[[], object]:
@@ -80,7 +80,7 @@ async def test_failing_callback_does_not_stop_the_timer_wheel() -> None:
 
 
 async def test_turns_that_were_slept_through_are_not_made_up_for() -> None:
-    clock = Asleep()
+    clock = StoppedClock()
     turns: list[float] = []
     rounds: TimerWheel[int] = TimerWheel(lambda _: turns.append(clock.monotonic()), clock=clock, period=2, slots=2)
     rounds.add(1)

@@ -183,14 +183,14 @@ async def test_distrusted_keys_are_counted_and_replaced_ones_are_not() -> None:
 
 
 async def test_a_reading_that_failed_counts_for_no_one_who_waited_for_it() -> None:
-    class Failing(KeysInMemory):
+    class FailingKeys(KeysInMemory):
         async def load_keys(self) -> StoredKeys:
             await super().load_keys()
             if self.loads > 1:
                 raise Unavailable
             return self.stored
 
-    store = Failing([a_key()])
+    store = FailingKeys([a_key()])
     keyring = await a_keyring(store, MovableClock())
     store.replace_keys(a_key())
     reads = (keyring.ensure_version(store.stored.version) for _ in range(3))

@@ -234,7 +234,7 @@ async def test_wrong_master_key_changes_no_keys() -> None:
     assert store.stored == before
 
 
-class RestlessKeys(KeysInMemory):
+class ConflictingKeys(KeysInMemory):
     """A second node always saves first."""
 
     async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
@@ -243,7 +243,7 @@ class RestlessKeys(KeysInMemory):
 
 
 async def test_a_node_that_is_never_quick_enough_gives_up() -> None:
-    store = RestlessKeys([a_key()])
+    store = ConflictingKeys([a_key()])
     with pytest.raises(KeysChanged):
         await rotation(store, MovableClock()).rotate(LINE, origin=AuditOrigin(actor="admin"))
     assert store.loads == 3

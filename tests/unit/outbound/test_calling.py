@@ -270,12 +270,12 @@ async def test_r_27_anyone_who_accepts_and_says_nothing_is_not_waited_for() -> N
 
 
 async def test_r_27_a_name_or_a_connection_that_takes_too_long_is_not_waited_for() -> None:
-    class Silent(StubResolver):
+    class HangingResolver(StubResolver):
         async def resolve(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
             never: asyncio.Future[Sequence[Address]] = asyncio.get_running_loop().create_future()
             return await never
 
-    out = outbound(Silent(), StubConnector(), limits=CallLimits(connect_seconds=0.05))
+    out = outbound(HangingResolver(), StubConnector(), limits=CallLimits(connect_seconds=0.05))
     with pytest.raises(TooSlow):
         await call(out, "https://shop.example/")
 

@@ -34,7 +34,7 @@ def a_huge_pem() -> str:
     return public_pem(RSAPublicNumbers(e=65537, n=(1 << 16_383) + 1).public_key())
 
 
-class KeptKeys:
+class PublicKeysInMemory:
     """The ApplicationKeyStore methods about public keys."""
 
     def __init__(self) -> None:
@@ -52,8 +52,8 @@ class KeptKeys:
 
 
 @pytest.fixture
-def store() -> KeptKeys:
-    return KeptKeys()
+def store() -> PublicKeysInMemory:
+    return PublicKeysInMemory()
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-async def keys(store: KeptKeys, clock: MovableClock, tmp_path: Path) -> ApplicationKeyDirectory:
+async def keys(store: PublicKeysInMemory, clock: MovableClock, tmp_path: Path) -> ApplicationKeyDirectory:
     keyring = await a_keyring(KeysInMemory(first_keys()), clock)
     files = KeyFiles(tmp_path, clock=clock)
     return ApplicationKeyDirectory(store=store, files=files, keyring=keyring, clock=clock)  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_a_service_key_that_is_saved_again_keeps_its_id() -> None:
 
 
 async def test_keys_are_published_in_the_order_of_the_interface(
-    keys: ApplicationKeyDirectory, store: KeptKeys, tmp_path: Path
+    keys: ApplicationKeyDirectory, store: PublicKeysInMemory, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "any.pem", the_pem())
     store.keys = [a_kept_key("c1"), a_kept_key("c0", created_at=NOW - 1)]
@@ -132,7 +132,7 @@ async def test_keys_are_published_in_the_order_of_the_interface(
 
 
 async def test_unknown_and_removed_applications_look_alike(
-    keys: ApplicationKeyDirectory, store: KeptKeys, tmp_path: Path
+    keys: ApplicationKeyDirectory, store: PublicKeysInMemory, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "any.pem", the_pem())
     [key] = await keys.list_published(APPLICATION)

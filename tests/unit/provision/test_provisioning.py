@@ -85,7 +85,7 @@ async def test_problems_of_all_sections_are_told_together() -> None:
     assert [problem.partition(":")[0] for problem in error.value.problems] == ["users[0].login", "clients[0]"]
 
 
-class Overtaken(ProvisionsInMemory):
+class ConcurrentlyChanged(ProvisionsInMemory):
     """A second writer changes the same account just before each of the first writes."""
 
     def __init__(self, state: StoredState, times: int) -> None:
@@ -101,14 +101,14 @@ class Overtaken(ProvisionsInMemory):
 
 
 async def test_a_plan_is_made_anew_when_someone_was_faster() -> None:
-    store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=4)
+    store = ConcurrentlyChanged(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=4)
     plan = await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
     assert plan_lines(plan)[0].endswith(" nick")
     assert [(user.nick, user.country) for user in store.stored.users] == [("New", "DE")]
 
 
 async def test_apply_gives_up_after_repeated_conflicts_and_changes_nothing() -> None:
-    store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=5)
+    store = ConcurrentlyChanged(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=5)
     with pytest.raises(Unsettled, match=UserChanged.public):
         await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
     assert [user.nick for user in store.stored.users] == ["Old"]

@@ -58,7 +58,7 @@ def test_lp_01_an_answer_over_the_bound_is_given_up(weight: int) -> None:
 def test_lp_01_an_endless_answer_is_given_up_early() -> None:
     made = 0
 
-    class Endless(list[object]):
+    class EndlessList(list[object]):
         def __iter__(self) -> Iterator[object]:
             nonlocal made
             while True:
@@ -66,5 +66,5 @@ def test_lp_01_an_endless_answer_is_given_up_early() -> None:
                 yield ["x" * 2**16]
 
     with pytest.raises(AnswerTooLarge):
-        encode_bounded(Endless([[]]), weight=OFF_LOOP_WEIGHT)
+        encode_bounded(EndlessList([[]]), weight=OFF_LOOP_WEIGHT)
     assert made <= MAX_ANSWER_BYTES // 2**16 + 1

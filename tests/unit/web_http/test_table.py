@@ -22,11 +22,11 @@ from tests.support.sample_asgi_app import (
 )
 
 
-class Loose(msgspec.Struct, frozen=True):
+class LenientRequest(msgspec.Struct, frozen=True):
     name: str
 
 
-class Closed:
+class RefusingRates:
     def admit(self, rate_class: RateClass, source: str) -> int:  # noqa: ARG002
         return 9
 
@@ -84,8 +84,10 @@ def test_a_name_or_a_method_used_twice_is_a_mistake() -> None:
 
 def test_a_permission_endpoint_must_refuse_unknown_fields() -> None:
     with pytest.raises(TypeError, match="must forbid unknown fields"):
-        an_endpoint(dialect=Dialect.PERMISSIONS, request=Loose)
-    an_endpoint(dialect=Dialect.OAUTH, request=Loose)  # RFC 6749 §3.2 requires unknown parameters to be ignored
+        an_endpoint(dialect=Dialect.PERMISSIONS, request=LenientRequest)
+    an_endpoint(
+        dialect=Dialect.OAUTH, request=LenientRequest
+    )  # RFC 6749 §3.2 requires unknown parameters to be ignored
 
 
 async def test_every_request_is_counted_by_class_and_source() -> None:
@@ -103,7 +105,7 @@ async def test_a_refused_request_does_not_reach_the_handler() -> None:
         reached.append(request)
         return Response()
 
-    app = SampleAsgiApp(endpoints=[an_endpoint(handler=reach)], limiter=Closed()).app()
+    app = SampleAsgiApp(endpoints=[an_endpoint(handler=reach)], limiter=RefusingRates()).app()
     response = await call_app(app, "GET", "/")
     assert (response.status, response.headers["retry-after"], reached) == (429, "9", [])
 

@@ -83,7 +83,7 @@ def test_every_template_belongs_to_exactly_one_page_context() -> None:
     assert {context.template for context in STATES.values()} == set(kinds.values())
 
 
-class Recording(Translator):
+class RecordingTranslator(Translator):
     """Records the keys it is asked for."""
 
     def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
@@ -96,7 +96,7 @@ class Recording(Translator):
 
 
 def test_every_text_is_used() -> None:
-    words = Recording(FALLBACK_LANG, TEXTS)
+    words = RecordingTranslator(FALLBACK_LANG, TEXTS)
     pages = PageRenderer(Assets(), languages=Languages({FALLBACK_LANG: words}), demo=True)
     problems = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
     notices = [replace(SIGN_IN, notice=notice) for notice in Notice]

@@ -372,7 +372,7 @@ async def test_ws_08_an_open_socket_does_not_keep_a_session_that_no_one_polls(se
         assert (await close_code_and_reason(socket))[0] == 4410
 
 
-class Counted:
+class RecordingStore:
     """A store that records which sessions were written to when."""
 
     def __init__(self, service: RunningService) -> None:
@@ -388,7 +388,7 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     games = [await register_game(service) for _ in range(3)]
-    counted = Counted(service)
+    counted = RecordingStore(service)
     monkeypatch.setattr(service.services.write_behind, "_store", counted)
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(connect_game_socket(game)) for game in games for _ in range(2)]

@@ -15,7 +15,7 @@ GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 BODY = b"what was asked for"
 
 
-class Telling:
+class PausingApp:
     """An application that starts a response, and continues when it may."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ def written_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 async def test_head_and_body_leave_as_one(written_pieces: list[bytes]) -> None:
-    telling = Telling()
+    telling = PausingApp()
     telling.may_go_on.set()
     async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
@@ -61,7 +61,7 @@ async def test_head_and_body_leave_as_one(written_pieces: list[bytes]) -> None:
 
 
 async def test_a_head_does_not_wait_for_a_body_that_takes_its_time(written_pieces: list[bytes]) -> None:
-    telling = Telling()
+    telling = PausingApp()
     async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
         await run_ready_tasks()

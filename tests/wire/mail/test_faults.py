@@ -45,13 +45,13 @@ async def test_r_27_a_server_that_never_answers_is_left_and_the_mail_waits(
 async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mail_waits(
     storage: Storage, clock: MovableClock
 ) -> None:
-    class Sleepy(Mailbox):
+    class HangingMailbox(Mailbox):
         async def handle_DATA(self, *_: object) -> str:  # type: ignore[override]  # noqa: N802
             await asyncio.Event().wait()
             return "250 OK"
 
     await storage.mail.queue_mails([composed_mail(clock)], "")
-    async with mail_server(Sleepy()) as port:
+    async with mail_server(HangingMailbox()) as port:
         await outbox_worker_to(port, storage, clock).run_once()
     assert (await storage.mail.outbox_status()).trouble == "timeout"
 

@@ -236,7 +236,7 @@ async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(webhook_setu
         await services.webhook_deliveries.stop()
 
 
-class Forgetful(WebhookStorage):
+class CrashingStorage(WebhookStorage):
     """A node that dies after the receiver has responded."""
 
     async def mark_delivered(self, *_: object) -> None:
@@ -267,7 +267,7 @@ async def test_a_node_that_dies_between_sending_and_marking_is_followed_by_one_t
     await webhook_setup.create_user()
     services = webhook_setup.service.services
     await services.audit_sealer.seal_all()
-    await another_node(webhook_setup, Forgetful(services.storage.runner)).run_once()
+    await another_node(webhook_setup, CrashingStorage(services.storage.runner)).run_once()
     await webhook_setup.deliver_once()
     assert len(webhook_setup.receiver.received) == 1  # the dead node has claimed it
     await webhook_setup.service.clock.advance(60)

@@ -160,17 +160,17 @@ class Victim:
         assert finished.code == (1 if problems else 0), finished.err
         return problems
 
-    def go_on(self) -> None:
+    def append_record(self) -> None:
         """Write and seal one more record, as a running service does."""
-        run_in_thread(self._go_on())
+        run_in_thread(self._append_record())
 
-    async def _go_on(self) -> None:
-        async with self.opened() as services:
+    async def _append_record(self) -> None:
+        async with self.open_victim() as services:
             await note(services)
             await services.audit_sealer.seal_all()
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Services]:
+    async def open_victim(self) -> AsyncIterator[Services]:
         async with open_services(self.place.load_settings(), clock=SystemClock(), serving=False) as services:
             yield services
 
@@ -284,7 +284,7 @@ def test_op_04_a_log_that_went_on_after_it_was_cut_tells_the_gap_for_ever(
     log, tables = victim.log, TARGETS[target]
     for table in tables:
         victim.tamper(*tampering(log, table)[0])
-    victim.go_on()
+    victim.append_record()
     last = 0 if tampering is delete_all else log.old_end
     sealed, recorded = (last if SEALS in tables else log.end), (last if EVENTS in tables else log.end)
     ends = f"its seals ended at record {sealed} and its records at record {recorded}"
@@ -296,7 +296,7 @@ def test_op_04_a_log_that_went_on_after_it_was_cut_tells_the_gap_for_ever(
     for _ in range(2):
         problems = {re.sub(r"^found broken at \S+: ", "", problem) for problem in victim.problems()}
         assert problems == expected
-        victim.go_on()
+        victim.append_record()
     [record] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
     assert record["place"] == log.end + 1
     assert f"it continues at record {log.end + 1}" in victim.gatehouse.run("doctor").out
@@ -306,7 +306,7 @@ def test_op_04_a_log_that_was_not_touched_is_sound_and_stays_so(victim: Victim) 
     assert victim.log.end >= OPERATIONS
     assert victim.problems() == []
     assert victim.problems("--head", victim.log.heads[-1]) == []
-    victim.go_on()
+    victim.append_record()
     assert victim.problems(*(word for head in victim.log.heads for word in ("--head", head))) == []
 
 
@@ -330,7 +330,7 @@ def test_op_04_a_change_of_any_column_is_found(victim: Victim, table: str, colum
     victim.tamper(f"UPDATE {table} SET {column} = {changed} WHERE place = {place}")
     [problem] = victim.problems()
     assert f"record {place} " in problem
-    victim.go_on()
+    victim.append_record()
     assert problem in victim.problems()
 
 
@@ -341,7 +341,7 @@ def test_op_04_a_change_of_any_column_is_found(victim: Victim, table: str, colum
 def test_op_04_a_head_that_was_deleted_is_missed_for_ever(victim: Victim, statements: Sequence[str]) -> None:
     victim.tamper(NO_HEAD, *statements)
     assert "the head of the audit log is missing or was changed" in victim.problems()
-    victim.go_on()
+    victim.append_record()
     problems = [
         problem for problem in victim.problems() if "the head of the log was missing or unreadable" in problem
     ]
@@ -360,7 +360,7 @@ def test_op_04_an_older_head_is_found_also_after_the_service_went_on(victim: Vic
     assert problem.startswith(
         f"there is a seal at record {victim.log.end}, but the log was sealed up to record {victim.log.old_end}"
     )
-    victim.go_on()
+    victim.append_record()
     [problem] = victim.problems()
     assert f"the log had been sealed up to record {victim.log.old_end}; its seals ended at" in problem
 
@@ -380,7 +380,7 @@ def test_op_04_retention_is_not_misled_by_the_time_of_a_seal(victim: Victim) -> 
 @pytest.mark.parametrize("place", ["-5", "1000000000", "+1"])
 def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(victim: Victim, place: str) -> None:
     async def record() -> None:
-        async with victim.opened() as services:
+        async with victim.open_victim() as services:
             await note(services)
 
     run_in_thread(record())
@@ -388,8 +388,8 @@ def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(vic
     victim.tamper(f"UPDATE {EVENTS} SET place = {given} WHERE place IS NULL")
     [problem] = victim.problems()
     assert problem.startswith(f"record {given} is ")
-    victim.go_on()
-    victim.go_on()
+    victim.append_record()
+    victim.append_record()
     problems = victim.problems()
     assert any(f"record {given} " in problem or f"and {given}:" in problem for problem in problems)
     if given > 0:  # sealing continues after it
@@ -406,7 +406,7 @@ def test_op_04_forged_records_hold_up_no_sealing(victim: Victim) -> None:
             for name in ("a", "b", "c")
         )
     )
-    victim.go_on()
+    victim.append_record()
     [record] = victim.gatehouse.json("audit", "show", "--event", "user.changed")
     assert record["place"] == victim.log.end + 1
     assert len(victim.problems()) == 600
@@ -416,10 +416,10 @@ def test_op_04_forged_seals_hold_up_no_sealing(victim: Victim) -> None:
     forged = f"SELECT place + {victim.log.end}, at, link, kid, signature FROM {SEALS}"
     victim.tamper(f"INSERT INTO {SEALS} {forged}")
     assert len(victim.problems()) == 1 + OPERATIONS // ROUND
-    victim.go_on()
+    victim.append_record()
     last = 2 * victim.log.end
     assert any(f"it continues at record {last + 1}" in problem for problem in victim.problems())
-    victim.go_on()
+    victim.append_record()
     [record] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
     assert record["place"] == last + 1
 
@@ -427,7 +427,7 @@ def test_op_04_forged_seals_hold_up_no_sealing(victim: Victim) -> None:
 def test_op_04_an_installation_without_its_key_does_not_start_a_new_log(victim: Victim) -> None:
     victim.tamper(NO_RECORDS, NO_SEALS, NO_HEAD, "DELETE FROM installation WHERE name = 'instance_key'")
     with pytest.raises(InstanceKeyMissing):
-        victim.go_on()
+        victim.append_record()
 
 
 # -- the whole database replaced ------------------------------------------------------------------------
@@ -451,15 +451,15 @@ def test_op_04_a_replaced_database_is_found_by_a_noted_head(older_victim: Victim
 def test_op_04_a_replaced_database_that_went_on_is_found_by_a_noted_head(older_victim: Victim) -> None:
     log = older_victim.log
 
-    async def go_on() -> None:
-        async with older_victim.opened() as services:
+    async def append_record() -> None:
+        async with older_victim.open_victim() as services:
             for number in range(log.old_end + 1, log.end + 5):
                 await note(services)
                 if number in log.seals:
                     await services.audit_sealer.seal_all()
             await services.audit_sealer.seal_all()
 
-    run_in_thread(go_on())
+    run_in_thread(append_record())
     assert older_victim.problems() == []
     options = [word for head in log.heads[4:7] for word in ("--head", head)]
     [problem] = older_victim.problems(*options)
@@ -492,13 +492,13 @@ def test_op_04_a_restored_backup_is_sound_and_older_than_the_noted_head(victim: 
     file = tmp_path / "backup.jsonl.gz"
     made = victim.gatehouse.json("backup", file)
     assert made["audit_head"] == victim.log.heads[-1]
-    victim.go_on()
-    victim.go_on()
+    victim.append_record()
+    victim.append_record()
     later = victim.gatehouse("audit", "head").strip()
     victim.gatehouse("restore", file, "--replace")
     assert victim.problems("--head", made["audit_head"]) == []
     [problem] = victim.problems("--head", later)
     assert problem.startswith(f"the log ends at record {victim.log.end}; the stored head is {victim.log.end + 2}: ")
-    victim.go_on()
+    victim.append_record()
     assert victim.problems("--head", made["audit_head"]) == []
     assert victim.problems("--head", later) != []

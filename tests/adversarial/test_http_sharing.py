@@ -53,13 +53,13 @@ async def test_ht_20_pipelined_requests_of_two_users_never_mix(server: EchoServe
 
 
 @pytest.fixture
-def no_one_looks_for_cycles() -> Iterator[None]:
+def garbage_collection_disabled() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
 
 
-@pytest.mark.usefixtures("no_one_looks_for_cycles")
+@pytest.mark.usefixtures("garbage_collection_disabled")
 @pytest.mark.parametrize("sent", [GET, HELD, HELD + GET + GET, MALFORMED, HELD + MALFORMED, UPGRADE])
 async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests(sent: bytes) -> None:
     async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:

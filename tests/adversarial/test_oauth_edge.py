@@ -272,14 +272,14 @@ async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memo
     rounds = [range(first, first + UNKNOWN_CALLERS) for first in range(1_000, 1_000 * ROUNDS + 1, 1_000)]
     tracemalloc.start()
     try:
-        held = [await held_after(unknown_caller, service, numbers) for numbers in (range(WARM_UP), *rounds)]
+        held = [await memory_after(unknown_caller, service, numbers) for numbers in (range(WARM_UP), *rounds)]
     finally:
         tracemalloc.stop()
     grown = median(after - before for before, after in pairwise(held))
     assert grown / (UNKNOWN_CALLERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, held
 
 
-async def held_after(unknown_caller: UnknownCaller, service: RunningService, numbers: range) -> int:
+async def memory_after(unknown_caller: UnknownCaller, service: RunningService, numbers: range) -> int:
     """The bytes of all live objects after the requests, when the timers of their connections are over."""
     for number in numbers:
         await unknown_caller.ask(number)

@@ -74,7 +74,7 @@ def private_numbers(key: PrivateKey) -> list[bytes]:
     return [key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())]
 
 
-async def held_in(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
+async def read_secrets_and_rows(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
     """The private keys, the instance key, and all values of all rows."""
     contents = bytearray()
 
@@ -126,7 +126,7 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
 
     on_sqlite = place.url.startswith("sqlite:")
     cluster = None if on_sqlite else request.getfixturevalue("postgres_cluster").data
-    keys, instance_key, rows = await held_in(place)
+    keys, instance_key, rows = await read_secrets_and_rows(place)
     everywhere = rows + await files_of(place, cluster) + gzip.decompress((place.data / "backup.gz").read_bytes())
     assert len(keys) == 10
     for value in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
@@ -171,7 +171,7 @@ class Load:
                 self.enough.set()
 
 
-def held_by(file: Path) -> dict[str, list[dict[str, object]]]:
+def read_backup(file: Path) -> dict[str, list[dict[str, object]]]:
     held: dict[str, list[dict[str, object]]] = {name: [] for name in TABLES}
     for chunk in Archive(file).chunks():
         held[chunk.table] += [TABLES[chunk.table].fields(row) for row in chunk.rows]
@@ -208,7 +208,7 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
         load.stop()
         await working
     assert during > len(before), "no account was created during the backup"
-    held = held_by(file)
+    held = read_backup(file)
     users = {str(user["user_id"]) for user in held["users"]}
     created = [record["subject"] for record in held["audit_events"] if record["event"] == "user.created"]
     assert set(before) <= users

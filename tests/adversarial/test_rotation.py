@@ -77,7 +77,7 @@ class Shop:
         for _ in range(number):
             await self._rounds.get()
 
-    def learns(self, secret: str) -> None:
+    def set_secret(self, secret: str) -> None:
         self._client = replace(self._client, secret=secret)
 
     def stop(self) -> None:
@@ -107,7 +107,7 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
                 secret = await service.services.clients.rotate_secret(client.client.client_id, OPERATOR)
                 await all_have(shops, 2)  # still with the old one
                 for shop in shops:
-                    shop.learns(secret)
+                    shop.set_secret(secret)
                 await all_have(shops, 2)  # from here on the old one is not used
                 client = replace(client, secret=secret)
                 await service.clock.advance(1)

@@ -107,7 +107,7 @@ class ClientTokens:
         return [success_body(answer)["active"] for answer in answers]
 
 
-async def held_by(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBrowser) -> ClientTokens:
+async def sign_in_client(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBrowser) -> ClientTokens:
     """Sign in on the first node with the person's browser."""
     tokens = await here.tokens(here.code_from(await here.walk_authorize(browser_client, LOGIN)))
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
@@ -129,7 +129,7 @@ async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
 async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answer(
     nodes: Nodes, anna: User, account_browser: AccountBrowser, ending: Ending
 ) -> None:
-    held = [await held_by(nodes, client, account_browser) for client in await clients_of(nodes.here)]
+    held = [await sign_in_client(nodes, client, account_browser) for client in await clients_of(nodes.here)]
     for one in held:
         await one.works()
     await account_browser.get("/account")
@@ -169,7 +169,7 @@ async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project
     sky = await an_oidc_client(
         nodes.here, "sky", first_party=False, application_id=studio.shop.application_id, may_exchange=True
     )
-    held = await held_by(nodes, sky, account_browser)
+    held = await sign_in_client(nodes, sky, account_browser)
     refreshed = success_body(await held.there.refresh(held.tokens["refresh_token"]))["refresh_token"]
     await out(studio, account_browser)
     answer = await held.there.refresh(refreshed)
@@ -187,7 +187,7 @@ async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_
     nodes: Nodes, account_browser: AccountBrowser
 ) -> None:
     """A first-party client needs no consent, and the person can still end its grants."""
-    native, theirs = [await held_by(nodes, client, account_browser) for client in await clients_of(nodes.here)]
+    native, theirs = [await sign_in_client(nodes, client, account_browser) for client in await clients_of(nodes.here)]
     await nodes.here.clock.advance(STALE)
     for held, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
         client_id = held.there.client.client_id

@@ -39,7 +39,7 @@ async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
     assert (await find_session(storage, other)).last_seen == 0
 
 
-async def is_heard(storage: Storage, received: list[str]) -> None:
+async def wait_until_listening(storage: Storage, received: list[str]) -> None:
     """Wait until notifications arrive: PostgreSQL starts to listen with a delay."""
     async with asyncio.timeout(RESPONSE_TIMEOUT):
         while "now" not in received:
@@ -54,7 +54,7 @@ async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) 
     gsid = await a_session(storage)
     received: list[str] = []
     forget = storage.game_sessions.listen_for_changes(received.append)
-    await is_heard(storage, received)
+    await wait_until_listening(storage, received)
     await storage.game_sessions.add_socket_node(gsid, "here", NOW)
     assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 1)
     await wait_until(lambda: gsid in received)

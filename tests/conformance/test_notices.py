@@ -37,7 +37,7 @@ def write_and_wake() -> Verb[None]:
     yield Notification(CHANNEL, NEWS)
 
 
-def think_better_of_it() -> Verb[None]:
+def notify_and_raise() -> Verb[None]:
     yield from write_and_wake()
     raise Refused
 
@@ -61,20 +61,20 @@ class NotificationListener:
         self._markers = (f"marker {number}" for number in count())
         storage.runner.listen(CHANNEL, self._hear)
 
-    async def until(self, payload: str) -> None:
+    async def wait_for(self, payload: str) -> None:
         """Wait for it, and clear everything received."""
         async with asyncio.timeout(LOCK_TIMEOUT):
             while payload not in self._received:
-                await self._something()
+                await self._next_notification()
         self._received.clear()
 
-    async def so_far(self) -> list[str]:
+    async def received_so_far(self) -> list[str]:
         """Everything sent before now: a marker notification comes after it."""
         marker = next(self._markers)
         async with asyncio.timeout(LOCK_TIMEOUT):
             while marker not in self._received:
                 await self._storage.runner.write(partial(wake, marker))
-                await self._something()  # the marker, or a loss of the connection
+                await self._next_notification()  # the marker, or a loss of the connection
         received = [payload for payload in self._received if not payload.startswith("marker")]
         self._received.clear()
         return received
@@ -83,7 +83,7 @@ class NotificationListener:
         self._received.append(payload)
         self._changed.set()
 
-    async def _something(self) -> None:
+    async def _next_notification(self) -> None:
         await self._changed.wait()
         self._changed.clear()
 
@@ -102,25 +102,25 @@ async def carry_out(verb: str, url: str) -> None:
 
 async def test_a_listener_in_the_same_process_hears_what_was_committed_and_nothing_else(storage: Storage) -> None:
     listener = NotificationListener(storage)
-    await listener.so_far()
+    await listener.received_so_far()
     with pytest.raises(Refused):
-        await storage.runner.write(think_better_of_it)
-    assert await listener.so_far() == []
+        await storage.runner.write(notify_and_raise)
+    assert await listener.received_so_far() == []
     await storage.runner.write(write_and_wake)
-    assert await listener.so_far() == [NEWS]
+    assert await listener.received_so_far() == [NEWS]
 
 
 async def test_a_listener_in_another_process_hears_what_was_committed_and_nothing_else(
     storage: Storage, migrated_url: str
 ) -> None:
     listener = NotificationListener(storage)
-    await listener.so_far()
-    await another_process(think_better_of_it.__name__, migrated_url)
+    await listener.received_so_far()
+    await another_process(notify_and_raise.__name__, migrated_url)
     # SQLite only detects that its file was written, and a group of verbs without notifications is committed too.
     unnamed = [MISSED_PAYLOAD] if migrated_url.startswith("sqlite:") else []
-    assert await listener.so_far() in ([], unnamed)
+    assert await listener.received_so_far() in ([], unnamed)
     await another_process(write_and_wake.__name__, migrated_url)
-    await listener.until(MISSED_PAYLOAD if unnamed else NEWS)
+    await listener.wait_for(MISSED_PAYLOAD if unnamed else NEWS)
 
 
 async def test_no_node_is_notified_before_the_commit(migrated_postgres_url: str) -> None:
@@ -130,14 +130,14 @@ async def test_no_node_is_notified_before_the_commit(migrated_postgres_url: str)
         postgres_session(migrated_postgres_url) as holder,
     ):
         listener = NotificationListener(here)
-        await listener.so_far()
+        await listener.received_so_far()
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waking = asyncio.create_task(there.runner.write(wake_and_wait))
         await wait_for_lock_waiters(holder)
-        assert await listener.so_far() == []
+        assert await listener.received_so_far() == []
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
         await waking
-        assert await listener.so_far() == [NEWS]
+        assert await listener.received_so_far() == [NEWS]
 
 
 async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(
@@ -145,12 +145,12 @@ async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(
 ) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         listener = NotificationListener(storage)
-        await listener.so_far()
+        await listener.received_so_far()
         await asyncio.to_thread(postgres_cluster.restart)
-        await listener.until(MISSED_PAYLOAD)
-        await listener.so_far()  # it may come before the connection is back, and again when it is
+        await listener.wait_for(MISSED_PAYLOAD)
+        await listener.received_so_far()  # it may come before the connection is back, and again when it is
         await storage.runner.write(write_and_wake)
-        assert await listener.so_far() == [NEWS]
+        assert await listener.received_so_far() == [NEWS]
 
 
 async def test_a_server_that_vanishes_without_a_word_is_noticed(
@@ -163,13 +163,13 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
         postgres_session(migrated_postgres_url) as watcher,
     ):
         listener = NotificationListener(storage)
-        await listener.so_far()
+        await listener.received_so_far()
         deaf = await watcher.fetchval(LISTENING, database_name(migrated_postgres_url))
         os.kill(deaf, signal.SIGSTOP)  # like a host without network: the connection is open and silent
         try:
-            await listener.until(MISSED_PAYLOAD)
+            await listener.wait_for(MISSED_PAYLOAD)
             await storage.runner.write(write_and_wake)
-            assert await listener.so_far() == [NEWS]
+            assert await listener.received_so_far() == [NEWS]
         finally:
             os.kill(deaf, signal.SIGCONT)
 

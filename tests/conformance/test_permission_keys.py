@@ -46,7 +46,7 @@ def a_public_key(kid: str = "k1", **fields: Any) -> ApplicationKey:
     return replace(key, **fields)
 
 
-async def found_token(seeded_storage: Storage) -> ServiceToken | None:
+async def find_token(seeded_storage: Storage) -> ServiceToken | None:
     stored = await seeded_storage.application_keys.service_token("jti")
     return None if stored is None else stored.token
 
@@ -177,9 +177,9 @@ async def test_an_unknown_key_is_not_found(seeded_storage: Storage) -> None:
 
 async def test_a_service_token_is_live_until_it_is_revoked(seeded_storage: Storage) -> None:
     await seeded_storage.application_keys.add_service_token(TOKEN, ())
-    assert await found_token(seeded_storage) == TOKEN
+    assert await find_token(seeded_storage) == TOKEN
     await seeded_storage.application_keys.revoke_service_token(50_001, "jti", ())
-    assert await found_token(seeded_storage) == replace(TOKEN, revoked=True)
+    assert await find_token(seeded_storage) == replace(TOKEN, revoked=True)
     assert await seeded_storage.application_keys.service_token("other") is None
 
 
@@ -195,7 +195,7 @@ async def test_service_tokens_are_listed_oldest_first_revoked_ones_too(seeded_st
 async def test_a_service_token_issued_before_the_epoch_is_not_found(seeded_storage: Storage) -> None:
     await seeded_storage.application_keys.add_service_token(TOKEN, ())
     await seeded_storage.installation.set_value(EPOCH, str(NOW * 1_000 + 999))
-    assert await found_token(seeded_storage) == TOKEN
+    assert await find_token(seeded_storage) == TOKEN
     await seeded_storage.installation.set_value(EPOCH, str((NOW + 1) * 1_000))
     assert await seeded_storage.application_keys.service_token("jti") is None
 

@@ -61,7 +61,7 @@ def at_port(port: int, url: str) -> str:
     return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{port}/{database_name(url)}"
 
 
-async def until_it_works(act: Callable[[], Awaitable[object]]) -> None:
+async def retry_until_available(act: Callable[[], Awaitable[object]]) -> None:
     """Retry until it succeeds; failures must be Unavailable, which becomes a 503."""
     async with asyncio.timeout(LOCK_TIMEOUT):
         while True:
@@ -194,7 +194,7 @@ async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await road.server_has_closed.wait()
         await run_ready_tasks()  # asyncpg has received its last message by now
-        await until_it_works(lambda: storage.accounts.create_user(a_user(), a_record()))
+        await retry_until_available(lambda: storage.accounts.create_user(a_user(), a_record()))
 
 
 async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
@@ -254,12 +254,12 @@ async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_i
     ):
         await administrator.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
-        await until_it_works(storage.accounts.setup_is_closed)  # over a new connection, which is read-only
+        await retry_until_available(storage.accounts.setup_is_closed)  # over a new connection, which is read-only
         with pytest.raises(Unavailable, match="ReadOnly"):
             await storage.accounts.add_record(a_record())
         await administrator.execute("SET default_transaction_read_only = off")
         await administrator.execute(f"ALTER DATABASE {database} RESET default_transaction_read_only")
-        await until_it_works(lambda: storage.accounts.create_user(a_user(), a_record()))
+        await retry_until_available(lambda: storage.accounts.create_user(a_user(), a_record()))
 
 
 # -- a standby
@@ -278,7 +278,7 @@ async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Pa
             await asyncio.to_thread(primary.stop, "immediate")
             assert await guess(service) == 503
             await standby.promote()
-            await until_it_works(lambda: accounts.create_user(after, a_record()))
+            await retry_until_available(lambda: accounts.create_user(after, a_record()))
             assert await guess(service) == 403
             assert {user.user_id for user in await accounts.all_users()} == {before.user_id, after.user_id}
 
@@ -393,7 +393,7 @@ async def test_a_process_that_stands_still_between_two_statements_loses_its_tran
         open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
     ):
 
-        def write_and_stand_still() -> Verb[None]:
+        def write_and_block() -> Verb[None]:
             yield INSERT_FACT(name="half", value="done")
             # The loop is blocked too, like that of a stopped process, until the server has rolled back.
             with ThreadPoolExecutor(1) as thread:
@@ -401,6 +401,6 @@ async def test_a_process_that_stands_still_between_two_statements_loses_its_tran
             yield INSERT_FACT(name="other half", value="done")
 
         with pytest.raises(Unavailable):
-            await storage.runner.write(write_and_stand_still)
+            await storage.runner.write(write_and_block)
         assert await watcher.fetch("SELECT name FROM installation WHERE name LIKE '%half'") == []
         await storage.installation.set_value("later", "works")

@@ -50,7 +50,7 @@ async def ask_for(storage: Storage, user: User, login: str = NEW, digest: bytes 
     return change
 
 
-async def take_over(storage: Storage, change: EmailChange, digest: bytes = b"link", at: int = NOW) -> None:
+async def confirm_change(storage: Storage, change: EmailChange, digest: bytes = b"link", at: int = NOW) -> None:
     await storage.profile.apply_email_change(
         digest, change, entry_about(change.owner, AuditEvent.EMAIL_CHANGED), (), at
     )
@@ -103,7 +103,7 @@ async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: Us
 
 async def test_only_one_of_many_uses_of_an_email_change_link_succeeds(storage: Storage, anna: User) -> None:
     change = await ask_for(storage, anna)
-    answers = await asyncio.gather(*(take_over(storage, change) for _ in range(5)), return_exceptions=True)
+    answers = await asyncio.gather(*(confirm_change(storage, change) for _ in range(5)), return_exceptions=True)
     assert [answer for answer in answers if not isinstance(answer, LinkDead)] == [None]
     assert await read_user(storage, anna) == replace(anna, login=NEW, email_verified=True, version=2)
     assert await storage.profile.find_email_change(b"link", NOW) is None
@@ -112,9 +112,9 @@ async def test_only_one_of_many_uses_of_an_email_change_link_succeeds(storage: S
 async def test_only_one_of_two_accounts_gets_the_same_new_email(storage: Storage, anna: User) -> None:
     bob = await a_person(storage)
     first, second = await ask_for(storage, anna), await ask_for(storage, bob, NEW.upper(), b"other")
-    await take_over(storage, first)
+    await confirm_change(storage, first)
     with pytest.raises(LinkDead):
-        await take_over(storage, second, b"other")
+        await confirm_change(storage, second, b"other")
     assert (await read_user(storage, bob)).login == bob.login
     assert await storage.profile.find_email_change(b"other", NOW) is not None
 
@@ -127,20 +127,20 @@ async def test_a_change_is_dead_when_replaced_expired_or_its_account_is_another_
     assert await storage.profile.find_email_change(b"link", NOW) is None
     assert await storage.profile.find_email_change(b"newer", ENDS) is None
     with pytest.raises(LinkDead):
-        await take_over(storage, older)
+        await confirm_change(storage, older)
     with pytest.raises(LinkDead):
-        await take_over(storage, older, b"newer", ENDS)
+        await confirm_change(storage, older, b"newer", ENDS)
     await storage.sessions.revoke_user(anna.user_id, entry_about(anna), keep=None, now=NOW)
     assert await storage.profile.find_email_change(b"newer", NOW) is None
     with pytest.raises(LinkDead):
-        await take_over(storage, older, b"newer")
+        await confirm_change(storage, older, b"newer")
     assert (await read_user(storage, anna)).login == anna.login
 
 
 async def test_other_links_die_with_the_old_address(storage: Storage, anna: User) -> None:
     reset = EmailLink(kind=LinkKind.RESET, digest=b"reset", created_at=NOW, expires_at=ENDS)
     await storage.registration.send_link(anna, reset, entry_about(anna), ())
-    await take_over(storage, await ask_for(storage, anna))
+    await confirm_change(storage, await ask_for(storage, anna))
     assert "reset" not in repr((await read_all_tables(storage))["once"])
 
 

@@ -122,9 +122,9 @@ async def test_undo_without_attempts_changes_nothing(storage: Storage) -> None:
 async def test_guessing_and_being_right_crosswise_never_deadlocks(storage: Storage) -> None:
     limit = AttemptLimit(free_attempts=1_000)
 
-    async def be_right(first: str, second: str) -> None:
+    async def confirm_attempt(first: str, second: str) -> None:
         await storage.throttle.begin_attempts([(first, limit), (second, limit)], NOW)
         await storage.throttle.undo_attempts([(first, limit)], NOW, forgiven=[second])
 
-    await asyncio.gather(*(be_right(*(("a", "b") if n % 2 else ("b", "a"))) for n in range(40)))
+    await asyncio.gather(*(confirm_attempt(*(("a", "b") if n % 2 else ("b", "a"))) for n in range(40)))
     assert await storage.throttle.blocked_until(["a", "b"]) == 0

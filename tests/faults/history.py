@@ -123,7 +123,7 @@ class Recorder:
         self._written.set()
         return numbered
 
-    async def until_succeeded(self, wanted: int) -> None:
+    async def wait_until_succeeded(self, wanted: int) -> None:
         while self.succeeded < wanted:
             self._written.clear()
             await self._written.wait()

@@ -45,7 +45,7 @@ class Verdict:
     output: str
 
     @property
-    def failed(self) -> tuple[str, ...]:
+    def failed_tests(self) -> tuple[str, ...]:
         """The tests with a failed assertion; a test whose setup failed does not count."""
         lines = self.output.splitlines() if self.code == FAILED else []
         return tuple(line.removeprefix("FAILED ").partition(" ")[0] for line in lines if line.startswith("FAILED "))

@@ -48,7 +48,7 @@ class FaultRun:
         """Wait until this many more operations have succeeded; the run fails if none do."""
         recorder = self.pool.recorder
         async with asyncio.timeout(PATIENCE):
-            await recorder.until_succeeded(recorder.succeeded + more)
+            await recorder.wait_until_succeeded(recorder.succeeded + more)
 
     async def kill(self, *nodes: Node) -> None:
         await asyncio.gather(*(asyncio.to_thread(node.kill) for node in nodes))

@@ -88,7 +88,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
         await run.progress(120)
         client = run.pool.client("probes")
         await sign_in(client, ADMINISTRATORS_LOGIN)
-        alive = still_alive(run, ends)
+        alive = live_things(run, ends)
         await cut_off(pair[1])
         for thing in alive:  # the standby knows it, but not that it is ended
             await thing.end(client)
@@ -116,7 +116,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
     assert {one.key for one in lost} <= refused_keys
 
 
-def still_alive(run: FaultRun, ends: Revocations) -> list[Revocable]:
+def live_things(run: FaultRun, ends: Revocations) -> list[Revocable]:
     ended = {operation.key for operation in run.pool.recorder.operations if operation.op is Act.END}
     return [thing for thing in ends.things if thing.use.key not in ended and thing.use.key.startswith(OF_PEOPLE)][
         -MOST:

@@ -45,14 +45,14 @@ async def poll_until_answered(port: int, gsid: str, where: str) -> tuple[int, di
 async def held_poll(node: Node, gsid: str, where: str, url: str) -> AsyncIterator[RawConnection]:
     """Start a poll and wait until the database shows that this node holds it."""
     async with raw_connection(node.port) as connection, open_storage(url, migrate=False) as storage:
-        before = await found_in(storage, gsid)
+        before = await read_session(storage, gsid)
         connection.send(request(where, {"gsid": gsid}))
-        while (await found_in(storage, gsid)).polls == before.polls:
+        while (await read_session(storage, gsid)).polls == before.polls:
             await send_request(node.port, ALIVE)  # so that the node's loop has run since
         yield connection
 
 
-async def found_in(storage: Storage, gsid: str) -> GameSession:
+async def read_session(storage: Storage, gsid: str) -> GameSession:
     session = await storage.game_sessions.find_session(gsid, 0)
     assert session is not None
     return session
@@ -67,7 +67,7 @@ async def create_someone(url: str) -> User:
 
 async def confirm(url: str, gsid: str, user: User) -> None:
     async with open_storage(url, migrate=False) as storage:
-        session = await found_in(storage, gsid)
+        session = await read_session(storage, gsid)
         assert await storage.game_sessions.confirm_session(
             gsid, session.created_at, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record()
         )

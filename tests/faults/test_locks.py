@@ -45,7 +45,7 @@ async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_doubl
             await other.execute("SET lock_timeout = '3s'")
             for number in run.rounds():
                 if number == 2:  # from the third round on
-                    await be_strict(other, database_name(installed_postgres_url))
+                    await make_serializable(other, database_name(installed_postgres_url))
                 await run.progress(40)
                 for _ in range(BITES):
                     await hold_locks(other, chance)
@@ -54,7 +54,7 @@ async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_doubl
     await run_under_load(RunSetup(url=installed_postgres_url, data=tmp_path), usual_workloads(), lock, run_record)
 
 
-async def be_strict(other: Any, database: str) -> None:
+async def make_serializable(other: Any, database: str) -> None:
     """Make every transaction of every new connection serializable."""
     await other.execute(f"ALTER DATABASE {database} SET default_transaction_isolation = 'serializable'")
     await other.execute(f"SELECT pg_terminate_backend(pid) {OTHERS}")

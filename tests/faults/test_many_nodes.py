@@ -126,14 +126,14 @@ async def confirm(client: httpx2.AsyncClient, gsid: str) -> None:
     assert (await client.post(CONFIRM, data=form)).is_success
 
 
-async def until_held(watcher: Any, *gsids: str) -> None:
+async def wait_until_held(watcher: Any, *gsids: str) -> None:
     """Wait until the poll is held: the database shows it."""
     async with asyncio.timeout(LOCK_TIMEOUT):
         while await watcher.fetchval(HELD, gsids) < len(gsids):  # noqa: ASYNC110
             await asyncio.sleep(GLANCE)
 
 
-async def until_ready(nodes: Collection[str]) -> None:
+async def wait_until_ready(nodes: Collection[str]) -> None:
     """Wait until every node is ready: the proxy may choose any of them."""
     async with asyncio.timeout(LOCK_TIMEOUT), httpx2.AsyncClient(timeout=LOCK_TIMEOUT) as client:
         for node in nodes:
@@ -156,7 +156,7 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             # A game waits at one node, its player approves at a second one.
             gsid, location = await register(game)
             waiting = asyncio.create_task(poll(game, gsid, location))
-            await until_held(watcher, gsid)
+            await wait_until_held(watcher, gsid)
             await confirm(anna, gsid)
             assert (await waiting).json()["status"] == "OK"
             assert await here.served_by(RESULT) != await here.served_by(CONFIRM)
@@ -164,7 +164,7 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             # One game waits at each node; when a node dies, only its game has to retry.
             games = [await register(game) for _ in range(NODES)]
             polls = [asyncio.create_task(poll(game, *one)) for one in games]
-            await until_held(watcher, *(gsid for gsid, _ in games))
+            await wait_until_held(watcher, *(gsid for gsid, _ in games))
             killed, node = next(iter(here.nodes.items()))
             node.kill()
             done, _ = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
@@ -181,7 +181,7 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             await asyncio.to_thread(here.primary.stop, "immediate")
             assert (await anna.get("/readyz")).status_code == 503
             await here.standby.promote()
-            await until_ready(here.nodes.keys() - {killed})
+            await wait_until_ready(here.nodes.keys() - {killed})
             gsid, location = await register(game)
             await confirm(anna, gsid)
             answer = json.loads((await poll(game, gsid, location)).text)

@@ -27,7 +27,7 @@ async def status_of(node: Node, path: str) -> int:
     return (await send_request(node.port, get_request(path))).status
 
 
-async def until_readiness_is(status: int, node: Node) -> None:
+async def wait_for_readiness(status: int, node: Node) -> None:
     """Poll readiness until it changes: a report is cached for a second."""
     async with asyncio.timeout(PATIENCE):
         while await status_of(node, "/readyz") != status:
@@ -43,9 +43,9 @@ async def test_op_08_without_its_database_the_service_is_alive_and_not_ready_and
         await asyncio.to_thread(cluster.stop)
         assert [await status_of(node, path) for path in ("/healthz", JWKS)] == [200, 200]
         assert await status_of(node, "/setup?token=guess") == 503
-        await until_readiness_is(503, node)
+        await wait_for_readiness(503, node)
         await asyncio.to_thread(cluster.start)
-        await until_readiness_is(200, node)
+        await wait_for_readiness(200, node)
         assert await status_of(node, "/setup?token=guess") == 403
 
 

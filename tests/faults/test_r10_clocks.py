@@ -59,7 +59,7 @@ def readiness_status(node: Node) -> int:
     return httpx2.get(f"{node.address}/readyz", timeout=PATIENCE).status_code
 
 
-async def until_readiness_is(status: int, node: Node) -> None:
+async def wait_for_readiness(status: int, node: Node) -> None:
     """Poll readiness until it changes: a report is cached for a second."""
     async with asyncio.timeout(PATIENCE):
         while await asyncio.to_thread(readiness_status, node) != status:
@@ -134,7 +134,7 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
         assert [guess(right) for _ in range(11)] == [403] * 10 + [429]
         for jump in JUMPS:
             clock.set(jump)
-            await until_readiness_is(503, wrong)
+            await wait_for_readiness(503, wrong)
             assert readiness_status(right) == 200
             refusals = [shop.redeem(wrong, "spent"), shop.refresh(wrong, spent), shop.refresh(wrong, blocked)]
             assert [answer["error"] for answer in refusals] == ["invalid_grant"] * 3, jump
@@ -143,5 +143,5 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
             assert login.json()["status"] == "LOGINERROR", jump
         assert guess(wrong) == 429  # a login blocked by guessing stays blocked when the clock goes back
         clock.set(RIGHT)
-        await until_readiness_is(200, wrong)
+        await wait_for_readiness(200, wrong)
         assert shop.refresh(wrong, spent)["error"] == "invalid_grant"

@@ -32,13 +32,13 @@ signal.pause()
 
 
 @pytest.fixture
-def asked_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_keepalive(monkeypatch: pytest.MonkeyPatch) -> None:
     if not FULL_RUN:
         for name, value in SOONER.items():
             monkeypatch.setitem(TCP_KEEPALIVE_OPTIONS, name, value)
 
 
-@pytest.mark.usefixtures("asked_by_the_kernel")
+@pytest.mark.usefixtures("quick_keepalive")
 async def test_r_18_a_peer_whose_network_is_gone_is_let_go_of_within_a_minute() -> None:
     """Our own timers are stopped here and would fire later: the kernel detects it."""
     echo = EchoApp()

@@ -95,7 +95,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
             for _ in range(rounds):
                 version = (await storage.keys.load_keys()).version
                 with command(place, "key", "rotate", "--now") as rotating:
-                    await until_changed(storage, version)
+                    await wait_until_changed(storage, version)
                     rotating.kill()
             assert await asyncio.to_thread(command(place, "key", "rotate", "--now").wait) == 0
         assert len(prober.kids) > 1
@@ -107,7 +107,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
         assert [record.event for record in await verified_audit_log(services)].count("key.rotated") >= 5
 
 
-async def until_changed(storage: Storage, seen: int) -> None:
+async def wait_until_changed(storage: Storage, seen: int) -> None:
     async with asyncio.timeout(60):
         while (await storage.keys.load_keys()).version == seen:  # noqa: ASYNC110 - someone else writes it
             await asyncio.sleep(0.001)

@@ -16,7 +16,7 @@ LEAST = 12
 )
 def test_r_31_a_precaution_taken_out_turns_its_test_red(mutation: Mutation, tmp_path: Path) -> None:
     verdict = try_mutation(mutation, tmp_path)
-    assert any(test.startswith(mutation.test) for test in verdict.failed), verdict.output
+    assert any(test.startswith(mutation.test) for test in verdict.failed_tests), verdict.output
 
 
 def test_r_31_every_mutation_on_the_list_changes_what_is_there_and_names_a_test_that_is_there() -> None:

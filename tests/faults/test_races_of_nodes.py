@@ -101,12 +101,12 @@ class RaceSetup:
         return permission_request(*(Act.ADD, f"keys:{self.keyed}", "accessKey", body, self.owner), value=comment)
 
     async def role_assignment(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
-        fired = await sender.send_together(client, [self._sitting(who, "one") for who in self.people])
+        fired = await sender.send_together(client, [self._assigning(who, "one") for who in self.people])
         for who in self.people:
-            await client.ask(self._sitting(who))
+            await client.ask(self._assigning(who))
         return fired
 
-    def _sitting(self, who: Person, *roles: str) -> CheckedRequest:
+    def _assigning(self, who: Person, *roles: str) -> CheckedRequest:
         body = {
             "action": "save",
             "application_id": self.seated,

@@ -23,7 +23,7 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
             assert await asyncio.to_thread(node.terminate) == 0
             await run.progress(10)  # served by the remaining node
             await run.start(node)
-            await until_ready(run.front, node.port)
+            await wait_until_ready(run.front, node.port)
         await run.progress(30)
 
     leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # longer than the proxy needs to notice
@@ -38,7 +38,7 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
     assert run.pool.unreached == 0
 
 
-async def until_ready(front: HealthCheckingProxy | None, port: int) -> None:
+async def wait_until_ready(front: HealthCheckingProxy | None, port: int) -> None:
     assert front is not None
     async with asyncio.timeout(PATIENCE):
         while port not in front.ready:  # noqa: ASYNC110 - the proxy looks by itself

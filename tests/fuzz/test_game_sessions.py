@@ -57,7 +57,7 @@ class GameSessions(RuleBasedStateMachine):
     def do(self, step: Any) -> Any:
         return self.fuzz_setup.bench.run(step)
 
-    def chosen(self, number: int) -> Session:
+    def choose_session(self, number: int) -> Session:
         return self.sessions[number % len(self.sessions)]
 
     @precondition(lambda self: len(self.sessions) < MOST)
@@ -72,25 +72,25 @@ class GameSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def poll(self, number: int) -> None:
-        session = self.chosen(number)
+        session = self.choose_session(number)
         self.fuzz_setup.bench.wait(PACE)
         waits = session.lasts(self.now) and session.state == "pending"
         if waits:
-            self.polled(session)
+            self.record_poll(session)
         elif session.lasts(self.now) and not session.lasts(self.now + 1):
             return  # it ends during the delay of its response
         answer = self.do(poll_until_timeout(session.game) if waits else poll_ended_session(session.game))
         self.check_answer(session, answer)
 
     @initialize(times=st.sampled_from([0, 9, 11]))
-    def linger(self, times: int) -> None:
+    def poll_repeatedly(self, times: int) -> None:
         """Polling keeps a session alive, up to its ceiling."""
         self.sessions = [self.begun(), *self.sessions[: MOST - 1]]
         for _ in range(times):
             self.fuzz_setup.bench.wait(LIFETIME - HOLD - 10)
             self.poll(0)
 
-    def polled(self, session: Session) -> None:
+    def record_poll(self, session: Session) -> None:
         session.ends = min(self.now + LIFETIME, session.begun + MAX_LIFETIME)
 
     def check_answer(self, session: Session, response: httpx2.Response) -> None:
@@ -117,11 +117,11 @@ class GameSessions(RuleBasedStateMachine):
     @rule(number=which)
     def confirm_under_two_polls(self, number: int) -> None:
         """The newer poll displaces the older one, and only the newer one is answered."""
-        session = self.chosen(number)
+        session = self.choose_session(number)
         self.fuzz_setup.bench.wait(PACE)
         if not (session.lasts(self.now) and session.state == "pending"):
             return
-        self.polled(session)
+        self.record_poll(session)
         older, newer = self.do(two_polls(session.game, self.fuzz_setup.anna))
         assert (older["status"], newer["status"]) == ("RETRY", "OK")
         session.state = "delivered"
@@ -130,7 +130,7 @@ class GameSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def confirm(self, number: int) -> None:
-        session = self.chosen(number)
+        session = self.choose_session(number)
         may = session.lasts(self.now) and session.state == "pending"
         assert self.do(confirm_session(session.game, self.fuzz_setup.anna)) == may
         if may:
@@ -139,7 +139,7 @@ class GameSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions)
     @rule(number=which, how=st.sampled_from(["Success", "Error"]))
     def close(self, number: int, how: str) -> None:
-        session = self.chosen(number)
+        session = self.choose_session(number)
         response = self.do(session.game.close(how))
         assert response.status_code == (200 if session.lasts(self.now) else 403), response.text
         if session.lasts(self.now) and session.state != "delivered":
@@ -149,7 +149,7 @@ class GameSessions(RuleBasedStateMachine):
     @rule(number=which)
     def guess(self, number: int) -> None:
         """A caller without the location gets nothing and changes nothing."""
-        game = self.chosen(number).game
+        game = self.choose_session(number).game
         request = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
         assert self.do(self.fuzz_setup.bench.service.client.post(RESULT, **request)).status_code == 403
 

@@ -41,11 +41,11 @@ class Model:
     groups: list[Group] = field(default_factory=list)
 
     @property
-    def living(self) -> list[Group]:
+    def live_groups(self) -> list[Group]:
         return [group for group in self.groups if not group.deleted]
 
     def through_groups(self, person: str) -> frozenset[str]:
-        return frozenset[str]().union(*(group.grants for group in self.living if person in group.users))
+        return frozenset[str]().union(*(group.grants for group in self.live_groups if person in group.users))
 
     def allows(self, roles: frozenset[str], rule_name: str) -> bool:
         return any(rule_name in self.roles.get(role, ()) for role in roles)
@@ -75,7 +75,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
     def ok(self, path: str, body: dict[str, Any]) -> Any:
         return self.bench.run(self.studio.expect_ok(path, body, self.studio.owner.headers))
 
-    def refused(self, status: int, path: str, body: dict[str, Any]) -> None:
+    def expect_refusal(self, status: int, path: str, body: dict[str, Any]) -> None:
         self.bench.run(self.studio.expect_error(status, path, body, self.studio.owner.headers))
 
     @rule(name=role_name, rules=some_rules)
@@ -90,7 +90,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
         """Its holders lose it, even if a role of the same name is created again (checklist RO-18)."""
         body = {**self.about(), "action": "delete", "data": {"name": name}}
         if name not in self.model.roles:
-            self.refused(404, "roles", body)
+            self.expect_refusal(404, "roles", body)
             return
         self.ok("roles", body)
         del self.model.roles[name]
@@ -105,7 +105,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
             self.ok("meta/data", body)
             self.model.held[person] = roles
         else:
-            self.refused(404, "meta/data", body)
+            self.expect_refusal(404, "meta/data", body)
 
     @precondition(lambda self: len(self.model.groups) < GROUPS_MOST)
     @rule()
@@ -117,10 +117,10 @@ class GroupsAndRoles(RuleBasedStateMachine):
     @precondition(lambda self: self.model.groups)
     @rule(number=which, users=some_people)
     def put_into_group(self, number: int, users: frozenset[str]) -> None:
-        group = self.chosen(number)
+        group = self.choose_group(number)
         body = {"group_id": group.group_id, "data": {"users": sorted(users)}}
         if group.deleted:
-            self.refused(403, "group/access", body)
+            self.expect_refusal(403, "group/access", body)
         else:
             self.ok("group/access", body)
             group.users = users
@@ -128,22 +128,22 @@ class GroupsAndRoles(RuleBasedStateMachine):
     @precondition(lambda self: self.model.groups)
     @rule(number=which)
     def delete_group(self, number: int) -> None:
-        group = self.chosen(number)
+        group = self.choose_group(number)
         body = {"action": "delete", "group_id": group.group_id}
         if group.deleted:
-            self.refused(403, "group", body)
+            self.expect_refusal(403, "group", body)
         else:
             self.ok("group", body)
             group.deleted = True
 
     @precondition(lambda self: self.model.groups)
     @rule(number=which, roles=some_roles)
-    def let_group_have(self, number: int, roles: frozenset[str]) -> None:
+    def set_group_roles(self, number: int, roles: frozenset[str]) -> None:
         """Set the roles that a group of the project has in the application."""
-        group = self.chosen(number)
+        group = self.choose_group(number)
         if group.deleted:
             return
-        wanted = {group.group_id: group.grants for group in self.model.living} | {group.group_id: roles}
+        wanted = {group.group_id: group.grants for group in self.model.live_groups} | {group.group_id: roles}
         grants = [
             {"group_id": group_id, "roles": sorted(given), "action": "grant"}
             for group_id, given in wanted.items()
@@ -155,9 +155,9 @@ class GroupsAndRoles(RuleBasedStateMachine):
             self.ok("project", body)
             group.grants = roles
         else:
-            self.refused(400, "project", body)
+            self.expect_refusal(400, "project", body)
 
-    def chosen(self, number: int) -> Group:
+    def choose_group(self, number: int) -> Group:
         return self.model.groups[number % len(self.model.groups)]
 
     @invariant()
@@ -178,7 +178,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
     def the_groups_are_those_of_the_model(self) -> None:
         groups = self.ok("group", {"action": "get", "data": {"project_id": PROJECT}})["data"]["groups"]
         shown = {group["id"]: frozenset(group["users"]) for group in groups}
-        assert shown.items() >= {group.group_id: group.users for group in self.model.living}.items()
+        assert shown.items() >= {group.group_id: group.users for group in self.model.live_groups}.items()
         assert not shown.keys() & {group.group_id for group in self.model.groups if group.deleted}
 
 

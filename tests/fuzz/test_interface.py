@@ -168,10 +168,10 @@ async def run_schemathesis(
         *("--phases", PHASES, "--max-examples", str(EXAMPLES * FACTOR), "--seed", str(SEED), "--no-color"),
         *("--warnings", "off", "--report-dir", str(configuration.parent)),
     ]
-    return await while_time_goes_by(service, command)
+    return await run_with_moving_clock(service, command)
 
 
-async def while_time_goes_by(service: RunningService, command: Sequence[str]) -> tuple[int, str]:
+async def run_with_moving_clock(service: RunningService, command: Sequence[str]) -> tuple[int, str]:
     """End a held poll after a short time; the clock is advanced only for this request."""
     child = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT

@@ -45,14 +45,14 @@ class Family:
     access: str  # the newest one
     dead: bool = False
 
-    def lives(self, now: int) -> bool:
+    def is_live(self, now: int) -> bool:
         return not self.dead and now < self.begun + FAMILY
 
     def refreshes(self, now: int) -> bool:
-        return self.lives(now) and now < self.refreshed + REFRESH
+        return self.is_live(now) and now < self.refreshed + REFRESH
 
     def opens(self, now: int) -> bool:
-        return self.lives(now) and now < self.refreshed + ACCESS
+        return self.is_live(now) and now < self.refreshed + ACCESS
 
 
 @dataclass(kw_only=True)
@@ -84,7 +84,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     def do(self, step: Any) -> Any:
         return self.fuzz_setup.bench.run(step)
 
-    def chosen(self, number: int) -> Family:
+    def choose_family(self, number: int) -> Family:
         return self.families[number % len(self.families)]
 
     @precondition(lambda self: len(self.families) < MOST)
@@ -104,14 +104,14 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: self.families)
     @rule(number=which_family)
     def refresh(self, number: int) -> None:
-        family = self.chosen(number)
+        family = self.choose_family(number)
         answer = self.do(self.fuzz_setup.web.refresh(family.tokens[-1]))
         if family.refreshes(self.now):
-            self.turned(family, success_body(answer))
+            self.record_rotation(family, success_body(answer))
         else:
             assert oauth_error(answer) == GONE
 
-    def turned(self, family: Family, tokens: dict[str, Any]) -> None:
+    def record_rotation(self, family: Family, tokens: dict[str, Any]) -> None:
         assert tokens["refresh_token"] not in family.tokens
         assert tokens["access_token"] != family.access
         family.tokens.append(tokens["refresh_token"])
@@ -121,7 +121,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @rule(number=which_family, back=st.integers(2, 4))
     def steal(self, number: int, back: int) -> None:
         """Presenting a rotated token ends the family, unless the token has expired."""
-        family = self.chosen(number)
+        family = self.choose_family(number)
         if len(family.tokens) < back:
             return
         stolen = family.tokens[-back]
@@ -137,25 +137,25 @@ class RefreshFamilies(RuleBasedStateMachine):
     @rule(number=which_family)
     def race(self, number: int) -> None:
         """Three requests at once with the valid token: one gets tokens, which are then worthless."""
-        family = self.chosen(number)
-        responses = self.do(at_once(self.fuzz_setup.web, family.tokens[-1]))
+        family = self.choose_family(number)
+        responses = self.do(refresh_concurrently(self.fuzz_setup.web, family.tokens[-1]))
         won = [response for response in responses if response.status_code == 200]
         assert len(won) == family.refreshes(self.now)
         if won:
-            self.turned(family, success_body(won[0]))
+            self.record_rotation(family, success_body(won[0]))
             family.dead = True
 
     @precondition(lambda self: self.families)
     @rule(number=which_family)
     def refresh_by_other_client(self, number: int) -> None:
         """A different client gets nothing for it and does not spend it."""
-        answer = self.do(self.fuzz_setup.other_client.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
+        answer = self.do(self.fuzz_setup.other_client.refresh(self.choose_family(number).tokens[-1], redirect_uri=""))
         assert oauth_error(answer) == GONE
 
     @precondition(lambda self: self.families)
     @rule(number=which_family, by_access_token=st.booleans())
     def revoke(self, number: int, by_access_token: bool) -> None:  # noqa: FBT001 - drawn
-        family = self.chosen(number)
+        family = self.choose_family(number)
         token = family.access if by_access_token else family.tokens[-1]
         response = self.do(self.ask("/proxy/oauth/revoke", token))
         assert (response.status_code, response.content) == (200, b"")
@@ -191,7 +191,7 @@ class RefreshFamilies(RuleBasedStateMachine):
                 assert not self.is_active(family.tokens[-2])
 
 
-async def at_once(web: RelyingPartyClient, token: str) -> list[httpx2.Response]:
+async def refresh_concurrently(web: RelyingPartyClient, token: str) -> list[httpx2.Response]:
     return await asyncio.gather(*(web.refresh(token) for _ in range(3)))
 
 

@@ -150,7 +150,7 @@ class VirtualKey:
             "WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": self._id, "enabled": is_touched}
         )
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         await self.touch(is_touched=False)
 
 
@@ -171,30 +171,30 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     await expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     await page.get_by_role("button", name="Done, I saved them").click()
     await expect(page.get_by_text("Work laptop")).to_be_visible()
-    await key.let_go()
+    await key.release()
     await sign_out(page)
 
     await sign_in(service, page)
     await key.touch()
     await page.get_by_role("button", name="Use passkey").click()
     await open_account_page(page)
-    assert await proved_by(service, anna) == SignInMethod.TWO_STEP
+    assert await last_method(service, anna) == SignInMethod.TWO_STEP
     await sign_out(page)
 
     await page.goto(f"{service.base_url}/sign-in")  # the browser's autofill is enough
     await open_account_page(page)
-    assert await proved_by(service, anna) == SignInMethod.PASSKEY
+    assert await last_method(service, anna) == SignInMethod.PASSKEY
     await sign_out(page)
 
     await page.add_init_script(NO_AUTOFILL)
     await page.goto(f"{service.base_url}/sign-in")
     await page.get_by_role("button", name="Sign in with a passkey").click()
     await open_account_page(page)
-    assert await proved_by(service, anna) == SignInMethod.PASSKEY
+    assert await last_method(service, anna) == SignInMethod.PASSKEY
     assert errors == []
 
 
-async def proved_by(service: RunningService, user: User) -> SignInMethod:
+async def last_method(service: RunningService, user: User) -> SignInMethod:
     (session,) = await service.services.storage.sessions.sessions_of_user(user.user_id, service.clock.now())
     return session.auth
 

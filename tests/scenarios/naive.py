@@ -39,7 +39,7 @@ class NaiveEvaluation:
                 verdict = True
         return verdict
 
-    def left(self, scope: Scope, rule: Rule) -> int:
+    def seconds_left(self, scope: Scope, rule: Rule) -> int:
         moments = sorted({end.ends_at(self.scenario.now) for end in self._all_ends()} - {0})
         for moment in moments:
             if moment > self.scenario.now and not NaiveEvaluation(self.scenario, moment).holds(scope, rule):

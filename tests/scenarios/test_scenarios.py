@@ -53,7 +53,7 @@ def test_every_scenario_matches_the_naive_evaluation(name: str) -> None:
             assert scenario.allows(scope, rule) is allowed
             assert scenario.explain_rule(f"{place(scope)}{rule}").allowed is allowed
             if rule in held:
-                assert held[rule].seconds_left(scenario.now) == naive.left(scope, rule)
+                assert held[rule].seconds_left(scenario.now) == naive.seconds_left(scope, rule)
     assert list(render_shape(effective, Shape.LIST_SHORT, ShapeOptions(), scenario.now)) == list_short(
         naive, scopes, rules
     )

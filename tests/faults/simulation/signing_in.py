@@ -46,12 +46,12 @@ class Browser:
         if not isinstance(answer, OpenedSession):
             return
         session_id = answer.session.session_id
-        await self._look(session_id, answer.secret)
+        await self._find(session_id, answer.secret)
         if self._cluster.chance.random() < 0.7:
             await self._cluster.insist("end", session_id, end_session(self._user, session_id))
-            await self._look(session_id, answer.secret)
+            await self._find(session_id, answer.secret)
 
-    async def _look(self, session_id: str, secret: str) -> None:
+    async def _find(self, session_id: str, secret: str) -> None:
         for _ in range(2):
             await self._cluster.pause(5)
             await self._cluster.ask("find", session_id, find_session(secret))

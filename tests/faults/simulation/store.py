@@ -45,7 +45,7 @@ class LoopWriter:
 
     def put(self, task: Callable[[], None] | None) -> None:
         if task is not None:
-            self._soon(task)
+            self._run_soon(task)
 
     def kill(self) -> None:
         """Roll back the current task and drop the waiting ones, as a killed process does."""
@@ -58,14 +58,14 @@ class LoopWriter:
     def is_writing(self) -> bool:
         return bool(self._writer._connection.in_transaction)
 
-    def _soon(self, task: Callable[[], None]) -> None:
+    def _run_soon(self, task: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(self._chance.random() * self._odds.longest / 10, self._run, task)
 
     def _run(self, task: Callable[[], None]) -> None:
         if self.is_gone:
             return
         if any(other.is_writing for other in self._others if other is not self):
-            self._soon(task)  # SQLite would block, and here nothing may
+            self._run_soon(task)  # SQLite would block, and here nothing may
             return
         if self._chance.random() < self._odds.disk:
             self._disk.write_failure = self._chance.choice((apsw.FullError, apsw.IOError))
@@ -142,7 +142,7 @@ class FaultyRunner:
     def _hear(self, channel: str, payload: str) -> None:
         for listener in list(self._listeners[channel]):
             if self._chance.random() >= self._odds.deaf and not self._commits.is_gone:
-                asyncio.get_running_loop().call_later(self._later(), listener, payload)
+                asyncio.get_running_loop().call_later(self._random_delay(), listener, payload)
 
     async def revision(self) -> str:
         return await self._inner.revision()
@@ -159,11 +159,11 @@ class FaultyRunner:
     async def close(self) -> None:
         """Do nothing: the code that made the node ends it."""
 
-    def _later(self) -> float:
+    def _random_delay(self) -> float:
         return self._chance.random() * self._odds.longest
 
     async def _delay(self) -> None:
-        await asyncio.sleep(self._later())
+        await asyncio.sleep(self._random_delay())
         self._fail_sometimes(0.0, "")
 
     def _fail_sometimes(self, odds: float, what: str, error: type[Unavailable] = Unavailable) -> None:

@@ -35,7 +35,13 @@ class Codes:
     async def _work(self, client: FaultClient, login: str) -> None:
         await sign_in(client, login)
         await repeat_until_over(
-            client, self._walk, self._walk, self._race_code, self._race_token, self._reuse, self._keep
+            client,
+            self._rotate_family,
+            self._rotate_family,
+            self._race_code,
+            self._race_token,
+            self._reuse,
+            self._keep_code,
         )
 
     async def _code(self, client: FaultClient) -> str | None:
@@ -44,7 +50,7 @@ class Codes:
             self._codes.append(code)
         return code
 
-    async def _walk(self, client: FaultClient) -> str | None:
+    async def _rotate_family(self, client: FaultClient) -> str | None:
         """Rotate one family some generations long; return its newest token."""
         code = await self._code(client)
         token = None if code is None else await self._redeem_code(client, code)
@@ -61,7 +67,7 @@ class Codes:
             await asyncio.gather(*(self._redeem_code(client, code) for _ in range(3)))
 
     async def _race_token(self, client: FaultClient) -> None:
-        if (token := await self._walk(client)) is not None:
+        if (token := await self._rotate_family(client)) is not None:
             asks = (client.ask(refresh_request(self._relying, token)) for _ in range(3))
             for reply in await asyncio.gather(*asks):
                 self._keep_token(reply)
@@ -71,7 +77,7 @@ class Codes:
             old = client.chance.choice(self._tokens[-50:])
             self._keep_token(await client.ask(refresh_request(self._relying, old)))
 
-    async def _keep(self, client: FaultClient) -> None:
+    async def _keep_code(self, client: FaultClient) -> None:
         if len(self._late) < LATE_MOST * CLIENTS and (code := await request_code(client, self._relying)) is not None:
             self._late.append(code)
 

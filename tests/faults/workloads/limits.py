@@ -58,7 +58,7 @@ class Limits:
             await self._assign(client, client.chance.choice(seated))
 
         await repeat_until_over(
-            client, self._key, self._key, assign, assign, self._publish, self._take_name, self._gather
+            client, self._key, self._key, assign, assign, self._publish, self._take_name, self._create_group
         )
 
     # -- limits ---------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Limits:
             )
         )
 
-    async def _gather(self, client: FaultClient) -> None:
+    async def _create_group(self, client: FaultClient) -> None:
         """Create a group with a member list of its own; a hundred and one are too many."""
         size = client.chance.choice((40, 99, 100, 101))
         users = [user.user_id for user in client.chance.sample(self._people, size)]

@@ -95,7 +95,7 @@ class Revocations:
             op=Act.END, key=key, path=REVOKE, event="grant.revoked", request={"json": body}, judge=judge_revocation
         )
         use = CheckedRequest(op=Act.USE, key=key, path=USERINFO, method="GET", request={"headers": headers})
-        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)))
+        await self._use_and_end(client, Revocable(use=use, end=lambda who: who.ask(end)))
 
     async def _key(self, client: FaultClient, application_id: int) -> None:
         key = f"access key:{next(self._numbers)}"
@@ -115,7 +115,7 @@ class Revocations:
         body = {"action": "get", **about, "data": {"type": "roles", "user_id": self._owner.user_id}}
         request = {"json": body, "headers": {"Authorization": f"Bearer {data['hash']}"}}
         use = CheckedRequest(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
-        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)), surely=True)
+        await self._use_and_end(client, Revocable(use=use, end=lambda who: who.ask(end)), surely=True)
 
     async def _free_a_slot(self, client: FaultClient, about: dict[str, Any]) -> None:
         """Remove a key whose creation response was lost."""
@@ -146,7 +146,7 @@ class Revocations:
         own = {"action": "get", "application_id": self._ruled, "data": {}}
         request = {"json": own, "headers": {"Authorization": f"Bearer {data['jwt']}"}}
         use = CheckedRequest(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
-        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)))
+        await self._use_and_end(client, Revocable(use=use, end=lambda who: who.ask(end)))
 
     async def _give(self, client: FaultClient, who: Person) -> None:
         """Give and take a permission repeatedly; probe on each node whether it is effective."""
@@ -168,7 +168,7 @@ class Revocations:
         body = {"action": "get", "application_id": self._ruled, "data": {"type": "list_short"}}
         return permission_request(Act.USE, key, "meta/data", body, who, judge=judge_kick)
 
-    async def _lead(self, client: FaultClient, thing: Revocable, *, surely: bool = False) -> None:
+    async def _use_and_end(self, client: FaultClient, thing: Revocable, *, surely: bool = False) -> None:
         self.things.append(thing)
         await client.ask(thing.use)
         if surely or client.chance.random() > LEFT_ALIVE:
@@ -186,7 +186,7 @@ class Revocations:
             key = f"user:{who.user_id}"
             self._note_beginning(client, key)
             use = CheckedRequest(op=Act.USE, key=key, path=EXCHANGE, request={"headers": who.headers})
-            await self._lead(client, Revocable(use=use, end=partial(self._block_person, who=who)))
+            await self._use_and_end(client, Revocable(use=use, end=partial(self._block_person, who=who)))
             await client.pause(0.1)
 
     async def _block_person(self, client: FaultClient, who: Person) -> None:
@@ -219,20 +219,20 @@ class Revocations:
             guarded = client.chance.random() < 0.5
             rule = "ban" if guarded else "kick"
             data = {"name": "fleeting", "protected": guarded, "meta": {"private_data": {rule: {"value": True}}}}
-            await self._plain(client, "roles", "save", data)
+            await self._send(client, "roles", "save", data)
 
         async def drop(client: FaultClient) -> None:
-            await self._plain(client, "roles", "delete", {"name": "fleeting"})
+            await self._send(client, "roles", "delete", {"name": "fleeting"})
 
         async def give(client: FaultClient) -> None:
             who = client.chance.choice(self._given)
-            await self._plain(client, "meta/data", "save", {"user_id": self._owner.user_id, "roles": ["fleeting"]})
-            await self._plain(client, "meta/data", "get", {"user_id": who.user_id})
+            await self._send(client, "meta/data", "save", {"user_id": self._owner.user_id, "roles": ["fleeting"]})
+            await self._send(client, "meta/data", "get", {"user_id": who.user_id})
 
-        await self._plain(client, "meta/schema", "save", PROTECTED)
+        await self._send(client, "meta/schema", "save", PROTECTED)
         await repeat_until_over(client, save, drop, give, give)
 
-    async def _plain(self, client: FaultClient, path: str, action: str, data: dict[str, Any]) -> None:
+    async def _send(self, client: FaultClient, path: str, action: str, data: dict[str, Any]) -> None:
         """Send it for its effect on others; the database shows what happened."""
         body = {"action": action, "application_id": self._ruled, "data": data}
         await client.ask(permission_request(Act.READ, "", path, body, self._owner))

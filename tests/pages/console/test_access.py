@@ -123,10 +123,10 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await expect(page.get_by_role("link", name=second.gsid[:13])).to_be_visible()
     await expect(link).to_be_focused()  # keyboard focus stays where it was
     await page.evaluate(HIDE, True)
-    await asks_for_nothing(page, requests)
+    await expect_no_requests(page, requests)
     await page.evaluate(HIDE, False)
     await page.get_by_role("button", name="Pause updates").click()
-    await asks_for_nothing(page, requests)
+    await expect_no_requests(page, requests)
     assert await violations(page) == []
     await link.click()
     picture = page.get_by_role("img", name="events in order")
@@ -186,7 +186,7 @@ async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
     await context.close()
 
 
-async def asks_for_nothing(page: Page, requests: list[str]) -> None:
+async def expect_no_requests(page: Page, requests: list[str]) -> None:
     before = len(requests)
     await page.clock.run_for(10_000)
     assert len(requests) == before

@@ -32,7 +32,7 @@ async def service(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Ru
         yield running
 
 
-async def something_happens(service: RunningService) -> None:
+async def create_event(service: RunningService) -> None:
     for number in range(PEOPLE):
         await service.services.administration.create(
             login=f"player{number}@players.example", nick="Player", password=None, origin=ORIGIN
@@ -63,7 +63,7 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
         await page.get_by_role("button", name="Done, I saved it").click()
         await expect(page.get_by_text("Nothing sent yet.")).to_be_visible()
         receiver.pause = lambda: asyncio.ensure_future(service.clock.advance(0.018))  # a slow receiver
-        await something_happens(service)
+        await create_event(service)
         receiver.respond = refusing_pings
         await page.get_by_role("button", name="Send test").click()
         await send(service)

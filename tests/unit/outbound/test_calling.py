@@ -203,7 +203,7 @@ async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(
 # -- limits -------------------------------------------------------------------------------------------
 
 
-async def answered(data: bytes, limits: CallLimits | None = None) -> OutboundResponse:
+async def call_with_response(data: bytes, limits: CallLimits | None = None) -> OutboundResponse:
     out = outbound(StubResolver(shop_example=[[PUBLIC]]), StubConnector(data), limits=limits)
     return await call(out, "https://shop.example/")
 
@@ -219,7 +219,7 @@ async def answered(data: bytes, limits: CallLimits | None = None) -> OutboundRes
     ],
 )
 async def test_an_answer_is_read_however_its_length_is_told(raw: bytes, body: bytes) -> None:
-    assert (await answered(raw)).body == body
+    assert (await call_with_response(raw)).body == body
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ async def test_an_answer_is_read_however_its_length_is_told(raw: bytes, body: by
 )
 async def test_incomplete_response_is_refused(raw: bytes) -> None:
     with pytest.raises(BadResponse):
-        await answered(raw)
+        await call_with_response(raw)
 
 
 @pytest.mark.parametrize(
@@ -254,9 +254,9 @@ async def test_incomplete_response_is_refused(raw: bytes) -> None:
 )
 async def test_an_answer_larger_than_is_read_ends_the_call(raw: bytes) -> None:
     limits = CallLimits(body_bytes=1_000)
-    assert len((await answered(http_response(b"x" * 1_000), limits)).body) == 1_000
+    assert len((await call_with_response(http_response(b"x" * 1_000), limits)).body) == 1_000
     with pytest.raises(ResponseTooLarge):
-        await answered(raw, limits)
+        await call_with_response(raw, limits)
 
 
 async def test_r_27_anyone_who_accepts_and_says_nothing_is_not_waited_for() -> None:

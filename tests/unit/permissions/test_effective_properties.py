@@ -121,7 +121,7 @@ def test_the_evaluation_is_the_naive_one(scenario: Scenario) -> None:
         assert {one.role.name for one in effective.granted_roles(scope).values()} == naive.roles(scope)
         for rule, one in rules.items():
             assert list(one.params) == naive.params(scope, rule)
-            assert one.seconds_left(NOW) == naive.left(scope, rule)
+            assert one.seconds_left(NOW) == naive.seconds_left(scope, rule)
 
 
 @given(worlds)
@@ -184,7 +184,7 @@ def test_the_seconds_told_are_those_left(scenario: Scenario) -> None:
             if naive.holds(scope, rule):
                 following = naive.params(scope, rule)
                 marked = "|" + ",".join(following) if following else ""
-                expected.append(f"{short_text(scope, rule)}{marked}:{naive.left(scope, rule)}")
+                expected.append(f"{short_text(scope, rule)}{marked}:{naive.seconds_left(scope, rule)}")
     assert list(render_shape(scenario.effective(), Shape.LIST_SHORT, WITH_EXP, NOW)) == sorted(expected)
 
 

@@ -54,11 +54,11 @@ def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
 
 
 def test_every_text_key_used_by_a_template_or_module_exists() -> None:
-    assert len(asked_for()) > 100
-    assert {key for key in asked_for() if key not in WITH_CONSOLE and f"{key}_one" not in WITH_CONSOLE} == set()
+    assert len(requested_keys()) > 100
+    assert {key for key in requested_keys() if key not in WITH_CONSOLE and f"{key}_one" not in WITH_CONSOLE} == set()
 
 
-def asked_for() -> set[str]:
+def requested_keys() -> set[str]:
     sources = [*(TEMPLATES / name for name in NAMES), *modules("pages"), *modules("console")]
     return {key for source in sources for key in USED.findall(source.read_text())}
 
@@ -72,7 +72,7 @@ def test_every_console_text_is_used() -> None:
     templates = "".join((TEMPLATES / name).read_text() for name in NAMES if name.startswith("console/"))
     begun = (*BEGUN.findall(templates), *BEGUN_IN_MODULE.findall("".join(map(Path.read_text, modules("console")))))
     own = {key.removesuffix("_one").removesuffix("_other") for key in WITH_CONSOLE.keys() - TEXTS.keys()}
-    assert {key for key in own - asked_for() if not key.startswith(begun)} == set()
+    assert {key for key in own - requested_keys() if not key.startswith(begun)} == set()
 
 
 def test_every_template_belongs_to_exactly_one_page_context() -> None:

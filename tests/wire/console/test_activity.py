@@ -57,7 +57,7 @@ async def test_a_change_is_told_with_what_stood_there_before(
     assert '<span class="piece">moderator</span>' in roles
     assert "{&#39;" not in roles  # words, not a program's values
     # A record changed in the database is detected.
-    await spoil(studio, record_id)
+    await damage_record(studio, record_id)
     assert "modified" in (await ada.get(f"{LOG}/{record_id}")).text
 
 
@@ -70,7 +70,7 @@ async def test_each_row_names_what_was_changed(console_browsers: ConsoleBrowsers
     assert '<option value="webhook">Webhooks</option>' in page
 
 
-async def spoil(studio: RunningService, record_id: str) -> None:
+async def damage_record(studio: RunningService, record_id: str) -> None:
     """Change a record as an attacker with access to the database could."""
 
     def verb() -> Verb[None]:

@@ -276,7 +276,7 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     jwt = (await studio.client.post("/proxy/api/login", json=login_body)).json()["jwt"]
     question = {"action": "get", "application_id": SHOP, "jwt": jwt, "data": {"type": "list_short"}}
 
-    async def held_by(value: str) -> int:
+    async def status_with_key(value: str) -> int:
         bearer = {"Authorization": f"Bearer {value}"}
         response = await studio.client.post("/api/permissions/meta/data", json=question, headers=bearer)
         return response.status_code
@@ -285,7 +285,7 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     made = await ada.post(f"{PAGE}/access_keys", comment="the server")
     value = secret_on(made)
     assert unescape(made.text).count(value) == 2, "once by itself, once where it is used"
-    assert await held_by(value) == 200
+    assert await status_with_key(value) == 200
     listed = await ada.get(f"{PAGE}/access_keys")
     assert value not in listed.text
     await ada.post(f"{PAGE}/access_keys", comment="another")
@@ -294,7 +294,7 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     (key, _) = await studio.services.storage.application_keys.access_keys(SHOP)
     assert "the server" in (await ada.get(f"{PAGE}/access_keys/{key.key_id}/remove")).text
     await ada.post(f"{PAGE}/access_keys/{key.key_id}/remove")
-    assert await held_by(value) == 401
+    assert await status_with_key(value) == 401
     assert (await pia.get(f"{PAGE}/access_keys")).status_code == 403
 
     await ada.get(f"{PAGE}/public_keys")

@@ -53,7 +53,7 @@ OTHER: Final = {  # other values of fields whose type does not define them
 }
 
 
-def another(name: str, value: Any) -> Any:
+def other_value(name: str, value: Any) -> Any:
     """A different value for the field, as requests write it; a new field is covered by its type."""
     if name in OTHER:
         return OTHER[name]
@@ -121,7 +121,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
     assert on_wire <= set(ClientDraft.__struct_fields__)
     record = client_document(stored) | {"version": stored.version, "secrets": [], "created": ""}
     for name in sorted(set(ClientDraft.__struct_fields__) - {KEY_FIELD}):
-        for value in (record[name], another(name, record[name])):
+        for value in (record[name], other_value(name, record[name])):
             response = await callers.save(OLGA, **{name: value})
             assert (response.status_code, privilege in response.json()["error"]) == (403, True), (name, response.text)
     for action in ("save", "rotate", "delete"):

@@ -55,7 +55,7 @@ def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
     return conditions
 
 
-def asked_about(table: Table) -> Statement:
+def erasure_statement(table: Table) -> Statement:
     return Statement(select(*list(table.primary_key)[:1]).where(or_(*columns_about(table).values())))
 
 
@@ -72,14 +72,14 @@ def insert_row(table: Table) -> Statement:
 
 def fill() -> Verb[None]:
     for table in TABLES:
-        if not (yield asked_about(table)()):
+        if not (yield erasure_statement(table)()):
             yield insert_row(table)()
 
 
 def with_rows(tables: Collection[Table]) -> Verb[list[str]]:
     filled: list[str] = []
     for table in tables:
-        filled += [table.name] if (yield asked_about(table)()) else []
+        filled += [table.name] if (yield erasure_statement(table)()) else []
     return filled
 
 

@@ -57,7 +57,7 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
         assert ">Demo<" in httpx2.get(f"{node.address}/sign-in").text
         sample_app = node.process.wait_for_line(SAMPLE_APP, node.process.stdout)[1]
-        walk_through(node, sample_app, accounts, tmp_path)
+        use_demo(node, sample_app, accounts, tmp_path)
 
         node.restart()
         output = "".join(node.process.stdout)
@@ -71,7 +71,7 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         httpx2.get(sample_app)  # ended with the service
 
 
-def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_path: Path) -> None:
+def use_demo(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_path: Path) -> None:
     command = node.process.wait_for_line(r"^Game        (.+)$", node.process.stdout)[1]
     with DemoPerson(NOOR, accounts[NOOR]) as noor, DemoPerson(LUCAS, accounts[LUCAS]) as lucas:
         page = noor.sign_in_to(sample_app)

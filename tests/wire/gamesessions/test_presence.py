@@ -196,7 +196,7 @@ async def test_unproven_socket_of_a_session_with_a_key_gets_no_events_and_cancel
     ):
         await wait_until_connected(service, 2)
         await service.clock.advance(1)
-        await until_seen(game, service.clock.now() - 1)
+        await wait_until_seen(game, service.clock.now() - 1)
         await service.services.game_purpose.open_page(game.gsid)
         service.services.waiters.notify(game.gsid)  # whether or not the notification has come by now
         await wait_until_idle(service)
@@ -209,7 +209,7 @@ async def test_unproven_socket_of_a_session_with_a_key_gets_no_events_and_cancel
     polling.cancel()
 
 
-async def until_seen(game: Game, at: int) -> None:
+async def wait_until_seen(game: Game, at: int) -> None:
     async with asyncio.timeout(SOCKET_TIMEOUT):
         while (await row(game)).last_seen < at:  # noqa: ASYNC110 - a row has no event to wait for
             await asyncio.sleep(0)
@@ -353,7 +353,7 @@ async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_min
         for _ in range(38):
             await service.clock.advance(2.5)
             await wait_until_read(socket)
-            await until_seen(game, service.clock.now() - 7)
+            await wait_until_seen(game, service.clock.now() - 7)
             await service.services.write_behind.flush()
         await service.clock.advance(12)
         last = await receive_json(socket)
@@ -398,7 +398,7 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
             await service.clock.advance(1)
             await wait_until_read(*sockets)
             for game in games:
-                await until_seen(game, begin + (second - 1) // 5 * 5)
+                await wait_until_seen(game, begin + (second - 1) // 5 * 5)
     everyone = tuple(sorted(game.gsid for game in games))
     assert [gsids for _, gsids in counted.written] == [everyone] * len(counted.written)
     assert 11 <= len(counted.written) <= 12
@@ -409,7 +409,7 @@ async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: Runni
     game = await register_game(service)
     displaced = game.start_poll()
     await wait_until_held(service)
-    seen = await seen_for_a_while(game)
+    seen = await connect_for_a_while(game)
     newer = game.start_poll()
     sent_messages = (await displaced).json()
     assert (sent_messages["status"], sent_messages["delay"]) == ("RETRY", 1)
@@ -423,13 +423,13 @@ async def test_op_07_a_poll_answered_at_the_end_of_the_service_tells_when_the_ga
     game = await register_game(service)
     polling = game.start_poll()
     await wait_until_held(service)
-    seen = await seen_for_a_while(game)
+    seen = await connect_for_a_while(game)
     service.stopping.begin()
     sent_messages = (await polling).json()
     assert (sent_messages["status"], sent_messages["last_seen"]) == ("RETRY", seen)
 
 
-async def seen_for_a_while(game: Game) -> int:
+async def connect_for_a_while(game: Game) -> int:
     """Open a socket, send heartbeats, and close it; return when it was last seen."""
     async with connect_game_socket(game) as socket:
         await wait_until_connected(game.service, 1)
@@ -437,7 +437,7 @@ async def seen_for_a_while(game: Game) -> int:
         for _ in range(7):
             await game.service.clock.advance(1)
             await wait_until_read(socket)
-        await until_seen(game, begin + 5)
+        await wait_until_seen(game, begin + 5)
         return (await row(game)).last_seen
 
 

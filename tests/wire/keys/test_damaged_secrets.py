@@ -32,8 +32,8 @@ async def test_r_25_a_damaged_secret_is_refused_with_an_alarm_and_no_one_else_no
         studio = await a_studio(service)
         webhook_setup = WebhookSetup(studio=studio, receiver=receiver, admin=await create_administrator(studio))
         with capture_logs() as logs:
-            await no_code_fits(service, installed_url)
-            await no_signature_fits(studio, installed_url)
+            await check_codes_refused(service, installed_url)
+            await check_signature_refused(studio, installed_url)
             gsid = await no_game_is_signed_in(service, installed_url)
             await nothing_leaves_unsigned(webhook_setup, installed_url)
     alarm_lines = alarms(logs)
@@ -49,7 +49,7 @@ def alarms(logs: LogStream) -> list[str]:
     ]
 
 
-async def no_code_fits(service: RunningService, url: str) -> None:
+async def check_codes_refused(service: RunningService, url: str) -> None:
     """First the state of an unfinished login, then the secret of the app."""
     anna = await service.services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN)
     them = service.services
@@ -76,7 +76,7 @@ async def log_in(service: RunningService, **fields: str) -> dict[str, str]:
     return bodies
 
 
-async def no_signature_fits(studio: Studio, url: str) -> None:
+async def check_signature_refused(studio: Studio, url: str) -> None:
     """With the damaged key: the application's second key works."""
     sound = await studio.access_key()
     [data] = (await studio.expect_ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]

@@ -423,18 +423,19 @@ async def test_az_25_anyone_who_signs_in_instead_of_the_hinted_person_is_refused
 async def test_claims_may_name_who_is_expected_as_a_hint_does(
     service: RunningService, signed_in_browser: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
-    def asking_for(value: object, **more: str) -> str:
+    def path_with_claims(value: object, **more: str) -> str:
         return web.authorize_path(claims=json.dumps({"id_token": {"sub": {"value": value}}}), **more)
 
     for more in ({}, {"prompt": "none"}):
-        assert "code" in redirect_parameters(await signed_in_browser.get(asking_for(anna.user_id, **more)))
-        assert redirect_error(await signed_in_browser.get(asking_for("1000000009", **more))) == "login_required"
+        assert "code" in redirect_parameters(await signed_in_browser.get(path_with_claims(anna.user_id, **more)))
+        assert redirect_error(await signed_in_browser.get(path_with_claims("1000000009", **more))) == "login_required"
     hint = await issue_id_token(service, anna, "web")
     assert (
-        redirect_error(await signed_in_browser.get(asking_for("1000000009", id_token_hint=hint))) == "login_required"
+        redirect_error(await signed_in_browser.get(path_with_claims("1000000009", id_token_hint=hint)))
+        == "login_required"
     )
     for wrong in (7, "", None, ["x"]):
-        assert redirect_error(await signed_in_browser.get(asking_for(wrong))) == "invalid_request", wrong
+        assert redirect_error(await signed_in_browser.get(path_with_claims(wrong))) == "invalid_request", wrong
     for no_one in ({"sub": None}, {"sub": {"essential": True}}, {}):
         claims = json.dumps({"id_token": no_one})
         assert "code" in redirect_parameters(await signed_in_browser.get(web.authorize_path(claims=claims)))

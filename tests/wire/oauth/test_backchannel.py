@@ -181,15 +181,15 @@ async def change_password(setup: SignOutSetup) -> None:
     await setup.browser.submit_and_read_notice("/account/password", current=PASSWORD, password=new, repeated=new)
 
 
-async def be_blocked(setup: SignOutSetup) -> None:
+async def block_person(setup: SignOutSetup) -> None:
     await setup.logout_setup.service.services.administration.block(setup.anna.user_id, OPERATOR)
 
 
-async def be_erased(setup: SignOutSetup) -> None:
+async def erase_person(setup: SignOutSetup) -> None:
     await setup.logout_setup.service.services.erasure.erase(setup.anna, OPERATOR)
 
 
-async def let_another_sign_in(setup: SignOutSetup) -> None:
+async def sign_in_second_person(setup: SignOutSetup) -> None:
     await setup.logout_setup.service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=OPERATOR
     )
@@ -203,7 +203,7 @@ Ending = Callable[[SignOutSetup], Awaitable[None]]
     "ending",
     [
         *(sign_out, end_that_session, sign_out_everywhere_else, change_password),
-        *(be_blocked, be_erased, let_another_sign_in),
+        *(block_person, erase_person, sign_in_second_person),
     ],
 )
 async def test_however_it_ends_the_client_is_told_once(

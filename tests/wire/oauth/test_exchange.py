@@ -103,7 +103,7 @@ async def test_exchange_honours_the_addresses_a_jwt_is_for(service: RunningServi
     assert oauth_error(await post(service, EXCHANGE, elsewhere)) == (403, "access_denied")
 
 
-async def exchanged_by(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
+async def exchange_for(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
     tokens = await relying.tokens(await relying.issue_code(user, **fields))
     body = success_body(await post(relying.service, EXCHANGE_TOKEN, tokens["access_token"]))
     assert body.keys() == {"token"}
@@ -113,7 +113,7 @@ async def exchanged_by(relying: RelyingPartyClient, user: User, **fields: Any) -
 async def test_exchange_token_gives_a_user_jwt_that_says_where_it_came_from(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    claims = await exchanged_by(web, anna)
+    claims = await exchange_for(web, anna)
     ordinary = claims_of(await user_jwt(service, anna))
     assert claims.keys() == (ordinary.keys() - {"fac"}) | {"typ", "azp", "gid"}
     now = service.clock.now()
@@ -146,7 +146,7 @@ async def test_third_party_clients_get_nick_and_tags_only_with_their_scopes(
         (third, ("openid", "trust"), "", "staff"),
         (first, ("openid",), anna.nick, "staff"),
     ):
-        claims = await exchanged_by(relying, anna, scopes=scopes)
+        claims = await exchange_for(relying, anna, scopes=scopes)
         assert (claims["nick"], claims["tgs"]) == (nick, tags), scopes
 
 
@@ -168,7 +168,7 @@ async def test_exchange_token_refuses_whatever_is_no_access_token(
         assert oauth_error(answer) == BAD
 
 
-async def keep_out(service: RunningService, anna: User, shop: Application) -> None:
+async def deny_access(service: RunningService, anna: User, shop: Application) -> None:
     login = set_fields(login={"cannot": {"value": True}})
     await service.services.storage.user_records.edit_record(shop.application_id, anna.user_id, login, 0)
 
@@ -177,7 +177,7 @@ async def remove(service: RunningService, _anna: User, shop: Application) -> Non
     await service.services.storage.applications.edit_application(shop.application_id, set_fields(removed=True))
 
 
-@pytest.mark.parametrize(("end", "refusal"), [(keep_out, (403, "access_denied")), (remove, BAD)])
+@pytest.mark.parametrize(("end", "refusal"), [(deny_access, (403, "access_denied")), (remove, BAD)])
 async def test_ui_10_exchange_token_refuses_users_without_the_right_to_log_in(
     service: RunningService, anna: User, end: Any, refusal: tuple[int, str]
 ) -> None:

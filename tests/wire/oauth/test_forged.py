@@ -86,7 +86,7 @@ async def assertion_reader(service: RunningService, anna: User) -> TokenReader:
     shop = await an_oidc_client(service, "keyed", jwks={"keys": [key]})
 
     async def show(token: str) -> httpx2.Response:
-        return await shown_by(shop, anna, token)
+        return await redeem_with_assertion(shop, anna, token)
 
     async def make() -> str:
         now = service.clock.now()
@@ -97,7 +97,7 @@ async def assertion_reader(service: RunningService, anna: User) -> TokenReader:
     return TokenReader(show=show, make=make, private=private, refusal=(401, "invalid_client"))
 
 
-async def shown_by(shop: RelyingPartyClient, user: User, assertion: str) -> httpx2.Response:
+async def redeem_with_assertion(shop: RelyingPartyClient, user: User, assertion: str) -> httpx2.Response:
     fields = {
         "grant_type": "authorization_code",
         "code": await shop.issue_code(user),

@@ -29,7 +29,7 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
 
 
-def made_by(words: str, place: InstallationPaths) -> str:
+def run_client_create(words: str, place: InstallationPaths) -> str:
     """Run one `client create` of the guide; return the secret it prints, if any."""
     return place.command_line()(*words.removeprefix("$ gatehouse ").split()).strip()
 
@@ -45,15 +45,15 @@ async def run_script(script: str, **values: str) -> str:
 
 def test_every_client_of_the_guide_is_created(place: InstallationPaths) -> None:
     web, device, native = blocks("console")
-    assert len(made_by(web, place)) == len(made_by(native, place)) == 43
-    assert made_by(device, place) == ""
+    assert len(run_client_create(web, place)) == len(run_client_create(native, place)) == 43
+    assert run_client_create(device, place) == ""
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, which the guide shows")
 async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
     service: RunningService, anna: User, place: InstallationPaths
 ) -> None:
-    secret = await asyncio.to_thread(made_by, blocks("console")[2], place)
+    secret = await asyncio.to_thread(run_client_create, blocks("console")[2], place)
     client = await service.services.storage.clients.client("shop")
     shop = RelyingPartyClient(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
     address, exchange, refresh, userinfo, _ = blocks("sh")

@@ -75,7 +75,7 @@ async def log_in(service: RunningService, user: User, **fields: Any) -> dict[str
     return data
 
 
-async def is_taken(studio: Studio, jwt: str) -> None:
+async def expect_accepted_everywhere(studio: Studio, jwt: str) -> None:
     """Whether the service accepts its own user JWT everywhere."""
     headers = bearer_headers(jwt, Factor=FACTOR)
     await studio.expect_ok("user/info", {}, headers)
@@ -105,7 +105,7 @@ async def test_tk_31_a_user_jwt_with_many_rules_is_taken_by_the_service_itself(
     )
     assert ("perm" in claims) == ("perm_exp" in claims) == (count < 100)
     assert claims["app_perm"] == large.application_id
-    await is_taken(studio, jwt)
+    await expect_accepted_everywhere(studio, jwt)
     ask = own_record(large) | {"data": {"type": "list_short"}}
     answer = await studio.expect_ok("meta/data", ask, bearer_headers(jwt, Factor=FACTOR))
     assert len(answer["data"]) == count, "omitted claims can be queried"
@@ -129,7 +129,7 @@ async def test_tk_31_a_user_jwt_at_every_limit_at_once_is_taken_by_the_service_i
     assert (claims["pub_key"], len(claims["fip"]), claims["nick"]) == (largest_key(), 33, NICK)
     assert set(claims["tgs"].split(",")) >= TAGS
     assert ("perm" in claims) != claims.get("perm_omitted", False)
-    await is_taken(studio, jwt)
+    await expect_accepted_everywhere(studio, jwt)
 
 
 async def test_tk_31_an_exchanged_jwt_of_an_application_keeps_what_was_said_of_perm(
@@ -176,7 +176,7 @@ async def test_tk_31_stored_tags_that_are_too_long_are_left_out_and_the_reader_i
     assert len(data["tags"]) > 6_000, "the login data contains them"
     claims = claims_of(data["jwt"])
     assert (claims["tgs"], claims["tgs_omitted"]) == ("", True)
-    await is_taken(studio, data["jwt"])
+    await expect_accepted_everywhere(studio, data["jwt"])
     tokens = await web.tokens(await web.issue_code(many))
     exchanged = success_body(
         await service.client.post(

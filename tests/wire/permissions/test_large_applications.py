@@ -44,13 +44,13 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
     def is_of_large_model(_: None, made: CompiledModel, model: ApplicationModel) -> bool:  # noqa: ARG001
         return len(model.roles) >= ROLES
 
-    def says_much(_: object, tiers: Any) -> bool:
+    def has_long_lists(_: object, tiers: Any) -> bool:
         return sum(len(contribution.verdicts.yes) for tier in tiers for contribution in tier) > MANY
 
     watch = {
         "compile": (compiled.CompiledModel, "__init__", is_of_large_model),
         "decode": (schemas, "_role_from_row", lambda role, *_: role.key.startswith("large")),
-        "evaluate": (effective, "true_rules", says_much),
+        "evaluate": (effective, "true_rules", has_long_lists),
         "render": (shapes, "_entries", lambda entries, *_: len(entries) > MANY),
     }
     for name, (place, attribute, is_heavy) in watch.items():

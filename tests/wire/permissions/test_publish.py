@@ -38,7 +38,7 @@ async def roles_of(studio: Studio, who: Person) -> list[str]:
     return data
 
 
-async def everything_kept(studio: Studio) -> dict[str, int]:
+async def row_counts(studio: Studio) -> dict[str, int]:
     rows = await read_all_tables(studio.service.services.storage)
     kept = ("projects", "project_names", "applications", "application_schemas", "role_assignments", "user_records")
     return {name: len(rows[name]) for name in kept}
@@ -77,7 +77,7 @@ async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_fac
     by_mail = await create_person_with(studio)
     await second_factors.enable_email_codes(by_mail.user_id, (), a_record(AuditEvent.FACTOR_ADDED), ())
     no_right = await add_passkey_to(studio, studio.other_user)
-    before = await everything_kept(studio)
+    before = await row_counts(studio)
     await studio.expect_error(403, "publish", {"project": "Chess"}, no_right.headers)
     await studio.expect_error(403, "publish", {"project": "Chess"}, without_factor.headers)
     refusals = [
@@ -88,7 +88,7 @@ async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_fac
     assert "two-factor" in refusals[0]
     for strange in ("", "me@studio.example", "0", "1 OR 1=1", 5, ["1000000001"]):
         await studio.expect_error(400, "publish", {"project": "Chess", "user": strange}, author.headers)
-    assert await everything_kept(studio) == before
+    assert await row_counts(studio) == before
     await publish(studio, without_factor, "Chess", user=author.user_id)
 
 

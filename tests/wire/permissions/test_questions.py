@@ -407,7 +407,7 @@ async def a_guarded_project(studio: Studio) -> None:
     await studio.expect_ok("project", {"action": "save", "data": change}, studio.owner.headers)
 
 
-async def explained_by(studio: Studio, who: Person, application_id: int | None = None, **data: object) -> Any:
+async def explain_as(studio: Studio, who: Person, application_id: int | None = None, **data: object) -> Any:
     ask = question_body(studio, **{"rule": "user.kick", **data})
     ask["application_id"] = application_id or studio.shop.application_id
     return (await studio.expect_ok("explain", ask, who.headers))["data"]
@@ -419,7 +419,7 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
     central = {"rule": "project.can_view_project"}
     for application_id, scope in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
         explanations = [
-            str(await explained_by(studio, studio.other_user, application_id, project_id=name, **scope)).replace(
+            str(await explain_as(studio, studio.other_user, application_id, project_id=name, **scope)).replace(
                 name, "?"
             )
             for name in (PROJECT, "codename", "nosuch")
@@ -427,7 +427,7 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
         assert explanations[0] == explanations[1] == explanations[2]
         assert "project_unknown" in explanations[0]
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
-    shown = await explained_by(studio, studio.other_user, **on_group)
+    shown = await explain_as(studio, studio.other_user, **on_group)
     assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
 
 
@@ -489,7 +489,7 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
     names = await create_person_with(studio, secret_data=secret_document("canSeeRoleList"))
     reader = await create_person_with(studio, secret_data=secret_document("canReadSchema"))
     viewer = await create_person_with(studio, view)
-    explanations = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
+    explanations = {who.user_id: str(await explain_as(studio, who)) for who in (names, reader, viewer)}
     assert [secret for secret in SECRETS if secret in explanations[names.user_id]] == ["hidden"]
     assert [secret for secret in SECRETS if secret in explanations[reader.user_id]] == [
         "hidden",
@@ -497,16 +497,16 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
         "10.9.8.0",
     ]
     assert not [secret for secret in SECRETS if secret in explanations[viewer.user_id]]
-    seen = str(await explained_by(studio, studio.owner, project_id=PROJECT))
+    seen = str(await explain_as(studio, studio.owner, project_id=PROJECT))
     assert [secret for secret in SECRETS if secret not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
-    boss = str(await explained_by(studio, await create_administrator(studio), project_id=PROJECT))
+    boss = str(await explain_as(studio, await create_administrator(studio), project_id=PROJECT))
     assert [secret for secret in SECRETS if secret not in boss] == ["vip_secret", "10.9.8.0"]
 
 
 async def test_a_right_in_a_project_that_lets_no_one_in_opens_nothing(studio: Studio) -> None:
     await a_guarded_project(studio)
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    explanation = await explained_by(studio, viewer, project_id=PROJECT)
+    explanation = await explain_as(studio, viewer, project_id=PROJECT)
     assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
     assert not [secret for secret in SECRETS if secret in str(explanation)]
 

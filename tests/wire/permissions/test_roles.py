@@ -318,7 +318,7 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
         await expect_refusal(studio, 400, name="Inside", condition={"ip": network})
     key = await studio.access_key()
 
-    async def seen_from(address: str) -> Any:
+    async def list_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
         raw, headers = signed_request(body, key, studio.shop)
         client = studio.service.client
@@ -336,9 +336,9 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
     ):
         await save(studio, studio.owner, name="Inside", meta=KICK, condition={"ip": network})
         for address in console_browsers:
-            assert await seen_from(address) == ["user.kick"], (network, address)
+            assert await list_from(address) == ["user.kick"], (network, address)
         for address in outside:
-            assert await seen_from(address) == [], (network, address)
+            assert await list_from(address) == [], (network, address)
     beside = bearer_headers(studio.other_user.jwt, Service_Jwt=await studio.service_jwt())
     body = own_record(studio.shop, data={"type": "list_short"})
     assert (await studio.expect_ok("meta/data", body, beside))["data"] == []

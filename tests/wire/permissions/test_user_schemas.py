@@ -582,7 +582,7 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
     await with_roles(studio, Inside={**meta, "condition": {"ip": "10.0.0.0/8"}})
     key, who = await studio.access_key(), studio.other_user
 
-    async def seen_from(address: str) -> Any:
+    async def list_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
         raw, headers = signed_request(body, key, studio.shop)
         address = "/api/permissions/meta/data"
@@ -590,8 +590,8 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
         return response.json()["data"]
 
     for _ in range(3):
-        assert await seen_from("10.1.1.1") == ["user.kick"]
-        assert await seen_from("11.1.1.1") == []
+        assert await list_from("10.1.1.1") == ["user.kick"]
+        assert await list_from("11.1.1.1") == []
     boss = await create_administrator(studio)
     assert await get(studio, studio.owner, who.user_id, "list_short") == []
     staff = {"meta": {"public_data": BADGE}, "condition": {"tag": "staff"}}

@@ -236,7 +236,7 @@ def client(name: str) -> Callable[[Ids, Any], Save]:
     return save
 
 
-def titled(condition: object, title: str = "Some") -> dict[str, object]:
+def titled_condition(condition: object, title: str = "Some") -> dict[str, object]:
     return {"title": title, "condition": condition}
 
 
@@ -405,26 +405,32 @@ def group_limits() -> Iterator[Limit]:
     yield Limit(
         name="conditions",
         save=condition_limits,
-        most=[titled({"everyone": True})] * 50,
-        more=[titled({"everyone": True})] * 51,
+        most=[titled_condition({"everyone": True})] * 50,
+        more=[titled_condition({"everyone": True})] * 51,
     )
     yield Limit(
         name="condition title",
         save=condition_limits,
-        most=[titled({"everyone": True}, "x" * 64)],
-        more=[titled({"everyone": True}, "x" * 65)],
+        most=[titled_condition({"everyone": True}, "x" * 64)],
+        more=[titled_condition({"everyone": True}, "x" * 65)],
     )
     yield Limit(
-        name="condition depth", save=condition_limits, most=[titled(nest_schema(16))], more=[titled(nest_schema(17))]
+        name="condition depth",
+        save=condition_limits,
+        most=[titled_condition(nest_schema(16))],
+        more=[titled_condition(nest_schema(17))],
     )
     yield Limit(
-        name="condition members", save=condition_limits, most=[titled(any_tag(256))], more=[titled(any_tag(257))]
+        name="condition members",
+        save=condition_limits,
+        most=[titled_condition(any_tag(256))],
+        more=[titled_condition(any_tag(257))],
     )
     yield Limit(
         name="condition users",
         save=condition_limits,
-        most=[titled({"uid": user_ids(1_000)})],
-        more=[titled({"uid": user_ids(1_001)})],
+        most=[titled_condition({"uid": user_ids(1_000)})],
+        more=[titled_condition({"uid": user_ids(1_001)})],
     )
 
 
@@ -521,12 +527,12 @@ async def test_ap_95_the_conditions_of_a_project_grow_no_further_by_a_file(
     studio: Studio, condition: dict[str, Any], groups: int
 ) -> None:
     boss = await create_administrator(studio)
-    given = [titled(condition)]
+    given = [titled_condition(condition)]
     whole = [{"project_id": PROJECT, "title": f"G{n}", "conditions": given} for n in range(groups)]
     last = {"project_id": PROJECT, "title": "Last"}
     await apply_file(studio, {"groups": [*whole, last]})
     last_id = await group_id_of(studio, boss, "Last")
-    one_more = [titled({"uid": ["1"]})]
+    one_more = [titled_condition({"uid": ["1"]})]
     save = Save(
         path="group/access",
         body={"group_id": last_id, "data": {"conditions": one_more}},

@@ -128,8 +128,14 @@ async def sockets(target: Target) -> AsyncIterator[Figure]:
         yield Figure("WS-06", what, len(opened), GAME.sockets_per_source, "sockets")
         beside = await p99(target.client)
         yield Figure("WS-06", "p99 beside them", beside * 1_000, max(2 * usual, MACHINE_NOISE) * 1_000, "ms")
-        held = target.descriptors() - descriptors
-        yield Figure("WS-06", "descriptors of the process for them", held, GAME.sockets_per_source + SLACK, "files")
+        open_sockets_count = target.descriptors() - descriptors
+        yield Figure(
+            "WS-06",
+            "descriptors of the process for them",
+            open_sockets_count,
+            GAME.sockets_per_source + SLACK,
+            "files",
+        )
 
 
 async def keep_alive(opened: Sequence[RawConnection]) -> None:

@@ -369,7 +369,7 @@ async def test_lg_21_whatever_a_person_calls_things_is_shown_escaped_and_never_e
     await account_browser.submit_and_read_notice("/account/email", login="{{7*7}}@new.example")
     page = (await account_browser.get("/account")).text
     typed = (await account_browser.submit("/account/email", login=HOSTILE)).text
-    for shown in (page, typed):
-        assert "<script>alert" not in shown
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;{{7*7}}${7*7}&#39;" in shown
+    for page_shown in (page, typed):
+        assert "<script>alert" not in page_shown
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;{{7*7}}${7*7}&#39;" in page_shown
     assert "{{7*7}}@new.example" in page

@@ -277,9 +277,9 @@ async def test_lg_17_a_nul_ends_no_password(service: RunningService, browser_cli
         await choose(browser_client, link, "abcdefghijk\0x and more")
     ).status_code == 400  # refused centrally (S-19)
     assert await read_user(service, anna) == anna
-    kept = await service.services.passwords.hash("abc\0x")
-    assert await service.services.passwords.matches("abc\0x", kept)
-    assert not await service.services.passwords.matches("abc\0y", kept)
+    password_hash = await service.services.passwords.hash("abc\0x")
+    assert await service.services.passwords.matches("abc\0x", password_hash)
+    assert not await service.services.passwords.matches("abc\0y", password_hash)
 
 
 @pytest.mark.parametrize(("size", "status"), [(1_025, 400), (100_000, 400), (2**20, 413)])

@@ -384,18 +384,18 @@ def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(vic
             await note(services)
 
     run_in_thread(record())
-    given = victim.log.end + 1 if place == "+1" else int(place)
-    victim.tamper(f"UPDATE {EVENTS} SET place = {given} WHERE place IS NULL")
+    position = victim.log.end + 1 if place == "+1" else int(place)
+    victim.tamper(f"UPDATE {EVENTS} SET place = {position} WHERE place IS NULL")
     [problem] = victim.problems()
-    assert problem.startswith(f"record {given} is ")
+    assert problem.startswith(f"record {position} is ")
     victim.append_record()
     victim.append_record()
     problems = victim.problems()
-    assert any(f"record {given} " in problem or f"and {given}:" in problem for problem in problems)
-    if given > 0:  # sealing continues after it
-        assert any(f"it continues at record {given + 1}" in problem for problem in problems)
+    assert any(f"record {position} " in problem or f"and {position}:" in problem for problem in problems)
+    if position > 0:  # sealing continues after it
+        assert any(f"it continues at record {position + 1}" in problem for problem in problems)
         records = victim.gatehouse.json("audit", "show", "--event", "user.changed")
-        assert sorted(one["place"] for one in records) == [given, given + 2, given + 3]
+        assert sorted(one["place"] for one in records) == [position, position + 2, position + 3]
 
 
 def test_op_04_forged_records_hold_up_no_sealing(victim: Victim) -> None:
@@ -439,11 +439,11 @@ def test_op_04_a_replaced_database_is_found_by_a_noted_head(older_victim: Victim
     ends = f"the log ends at record {log.old_end}; the stored head is {log.end}: "
     lines = (f'{{"event": "audit.head", "head": "{head}"}}\n' for head in log.heads)
     (tmp_path / "service.log").write_text("".join(lines))
-    for given in (log.heads[-1], tmp_path / "service.log"):
+    for noted in (log.heads[-1], tmp_path / "service.log"):
         (tmp_path / "service.log").write_text(
             "".join(f'{{"event": "audit.head", "head": "{head}"}}\n' for head in log.heads)
         )
-        problems = older_victim.problems("--head", given)
+        problems = older_victim.problems("--head", noted)
         assert problems[-1].startswith(ends)
     assert len(problems) == OPERATIONS // ROUND - OLD_ROUNDS
 

@@ -90,11 +90,11 @@ async def an_application(storage: Storage, *, rules: int, roles: int, name: str 
     leaf = {"value": True, "protected": False, "description": ""}
     tree = {f"area{n}": {f"rule{m}": leaf for m in range(100)} for n in range(rules // 100)}
     meta = {"private_data": {area: {rule: {"value": True} for rule in branch} for area, branch in tree.items()}}
-    given = [a_role(f"role{n}", made.application_id, meta=meta) for n in range(roles)]
+    new_roles = [a_role(f"role{n}", made.application_id, meta=meta) for n in range(roles)]
 
     def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
         schema = replace(state.schema, private_data=tree)
-        return EditResult(replace(state, schema=schema, roles={role.key: role for role in given}), [a_record()])
+        return EditResult(replace(state, schema=schema, roles={role.key: role for role in new_roles}), [a_record()])
 
     await storage.applications.edit_schema(made.application_id, change)
     return made.application_id

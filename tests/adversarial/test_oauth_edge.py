@@ -116,8 +116,8 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
     reflected = 0
     for path, fields in requests:
         query = urlencode(fields)
-        for held in ("", cookie) if path == AUTHORIZE else (cookie,):
-            response = await send_request(port, request_for(f"{path}?{query}".encode(), cookie=held))
+        for sent_cookie in ("", cookie) if path == AUTHORIZE else (cookie,):
+            response = await send_request(port, request_for(f"{path}?{query}".encode(), cookie=sent_cookie))
             assert is_whole(response), (path, fields, response.headers)
             assert response.status < 500, (path, fields)
             reflected += response.status == 303
@@ -272,11 +272,11 @@ async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memo
     rounds = [range(first, first + UNKNOWN_CALLERS) for first in range(1_000, 1_000 * ROUNDS + 1, 1_000)]
     tracemalloc.start()
     try:
-        held = [await memory_after(unknown_caller, service, numbers) for numbers in (range(WARM_UP), *rounds)]
+        memory = [await memory_after(unknown_caller, service, numbers) for numbers in (range(WARM_UP), *rounds)]
     finally:
         tracemalloc.stop()
-    grown = median(after - before for before, after in pairwise(held))
-    assert grown / (UNKNOWN_CALLERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, held
+    grown = median(after - before for before, after in pairwise(memory))
+    assert grown / (UNKNOWN_CALLERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, memory
 
 
 async def memory_after(unknown_caller: UnknownCaller, service: RunningService, numbers: range) -> int:

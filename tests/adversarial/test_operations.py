@@ -172,10 +172,10 @@ class Load:
 
 
 def read_backup(file: Path) -> dict[str, list[dict[str, object]]]:
-    held: dict[str, list[dict[str, object]]] = {name: [] for name in TABLES}
+    rows: dict[str, list[dict[str, object]]] = {name: [] for name in TABLES}
     for chunk in Archive(file).chunks():
-        held[chunk.table] += [TABLES[chunk.table].fields(row) for row in chunk.rows]
-    return held
+        rows[chunk.table] += [TABLES[chunk.table].fields(row) for row in chunk.rows]
+    return rows
 
 
 @pytest.fixture
@@ -208,11 +208,11 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
         load.stop()
         await working
     assert during > len(before), "no account was created during the backup"
-    held = read_backup(file)
-    users = {str(user["user_id"]) for user in held["users"]}
-    created = [record["subject"] for record in held["audit_events"] if record["event"] == "user.created"]
+    rows = read_backup(file)
+    users = {str(user["user_id"]) for user in rows["users"]}
+    created = [record["subject"] for record in rows["audit_events"] if record["event"] == "user.created"]
     assert set(before) <= users
-    assert users == {row["user_id"] for row in held["user_ids"]} == set(created), "the backup is not one snapshot"
+    assert users == {row["user_id"] for row in rows["user_ids"]} == set(created), "the backup is not one snapshot"
     assert len(users) == len(created)
 
     revoked = gatehouse.json("user", "block", before[0])["rev"]

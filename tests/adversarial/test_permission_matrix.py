@@ -349,8 +349,10 @@ def central_holdings(rights: Rights, place: Place, end: End, at: Scope | None) -
             roles[scope] = holdings_with(replace(holdings_with(name).roles[0], end=end))
         else:
             rules_by_scope.setdefault(scope, []).append(name if kind == "root" else f"{kind}.{name}")
-    held = {scope: holdings_with_rules(*paths, end=end) for scope, paths in rules_by_scope.items()}
-    return held | {scope: replace(held.get(scope, ScopeHoldings()), roles=one.roles) for scope, one in roles.items()}
+    holdings = {scope: holdings_with_rules(*paths, end=end) for scope, paths in rules_by_scope.items()}
+    return holdings | {
+        scope: replace(holdings.get(scope, ScopeHoldings()), roles=one.roles) for scope, one in roles.items()
+    }
 
 
 def secret_part(rights: Rights, end: End) -> dict[str, Any]:

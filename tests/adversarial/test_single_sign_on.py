@@ -129,12 +129,12 @@ async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
 async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answer(
     nodes: Nodes, anna: User, account_browser: AccountBrowser, ending: Ending
 ) -> None:
-    held = [await sign_in_client(nodes, client, account_browser) for client in await clients_of(nodes.here)]
-    for one in held:
+    all_tokens = [await sign_in_client(nodes, client, account_browser) for client in await clients_of(nodes.here)]
+    for one in all_tokens:
         await one.works()
     await account_browser.get("/account")
     await ending(nodes.here, account_browser, anna)
-    for one in held:
+    for one in all_tokens:
         await one.is_dead()
 
 
@@ -169,13 +169,15 @@ async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project
     sky = await an_oidc_client(
         nodes.here, "sky", first_party=False, application_id=studio.shop.application_id, may_exchange=True
     )
-    held = await sign_in_client(nodes, sky, account_browser)
-    refreshed = success_body(await held.there.refresh(held.tokens["refresh_token"]))["refresh_token"]
+    client_tokens = await sign_in_client(nodes, sky, account_browser)
+    refreshed = success_body(await client_tokens.there.refresh(client_tokens.tokens["refresh_token"]))[
+        "refresh_token"
+    ]
     await out(studio, account_browser)
-    answer = await held.there.refresh(refreshed)
+    answer = await client_tokens.there.refresh(refreshed)
     # A client of a removed application is refused itself (R5).
     assert oauth_error(answer) == ((400, "invalid_grant") if out is withdraw_consent else (401, "invalid_client"))
-    exchanged = {"Authorization": f"Bearer {held.tokens['access_token']}"}
+    exchanged = {"Authorization": f"Bearer {client_tokens.tokens['access_token']}"}
     again = await nodes.there.client.post("/proxy/oauth/exchangeToken", headers=exchanged)
     assert again.status_code in (401, 403), again.text
 
@@ -189,15 +191,15 @@ async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_
     """A first-party client needs no consent, and the person can still end its grants."""
     native, theirs = [await sign_in_client(nodes, client, account_browser) for client in await clients_of(nodes.here)]
     await nodes.here.clock.advance(STALE)
-    for held, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
-        client_id = held.there.client.client_id
+    for client_tokens, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
+        client_id = client_tokens.there.client.client_id
         assert name in await connected_applications(account_browser)
         response = await account_browser.submit(REVOKE, f'value="{client_id}"')
         assert response.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
-        await held.works()
+        await client_tokens.works()
         assert (await account_browser.confirm(password=PASSWORD)).headers["location"] == "/account#applications"
         await account_browser.submit_and_read_notice(REVOKE, f'value="{client_id}"')
-        await held.is_dead()
+        await client_tokens.is_dead()
         assert name not in await connected_applications(account_browser)
         if other is not None:
             await other.works()

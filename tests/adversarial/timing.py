@@ -145,11 +145,11 @@ async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]
     native, oidc = await a_native_client(service), await an_oidc_client(service)
     source = "192.0.2.1"
 
-    async def is_correct_proof(given: str) -> bool:
-        return await client_secrets.is_correct_proof(native.client, given, native.redirect_uri, source=source)
+    async def is_correct_proof(value: str) -> bool:
+        return await client_secrets.is_correct_proof(native.client, value, native.redirect_uri, source=source)
 
-    async def is_correct_secret(relying: RelyingPartyClient, given: str) -> bool:
-        return await client_secrets.is_correct_secret(relying.client, given, source=source)
+    async def is_correct_secret(relying: RelyingPartyClient, value: str) -> bool:
+        return await client_secrets.is_correct_secret(relying.client, value, source=source)
 
     return {
         "proof": (is_correct_proof, native_proof(native.redirect_uri, native.secret)),

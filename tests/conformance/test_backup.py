@@ -44,18 +44,18 @@ Held = dict[str, list[tuple[Any, ...]]]
 
 
 async def contents(storage: Storage) -> Held:
-    held: Held = {}
+    contents_by_table: Held = {}
 
     def put(table: str, rows: Sequence[Any]) -> None:
         assert len(rows) <= CHUNK_ROWS
-        held.setdefault(table, []).extend(map(tuple, rows))
+        contents_by_table.setdefault(table, []).extend(map(tuple, rows))
 
     await storage.runner.snapshot_read(partial(dump_rows, put))
-    return held
+    return contents_by_table
 
 
-def chunks(held: Held) -> Generator[ArchiveRows, None, ArchiveEnd]:
-    for table, rows in held.items():
+def chunks(contents_by_table: Held) -> Generator[ArchiveRows, None, ArchiveEnd]:
+    for table, rows in contents_by_table.items():
         yield ArchiveRows(table=table, rows=tuple(tuple(map(json_value, row)) for row in rows))
     return CLOSING
 
@@ -64,16 +64,16 @@ def json_value(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-async def restore(storage: Storage, held: Held, *, replace: bool = False, now: int = NOW) -> ArchiveEnd:
+async def restore(storage: Storage, contents_by_table: Held, *, replace: bool = False, now: int = NOW) -> ArchiveEnd:
     entry = a_record(AuditEvent.RESTORED, subject="installation")
     return await storage.runner.write(
-        partial(restore_rows, partial(chunks, held), RestoreFence(now=now), entry, replace=replace)
+        partial(restore_rows, partial(chunks, contents_by_table), RestoreFence(now=now), entry, replace=replace)
     )
 
 
-def column(held: Held, table: str, name: str) -> list[Any]:
+def column(contents_by_table: Held, table: str, name: str) -> list[Any]:
     place = TABLES[table].columns.index(name)
-    return [row[place] for row in held.get(table, [])]
+    return [row[place] for row in contents_by_table.get(table, [])]
 
 
 def test_every_table_has_a_restore_policy() -> None:
@@ -85,10 +85,10 @@ async def test_every_row_is_read_exactly_once_over_many_chunks(storage: Storage)
     users = [a_user(tags=tags), a_user(tags=frozenset({"ä", "tag-0000"}), sealed_totp=b"\x00\xff", meta={"a": "ü"})]
     for user in users:
         await storage.accounts.create_user(user, a_record())
-    held = await contents(storage)
-    assert len(column(held, "user_tags", "tag")) == 2 * CHUNK_ROWS + 3
-    assert set(column(held, "user_tags", "tag")) == tags | {"ä"}
-    assert set(column(held, "users", "user_id")) == {user.user_id for user in users}
+    contents_by_table = await contents(storage)
+    assert len(column(contents_by_table, "user_tags", "tag")) == 2 * CHUNK_ROWS + 3
+    assert set(column(contents_by_table, "user_tags", "tag")) == tags | {"ä"}
+    assert set(column(contents_by_table, "users", "user_id")) == {user.user_id for user in users}
 
 
 async def test_restore_brings_back_the_rows_of_the_backup(storage: Storage) -> None:

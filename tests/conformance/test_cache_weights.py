@@ -51,8 +51,8 @@ def schema_of(tree: Tree, params: Callable[[int], str] = lambda _: "") -> Tree:
     numbers = iter(range(1_000_000))
 
     def leaf() -> dict[str, Any]:
-        given = params(next(numbers))
-        return {"value": True, "params": given} if given else {"value": True}
+        rule_params = params(next(numbers))
+        return {"value": True, "params": rule_params} if rule_params else {"value": True}
 
     return {
         "private_data": {

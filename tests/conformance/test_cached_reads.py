@@ -64,6 +64,6 @@ async def test_mm_02_recalled_facts_are_bounded_by_weight_and_unknown_names_are_
         assert facts.weight > 500_000
         assert await storage.permissions.facts("x" * 1_000 + str(number), (1,)) is None
     if isinstance(storage.runner, SQLiteRunner):
-        kept = storage.runner._read_cache
-        assert READ_CACHE_BYTES / 2 < kept.weight <= READ_CACHE_BYTES
-        assert len(kept) < 60
+        cache = storage.runner._read_cache
+        assert READ_CACHE_BYTES / 2 < cache.weight <= READ_CACHE_BYTES
+        assert len(cache) < 60

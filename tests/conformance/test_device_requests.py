@@ -103,10 +103,10 @@ async def test_a_device_of_others_needs_a_consent_that_still_stands(storage: Sto
     await storage.device_requests.create_request(a_request())
     grant = replace(device_grant(anna), scopes=("openid", "email"))
     for scopes in ((), ("openid",)):
-        given = Consent(user_id=anna.user_id, client_id="web", scopes=scopes, given_at=NOW)
-        await storage.consents.add_consent(given, a_record())
+        consent = Consent(user_id=anna.user_id, client_id="web", scopes=scopes, given_at=NOW)
+        await storage.consents.add_consent(consent, a_record())
         assert not await storage.device_requests.approve_request("BCDFGHJK", grant, NOW, a_record(), consented=True)
-    await storage.consents.add_consent(replace(given, scopes=("email",)), a_record())
+    await storage.consents.add_consent(replace(consent, scopes=("email",)), a_record())
     assert await storage.device_requests.approve_request("BCDFGHJK", grant, NOW, a_record(), consented=True)
 
 

@@ -76,12 +76,12 @@ async def test_a_socket_at_another_node_keeps_it(storage: Storage) -> None:
 
 
 async def test_a_node_that_fell_silent_keeps_nothing_and_one_that_speaks_does(storage: Storage) -> None:
-    for gsid, kept in ((await a_session(storage, "g1"), False), (await a_session(storage, "g2"), True)):
+    for gsid, is_kept in ((await a_session(storage, "g1"), False), (await a_session(storage, "g2"), True)):
         await storage.game_sessions.add_socket_node(gsid, "here", NOW)
         await storage.game_sessions.add_socket_node(gsid, "there", NOW)
-        if kept:
+        if is_kept:
             await storage.game_sessions.record_presence([gsid], "there", NOW + SILENT - 5)
-        assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + SILENT) is not kept
+        assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + SILENT) is not is_kept
 
 
 async def test_expired_or_unknown_game_session_is_not_canceled(storage: Storage) -> None:

@@ -325,16 +325,16 @@ async def test_an_assertion_is_spent_once_for_each_client(storage: Storage) -> N
 
 @pytest.mark.usefixtures("anna")
 async def test_the_sweep_takes_what_has_ended_and_codes_no_one_came_for(storage: Storage) -> None:
-    kept = [a_grant(code=b"new"), a_grant(code=None), a_grant(code=b"taken", code_taken_at=NOW)]
+    remaining = [a_grant(code=b"new"), a_grant(code=None), a_grant(code=b"taken", code_taken_at=NOW)]
     gone = [
         a_grant(code=b"unclaimed", created_at=NOW - DAY),
         a_grant(code=b"ended", code_taken_at=NOW, ends_at=NOW - 2 * DAY),
         a_grant(code=b"revoked", code_taken_at=NOW, revoked_at=NOW - 2 * DAY),
     ]
-    for grant in (*kept, *gone):
+    for grant in (*remaining, *gone):
         await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
     await storage.sweep(NOW)
-    for grant in kept:
+    for grant in remaining:
         assert await storage.grants.find_live_grant(grant.grant_id, NOW) is not None
     for grant in gone:
         assert await storage.grants.find_grant_by_code(grant.code or b"") is None

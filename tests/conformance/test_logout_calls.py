@@ -34,9 +34,9 @@ async def sign_in(storage: Storage, user: User, session: str = "s1", **fields: o
 
 async def grant(storage: Storage, user: User, **fields: object) -> str:
     made = a_grant(user_id=user.user_id, rev=user.rev, code=None, scopes=("openid",))
-    kept = replace(made, **fields)  # type: ignore[arg-type]
-    assert await storage.grants.create_grant(kept, a_record(AuditEvent.GRANT_MADE))
-    return kept.grant_id
+    stored = replace(made, **fields)  # type: ignore[arg-type]
+    assert await storage.grants.create_grant(stored, a_record(AuditEvent.GRANT_MADE))
+    return stored.grant_id
 
 
 async def calls(storage: Storage) -> list[tuple[str, str, str]]:
@@ -76,11 +76,11 @@ async def test_the_end_of_everything_tells_of_every_session_and_only_once(storag
 async def test_a_session_in_the_place_of_another_of_the_same_person_goes_by_its_id(
     storage: Storage, anna: User
 ) -> None:
-    kept = await sign_in(storage, anna)
+    remaining = await sign_in(storage, anna)
     again = await storage.sessions.open_session(a_session(anna, b"again"), a_record(), replaces=b"s1")
     assert again.session_id == "s1"
     assert await storage.sessions.find_session(b"s1", NOW) is None
-    assert await storage.grants.find_live_grant(kept, NOW) is not None
+    assert await storage.grants.find_live_grant(remaining, NOW) is not None
     assert await calls(storage) == []
     # The old cookie again, as after a double click: it is invalid, and the new session is not affected.
     twice = await storage.sessions.open_session(a_session(anna, b"twice"), a_record(), replaces=b"s1")
@@ -125,8 +125,8 @@ async def test_worker_that_lost_its_lease_changes_nothing_about_a_logout_call(st
     await storage.logout_calls.mark_delivered(slow, a_record(AuditEvent.LOGOUT_TOLD))
     await storage.logout_calls.schedule_retry(slow, "slow", NOW)
     assert len(await storage.audit.unsealed_records(50)) == recorded
-    (held,) = await storage.logout_calls.all_calls()
-    assert (held.trouble, held.next_try_at) == ("", NOW + 120)
+    (call,) = await storage.logout_calls.all_calls()
+    assert (call.trouble, call.next_try_at) == ("", NOW + 120)
     await storage.logout_calls.mark_delivered(quick, a_record(AuditEvent.LOGOUT_TOLD))
     assert list(await storage.logout_calls.all_calls()) == []
     assert len(await storage.audit.unsealed_records(50)) == recorded + 1

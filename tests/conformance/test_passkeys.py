@@ -41,10 +41,14 @@ async def sign_in(
 
 async def test_a_passkey_is_kept_as_it_was_made(factor_setup: SecondFactorSetup) -> None:
     user, authenticator = await factor_setup.with_passkey()
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
-    assert (kept.credential_id, kept.user_id, kept.name) == (authenticator.credential_id, user.user_id, "Laptop")
-    assert (kept.transports, kept.sign_count) == (("internal", "hybrid"), 0)
-    assert (kept.created_at, kept.used_at) == (factor_setup.clock.now(), 0)
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
+    assert (stored_passkey.credential_id, stored_passkey.user_id, stored_passkey.name) == (
+        authenticator.credential_id,
+        user.user_id,
+        "Laptop",
+    )
+    assert (stored_passkey.transports, stored_passkey.sign_count) == (("internal", "hybrid"), 0)
+    assert (stored_passkey.created_at, stored_passkey.used_at) == (factor_setup.clock.now(), 0)
     assert user.passkeys == 1
     assert user.system_tags >= {"2step", "2step_passkey"}
     assert await factor_setup.events(user) == ["factor.added"]
@@ -63,8 +67,8 @@ async def test_a_passkey_signs_in_without_a_password(factor_setup: SecondFactorS
     await factor_setup.clock.advance(100)
     proved = await sign_in(factor_setup, authenticator)
     assert proved.user_id == user.user_id
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
-    assert (kept.sign_count, kept.used_at) == (1, factor_setup.clock.now())
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
+    assert (stored_passkey.sign_count, stored_passkey.used_at) == (1, factor_setup.clock.now())
 
 
 async def test_a_passkey_is_a_second_factor(factor_setup: SecondFactorSetup) -> None:
@@ -123,8 +127,8 @@ async def test_a_sign_in_with_a_lie_in_it_is_refused(
     with pytest.raises(PasskeyRefused) as caught:
         await sign_in(factor_setup, authenticator, None if passwordless else user, **lie)
     assert caught.value.public == PasskeyRefused.public
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
-    assert (kept.sign_count, kept.used_at) == (0, 0)
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
+    assert (stored_passkey.sign_count, stored_passkey.used_at) == (0, 0)
 
 
 async def test_an_answer_is_good_once(factor_setup: SecondFactorSetup) -> None:
@@ -229,8 +233,8 @@ async def test_a_counter_that_does_not_go_up_is_refused_and_recorded(
     with pytest.raises(PasskeyRefused):
         await sign_in(factor_setup, authenticator, counter=counter)
     assert await factor_setup.events(user) == ["factor.added", "factor.passkey_suspected"]
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
-    assert kept.sign_count == 5
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
+    assert stored_passkey.sign_count == 5
     assert await sign_in(factor_setup, authenticator, counter=9)
 
 
@@ -258,12 +262,12 @@ async def test_an_account_has_at_most_twenty(factor_setup: SecondFactorSetup) ->
 async def test_a_passkey_is_renamed_by_its_owner_only(factor_setup: SecondFactorSetup) -> None:
     user, _ = await factor_setup.with_passkey()
     other = await factor_setup.create_person()
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
     with pytest.raises(FactorMissing):
-        await factor_setup.passkeys.rename(other, kept.passkey_id, "Mine", origin=ORIGIN)
+        await factor_setup.passkeys.rename(other, stored_passkey.passkey_id, "Mine", origin=ORIGIN)
     with pytest.raises(BadPasskeyName):
-        await factor_setup.passkeys.rename(user, kept.passkey_id, "\u202eevil", origin=ORIGIN)
-    await factor_setup.passkeys.rename(user, kept.passkey_id, " Old laptop ", origin=ORIGIN)
+        await factor_setup.passkeys.rename(user, stored_passkey.passkey_id, "\u202eevil", origin=ORIGIN)
+    await factor_setup.passkeys.rename(user, stored_passkey.passkey_id, " Old laptop ", origin=ORIGIN)
     (renamed,) = await factor_setup.passkeys.of_user(user.user_id)
     assert renamed.name == "Old laptop"
     assert await factor_setup.events(user) == ["factor.added", "factor.passkey_renamed"]
@@ -272,13 +276,13 @@ async def test_a_passkey_is_renamed_by_its_owner_only(factor_setup: SecondFactor
 async def test_a_removed_passkey_is_dead(factor_setup: SecondFactorSetup) -> None:
     user, authenticator = await factor_setup.with_passkey()
     other = await factor_setup.create_person()
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
     with pytest.raises(FactorMissing):
-        await factor_setup.passkeys.remove(other, kept.passkey_id, origin=ORIGIN)
-    await factor_setup.passkeys.remove(user, kept.passkey_id, origin=ORIGIN)
+        await factor_setup.passkeys.remove(other, stored_passkey.passkey_id, origin=ORIGIN)
+    await factor_setup.passkeys.remove(user, stored_passkey.passkey_id, origin=ORIGIN)
     with pytest.raises(PasskeyRefused):
         await sign_in(factor_setup, authenticator)
     with pytest.raises(FactorMissing):
-        await factor_setup.passkeys.remove(user, kept.passkey_id, origin=ORIGIN)
+        await factor_setup.passkeys.remove(user, stored_passkey.passkey_id, origin=ORIGIN)
     assert (await factor_setup.reload(user)).passkeys == 0
     assert await factor_setup.events(user) == ["factor.added", "factor.removed"]

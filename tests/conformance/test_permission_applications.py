@@ -214,8 +214,8 @@ async def test_a_schema_edit_makes_one_version_and_one_of_each_role_it_changed(s
 
 async def test_a_role_that_is_gone_is_taken_from_everyone_and_versions_tell(seeded_storage: Storage) -> None:
     await create_application(seeded_storage, "moderator", "guest", project_id="mind_games")
-    held = {ROOT: holdings_with("moderator", "guest"), P: holdings_with("moderator")}
-    await seeded_storage.user_records.edit_record(SHOP, ANNA, set_fields(scopes=held), NOW)
+    scopes = {ROOT: holdings_with("moderator", "guest"), P: holdings_with("moderator")}
+    await seeded_storage.user_records.edit_record(SHOP, ANNA, set_fields(scopes=scopes), NOW)
     await seeded_storage.user_records.edit_record(SHOP, BOB, set_fields(scopes={ROOT: holdings_with("guest")}), NOW)
     await seeded_storage.applications.edit_schema(SHOP, set_roles(a_role("guest", SHOP)))
     anna, bob = await record_of(seeded_storage, ANNA, SHOP), await record_of(seeded_storage, BOB, SHOP)
@@ -226,12 +226,12 @@ async def test_a_role_that_is_gone_is_taken_from_everyone_and_versions_tell(seed
 async def test_a_role_that_becomes_protected_is_taken_from_every_project_scope(seeded_storage: Storage) -> None:
     await create_application(seeded_storage, "moderator", a_role("boss", protected=True), project_id="mind_games")
     scope = application_scope("mind_games", SHOP)
-    held = {
+    scopes = {
         ROOT: holdings_with("moderator", "boss"),
         P: holdings_with("moderator"),
         scope: holdings_with("moderator"),
     }
-    await seeded_storage.user_records.edit_record(SHOP, ANNA, set_fields(scopes=held), NOW)
+    await seeded_storage.user_records.edit_record(SHOP, ANNA, set_fields(scopes=scopes), NOW)
     boss = a_role("boss", SHOP, protected=True)
     await seeded_storage.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, protected=True), boss))
     anna = await record_of(seeded_storage, ANNA, SHOP)
@@ -299,8 +299,8 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
         ids["a"]: {ROOT: holdings_with("moderator", "guest"), P: holdings_with("guest")},
         ids["b"]: {P: holdings_with("guest")},
     }
-    for user_id, held in scopes.items():
-        await seeded_storage.user_records.edit_record(SHOP, user_id, set_fields(scopes=held), NOW)
+    for user_id, holdings in scopes.items():
+        await seeded_storage.user_records.edit_record(SHOP, user_id, set_fields(scopes=holdings), NOW)
     entry = {"user": {"kick": {"value": True}}}
     await seeded_storage.user_records.edit_record(
         SHOP, ids["c"], set_fields(scopes={ROOT: holdings_with(private_data=entry)}), NOW
@@ -401,8 +401,8 @@ async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_r
     assert MAX_VERSION_BYTES / 2 < stored <= MAX_VERSION_BYTES
     assert (page.rows[0].version, page.total < saves) == (saves + 1, True)
     assert (await versions.version(shop, saves + 1)).model == saved
-    for kept in page.rows:
-        assert len((await versions.version(shop, kept.version)).model.schema.private_data) == leaves
+    for version_row in page.rows:
+        assert len((await versions.version(shop, version_row.version)).model.schema.private_data) == leaves
 
 
 def becoming_rules(tree: Tree) -> Change[ApplicationModel]:

@@ -112,8 +112,10 @@ async def test_a_deleted_group_goes_with_all_that_names_it(seeded_storage: Stora
     shop = (await create_application(seeded_storage, "guest")).application_id
     for group in (a_group(users=(ANNA,)), a_group(OTHER, title="Other", users=(ANNA,))):
         await seeded_storage.groups.create_group(group, ())
-    kept, gone = (GroupGrant(group_id=group, roles=("guest",), action=GrantAction.GRANT) for group in (OTHER, GROUP))
-    settings = ProjectSettings(services={shop: (gone, kept, gone)})
+    remaining_grant, removed_grant = (
+        GroupGrant(group_id=group, roles=("guest",), action=GrantAction.GRANT) for group in (OTHER, GROUP)
+    )
+    settings = ProjectSettings(services={shop: (removed_grant, remaining_grant, removed_grant)})
     await seeded_storage.projects.edit_project("mind_games", set_project_fields(settings=settings, allow=(OTHER,)))
     mine, other = group_scope("mind_games", GROUP), group_scope("mind_games", OTHER)
     scopes = {
@@ -121,14 +123,14 @@ async def test_a_deleted_group_goes_with_all_that_names_it(seeded_storage: Stora
         P: holdings_with("group_manager"),
         other: holdings_with("group_manager"),
     }
-    held = {**scopes, mine: holdings_with("group_manager", private_data=TREE)}
-    await seeded_storage.user_records.edit_record(1, ANNA, set_fields(scopes=held), NOW)
+    all_scopes = {**scopes, mine: holdings_with("group_manager", private_data=TREE)}
+    await seeded_storage.user_records.edit_record(1, ANNA, set_fields(scopes=all_scopes), NOW)
     await seeded_storage.user_records.edit_record(1, BOB, set_fields(scopes={P: holdings_with("group_manager")}), NOW)
     before = await structure_version(seeded_storage)
     await seeded_storage.groups.delete_group(GROUP, [a_record()])
     project = await seeded_storage.projects.project("mind_games")
     assert project.groups.keys() == {OTHER}
-    assert project.project.settings.services == {shop: (kept,)}
+    assert project.project.settings.services == {shop: (remaining_grant,)}
     assert (project.project.allow, project.project.disallow) == ((OTHER,), ())
     facts = [await seeded_storage.permissions.facts(user_id, [1]) for user_id in (ANNA, BOB)]
     anna, bob = (fact for fact in facts if fact is not None)

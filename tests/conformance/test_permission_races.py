@@ -109,16 +109,16 @@ async def test_assignment_to_something_removed_concurrently_leaves_no_rows(
     outcomes = run_races([racers.end_or_give_role, racers.come_and_go], migrated_url)
     assert set(outcomes["end_or_give_role"]) <= {WON, "RoleNotFound", "VersionConflict"}
     assert outcomes["come_and_go"] == {WON: TRIES}
-    held = await read_all_tables(seeded_storage)
-    roles = {(row.application_id, row.role_key): row.protected for row in held["roles"]}
-    for row in held["role_assignments"]:
+    rows = await read_all_tables(seeded_storage)
+    roles = {(row.application_id, row.role_key): row.protected for row in rows["roles"]}
+    for row in rows["role_assignments"]:
         assert (row.application_id, row.role_key) in roles
         assert not (row.project_id and roles[row.application_id, row.role_key])
-    for row in held["project_services"]:
+    for row in rows["project_services"]:
         assert all(roles[row.application_id, key] is False for key in row.roles)
-    people = {row.user_id for row in held["users"]}
+    people = {row.user_id for row in rows["users"]}
     for table in ("group_members", "user_records", "role_assignments", "scope_records"):
-        assert {row.user_id for row in held[table]} <= people, table
+        assert {row.user_id for row in rows[table]} <= people, table
 
 
 async def test_no_role_assignment_survives_an_application_leaving_its_project(
@@ -126,8 +126,8 @@ async def test_no_role_assignment_survives_an_application_leaving_its_project(
 ) -> None:
     won = run_races([racers.leave_project_while_given], migrated_url)
     assert won == {"leave_project_while_given": {WON: TRIES}}
-    held = await read_all_tables(seeded_storage)
-    assert [row for row in held["role_assignments"] if row.resource_kind] == []
+    rows = await read_all_tables(seeded_storage)
+    assert [row for row in rows["role_assignments"] if row.resource_kind] == []
 
 
 async def test_an_application_leaves_after_what_is_being_given_on_it(

@@ -299,8 +299,8 @@ async def test_the_last_who_administers_keeps_the_role(storage: Storage) -> None
 
 async def make_administrator(storage: Storage, user_id: str, *, end: End = NO_END, denied: bool = False) -> None:
     tree = {"can_administer": {"value": False}} if denied else {}
-    held = holdings_with(Assignment(role="administrator", end=end), private_data=tree)
-    await storage.user_records.edit_record(1, user_id, set_fields(scopes={ROOT: held}), NOW)
+    holdings = holdings_with(Assignment(role="administrator", end=end), private_data=tree)
+    await storage.user_records.edit_record(1, user_id, set_fields(scopes={ROOT: holdings}), NOW)
 
 
 @pytest.mark.parametrize("how", ["ending", "denied"])

@@ -166,14 +166,14 @@ async def test_an_erasure_that_does_not_happen_asks_no_one(seeded_storage: Stora
 
 async def test_collected_data_is_deleted_with_the_account(seeded_storage: Storage) -> None:
     await ask(seeded_storage)
-    held = await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9)
-    assert await complete_call(seeded_storage, held[0], b"what is kept")
+    calls = await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9)
+    assert await complete_call(seeded_storage, calls[0], b"what is kept")
     assert tables_that_mention(await read_all_tables(seeded_storage), "what is kept") == {"gdpr_calls"}
     await erase(seeded_storage)
     assert tables_that_mention(await read_all_tables(seeded_storage), "what is kept") == set()
     request = await only_request(seeded_storage, ANNA)
     assert request.kind is DataJobKind.REMOVAL
-    assert await complete_call(seeded_storage, held[1], b"too late")
+    assert await complete_call(seeded_storage, calls[1], b"too late")
     assert await seeded_storage.personal_data.uncollected_answers(ANNA, NOW) == []
 
 
@@ -290,9 +290,9 @@ async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(see
     calls = await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9)
     for number, call in enumerate(calls):
         assert await complete_call(seeded_storage, call, bytes([number]))
-    kept = await seeded_storage.personal_data.uncollected_answers(ANNA, NOW)
-    assert sorted(answer.sealed for answer in kept) == [bytes([number]) for number in range(4)]
-    await seeded_storage.personal_data.delete_answer(kept[0])
+    uncollected = await seeded_storage.personal_data.uncollected_answers(ANNA, NOW)
+    assert sorted(answer.sealed for answer in uncollected) == [bytes([number]) for number in range(4)]
+    await seeded_storage.personal_data.delete_answer(uncollected[0])
     assert len(await seeded_storage.personal_data.uncollected_answers(ANNA, NOW)) == 3
     assert await seeded_storage.personal_data.uncollected_answers(BOB, NOW) == []
     assert await seeded_storage.personal_data.uncollected_answers(ANNA, NOW + 7 * DAY) == []

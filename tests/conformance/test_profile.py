@@ -63,11 +63,11 @@ async def test_holdings_are_everything_that_is_kept_beside_the_account(storage: 
     await storage.passkeys.add_passkey(a_passkey(user_id=anna.user_id), [b"1", b"2"], entry_about(anna), ())
     await open_session(storage, a_session(anna))
     await ask_for(storage, anna)
-    held = await storage.profile.account_details(anna.user_id, NOW)
-    assert [key.name for key in held.passkeys] == ["Laptop"]
-    assert [session.digest for session in held.sessions] == [b"cookie"]
-    assert (held.overview.recovery_left, held.pending_login) == (2, NEW)
-    assert {record.subject for record in held.records} == {anna.user_id}
+    details = await storage.profile.account_details(anna.user_id, NOW)
+    assert [key.name for key in details.passkeys] == ["Laptop"]
+    assert [session.digest for session in details.sessions] == [b"cookie"]
+    assert (details.overview.recovery_left, details.pending_login) == (2, NEW)
+    assert {record.subject for record in details.records} == {anna.user_id}
     assert (await storage.profile.account_details(anna.user_id, ENDS)).pending_login == ""
 
 

@@ -62,8 +62,8 @@ async def holds_rule(storage: Storage, user_id: str, application_id: int, scope:
     reading = PermissionLoader(store=storage.permissions, clock=MovableClock(NOW), cache_bytes=0)
     facts = await storage.permissions.facts(user_id, (application_id,))
     assert facts is not None
-    held = await reading.evaluate(await reading.load_input(facts), application_id, None)
-    return held.allows(scope, rule)
+    effective = await reading.evaluate(await reading.load_input(facts), application_id, None)
+    return effective.allows(scope, rule)
 
 
 async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the_second_time(
@@ -218,7 +218,9 @@ async def test_owners_and_administrators_are_assigned_in_application_1_and_hande
     plan = await provision_setup.apply(projects=[{"title": "P", "owners": ["3"]}])
     assert plan_lines(plan) == ["change project p owners"]
     records = await storage.user_records.records_in_project(1, "p")
-    assert {record.user_id: [given.role for given in record.scopes[Scope("p")].roles] for record in records} == {
+    assert {
+        record.user_id: [assignment.role for assignment in record.scopes[Scope("p")].roles] for record in records
+    } == {
         "1": ["project_administrator"],
         "3": ["project_owner"],
     }

@@ -41,8 +41,10 @@ def url(migrated_url: str) -> str:
 
 @asynccontextmanager
 async def open_with_keys(url: str, data: Path, *keys: str) -> AsyncIterator[Services]:
-    given = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
-    place = InstallationPaths(data=data, url=url, environment={name: value for name, value in given.items() if value})
+    settings = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
+    place = InstallationPaths(
+        data=data, url=url, environment={name: value for name, value in settings.items() if value}
+    )
     async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services
 
@@ -109,17 +111,17 @@ async def test_a_secret_replaced_meanwhile_stays(services: Services) -> None:
     before = (await services.storage.clients.client(fresh.client_id)).secrets
     assert {secret.kind for secret in before} == {SecretKind.SEALED}
     await services.storage.runner.write(partial(CLIENT_SECRETS.save_rewrapped, moved, a_record()))
-    kept = {
+    secrets = {
         (row.client_id, row.slot): row.secret for row in await services.storage.runner.snapshot_read(every_secret)
     }
     assert {secret.slot: secret.secret for secret in before} == {
-        slot: held for (client_id, slot), held in kept.items() if client_id == fresh.client_id
+        slot: held for (client_id, slot), held in secrets.items() if client_id == fresh.client_id
     }
 
 
 async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(services: Services) -> None:
-    kept = services.clients.stored_secret(a_client("d"), "text")
-    broken = replace(kept, secret=kept.secret[:1] + bytes(8) + kept.secret[9:])
+    stored = services.clients.stored_secret(a_client("d"), "text")
+    broken = replace(stored, secret=stored.secret[:1] + bytes(8) + stored.secret[9:])
     await services.storage.clients.create_client(replace(a_client("d"), secrets=(broken,)), a_record())
     outcome = await rewrap_all(services, ORIGIN)
     assert outcome.left == {"client_secrets": 1}

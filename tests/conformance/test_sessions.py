@@ -87,9 +87,9 @@ async def test_revoking_ends_all_but_the_one_to_keep(storage: Storage, anna: Use
     rev = await storage.sessions.revoke_user(anna.user_id, a_record(), keep=b"here", now=NOW)
     assert rev > anna.rev
     assert [session.digest for session in await storage.sessions.sessions_of_user(anna.user_id, NOW)] == [b"here"]
-    kept = await storage.sessions.find_session(b"here", NOW)
-    assert kept is not None
-    assert kept.user.rev == rev
+    remaining = await storage.sessions.find_session(b"here", NOW)
+    assert remaining is not None
+    assert remaining.user.rev == rev
 
 
 async def test_revocation_does_not_touch_a_session_of_another_account(storage: Storage, anna: User) -> None:

@@ -50,20 +50,20 @@ async def test_worker_that_lost_its_lease_changes_nothing_about_a_delivery(stora
     assert not await store.give_up_delivery(late, FAILED, NOW + 51, most=1, entry=stopped)
     await store.schedule_retry(late, FAILED, NOW + 900)
     await store.mark_delivered(late, ARRIVED, NOW + 51)
-    kept = await store.delivery(webhook.webhook_id, delivery.delivery_id)
-    assert (kept.state, kept.status, kept.held_until) == (DeliveryState.WAITING, 0, NOW + 100)
+    stored = await store.delivery(webhook.webhook_id, delivery.delivery_id)
+    assert (stored.state, stored.status, stored.held_until) == (DeliveryState.WAITING, 0, NOW + 100)
     await store.mark_delivered(holder, ARRIVED, NOW + 52)
     assert not await store.give_up_delivery(holder, FAILED, NOW + 53, most=1, entry=stopped)
-    kept = await store.delivery(webhook.webhook_id, delivery.delivery_id)
-    assert (kept.state, kept.status, kept.done_at) == (DeliveryState.DELIVERED, 204, NOW + 52)
+    stored = await store.delivery(webhook.webhook_id, delivery.delivery_id)
+    assert (stored.state, stored.status, stored.done_at) == (DeliveryState.DELIVERED, 204, NOW + 52)
     assert (await store.webhook(webhook.webhook_id)).enabled
 
 
 async def test_only_one_of_many_concurrent_readers_advances_a_webhook(storage: Storage) -> None:
     store = storage.webhooks
     webhook = await store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
-    kept = await asyncio.gather(*(store.enqueue_and_advance(webhook, 7, [a_delivery(webhook)]) for _ in range(5)))
-    assert sorted(kept) == [False, False, False, False, True]
+    results = await asyncio.gather(*(store.enqueue_and_advance(webhook, 7, [a_delivery(webhook)]) for _ in range(5)))
+    assert sorted(results) == [False, False, False, False, True]
     assert len(await store.deliveries(webhook.webhook_id, None, 9)) == 1
     assert (await store.webhook(webhook.webhook_id)).place == 7
 

@@ -26,10 +26,10 @@ def marks_of(test: object) -> list[object]:
 
 
 def test_every_screenshot_is_taken_by_one_test_and_shown_by_one_page() -> None:
-    shown = {name for page in PAGES for name in SHOWN.findall(page.read_text())}
+    pictures = {name for page in PAGES for name in SHOWN.findall(page.read_text())}
     stored = {path.name for path in PICTURES.iterdir()}
-    assert declared_pictures() == Counter(shown)
-    assert stored == {f"{name}.png" for name in shown}
+    assert declared_pictures() == Counter(pictures)
+    assert stored == {f"{name}.png" for name in pictures}
 
 
 def test_the_pictures_that_are_kept_are_whole_and_light() -> None:

@@ -146,11 +146,11 @@ async def several_polls(node: Node, gsid: str, where: str) -> AsyncIterator["asy
         polls = [await connections.enter_async_context(raw_connection(node.port)) for _ in range(4)]
         for poll in polls:
             poll.send(request(where, {"gsid": gsid}))
-        held = {asyncio.create_task(status_of(poll)) for poll in polls}
-        while len(held) > 1:
-            done, held = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+        pending = {asyncio.create_task(status_of(poll)) for poll in polls}
+        while len(pending) > 1:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             assert {poll.result() for poll in done} == {"RETRY"}
-        yield held.pop()
+        yield pending.pop()
 
 
 async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_yet_and_anyone_who_dies(

@@ -286,9 +286,9 @@ def test_the_other_bounds_say_no_too() -> None:
     assert answers_come_within([slow], 8)
     assert i13_figures_stay_bounded([large], {"fds": 300}) == []
     assert i13_figures_stay_bounded([large], {"fds": 299})
-    kept, late = op(0, 1, ISSUE, value="code"), op(12, 13, REDEEM, "code")
-    assert i15_nothing_outlives_its_end([kept, late], 11) == []
-    assert i15_nothing_outlives_its_end([kept, late], 10)
+    issued, late = op(0, 1, ISSUE, value="code"), op(12, 13, REDEEM, "code")
+    assert i15_nothing_outlives_its_end([issued, late], 11) == []
+    assert i15_nothing_outlives_its_end([issued, late], 10)
     lost = op(0, 1, ADD, result=INFO, number=7)
     assert every_lost_answer_was_asked_for_again([lost], [ADD])
     assert every_lost_answer_was_asked_for_again([lost, op(2, 3, ADD, result=INFO, repeats=7)], [ADD])

@@ -22,7 +22,7 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
 ) -> None:
     node = Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS)
     guessers = Guessers()
-    kept: list[str] = []
+    acknowledged: list[str] = []
     for number in range(rounds):
         with node, start_writers(migrated_url, tmp_path) as writer:
             if number == 0:
@@ -33,11 +33,11 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
             node.kill()
             writer.kill()
             await guessing
-        kept += acknowledged_ids(writer)
+        acknowledged += acknowledged_ids(writer)
     with node:  # it starts again on what is left, and closes the file cleanly
         assert node.terminate() == 0
     async with open_services_on(migrated_url, tmp_path) as services:
-        await every_account_has_one_record(services, kept)
+        await every_account_has_one_record(services, acknowledged)
         await every_guess_was_counted(services, guessers)
         assert await administrator_logins(services) == [FORM["login"]]
     # SQLite's lock is not fair: the writer may keep getting it first until the timeout.

@@ -60,7 +60,7 @@ def text_of(alphabet: str, *words: str) -> st.SearchStrategy[str]:
 
 
 def as_bytes(text: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
-    return text.map(lambda given: given.encode("utf-8", "surrogatepass")) | st.binary(max_size=300)
+    return text.map(lambda value: value.encode("utf-8", "surrogatepass")) | st.binary(max_size=300)
 
 
 leaves = (
@@ -190,7 +190,7 @@ def test_ht_25_a_decoder_reads_or_refuses_in_its_own_words_and_soon(decoder: Dec
 @example("1970-01-01T00:00")
 @given(moment)
 def test_ro_19_a_date_that_is_read_as_an_end_is_one_and_never_for_ever(text: str) -> None:
-    for read in (parse_end_field, lambda given: read_end_of_list(given, 1, "line 1")):
+    for read in (parse_end_field, lambda value: read_end_of_list(value, 1, "line 1")):
         with suppress(GatehouseError):
             end = read(text)
             assert "-" not in text or (end is not None and 0 < end.expired < LATEST)

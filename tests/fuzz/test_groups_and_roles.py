@@ -145,9 +145,9 @@ class GroupsAndRoles(RuleBasedStateMachine):
             return
         wanted = {group.group_id: group.grants for group in self.model.live_groups} | {group.group_id: roles}
         grants = [
-            {"group_id": group_id, "roles": sorted(given), "action": "grant"}
-            for group_id, given in wanted.items()
-            if given
+            {"group_id": group_id, "roles": sorted(group_roles), "action": "grant"}
+            for group_id, group_roles in wanted.items()
+            if group_roles
         ]
         settings = {"services": {str(self.application): {"groups": grants}}}
         body = {"action": "save", "data": {"id": PROJECT, "settings": settings}}

@@ -161,10 +161,10 @@ async def run_schemathesis(
     service: RunningService, configuration: Path, headers: Mapping[str, str]
 ) -> tuple[int, str]:
     base = str(service.client.base_url).rstrip("/")
-    shown = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
+    header_options = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(configuration)),
-        *("run", f"{base}/openapi.json", "--url", base, *shown),
+        *("run", f"{base}/openapi.json", "--url", base, *header_options),
         *("--phases", PHASES, "--max-examples", str(EXAMPLES * FACTOR), "--seed", str(SEED), "--no-color"),
         *("--warnings", "off", "--report-dir", str(configuration.parent)),
     ]

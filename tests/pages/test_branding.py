@@ -68,16 +68,16 @@ async def test_every_page_shows_the_branding_and_stays_readable(
         page = await context.new_page()
         problems = [one for path in PAGES for one in await open_and_check(page, f"{service.base_url}{path}")]
         await page.goto(service.base_url)
-        shown = await page.evaluate(SHOWN)
+        styles = await page.evaluate(SHOWN)
         assert (await page.title()).endswith("· Sky & Sea <Studio>")
-        assert shown["logo"][:2] == (["", 90] if scheme == "light" else ["Sky & Sea <Studio>", 70])
+        assert styles["logo"][:2] == (["", 90] if scheme == "light" else ["Sky & Sea <Studio>", 70])
         assert await page.get_by_role("banner").get_by_role("link", name="Sky & Sea <Studio>").count() == 1
         expected = light_shades(accent) if scheme == "light" else dark_shades(accent)
-        assert shown["button"] == css_color(expected.button)
+        assert styles["button"] == css_color(expected.button)
         await sign_in_to_console(service, page, ADA)
         problems += [one for path in SCREENS for one in await open_and_check(page, f"{service.base_url}{path}")]
         assert problems == []
-        picture = await page.request.get(shown["logo"][2])
+        picture = await page.request.get(styles["logo"][2])
         assert picture.headers["content-type"] == "image/png"
         assert picture.headers["x-content-type-options"] == "nosniff"
         assert "immutable" in picture.headers["cache-control"]

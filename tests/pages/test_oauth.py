@@ -212,8 +212,8 @@ async def test_an_installed_application_is_reached_on_whatever_port_it_got(
     service: RunningService, page: Page, host: str
 ) -> None:
     shop, server = await Shop.open(host)
-    kept = await a_public_client(service, "tool", redirect_uris=(f"http://{host}/callback",))
-    client = RelyingPartyClient(service=service, client=kept.client, secret="", redirect_uri=shop.uri)
+    registered = await a_public_client(service, "tool", redirect_uris=(f"http://{host}/callback",))
+    client = RelyingPartyClient(service=service, client=registered.client, secret="", redirect_uri=shop.uri)
     async with server:
         await open_authorize(client, page, code_challenge=challenge_of("v" * 43), code_challenge_method="S256")
         await sign_in(page)

@@ -174,8 +174,11 @@ class NaiveEvaluation:
         return end.expired == 0 or end.expired > self.at
 
     def _living_entries(self, scope: Scope) -> dict[str, Any]:
-        held = self._holdings(scope)
-        return {"private_data": self._living(held.private_data), "public_data": self._living(held.public_data)}
+        holdings = self._holdings(scope)
+        return {
+            "private_data": self._living(holdings.private_data),
+            "public_data": self._living(holdings.public_data),
+        }
 
     def _living(self, tree: Any) -> dict[str, Any]:
         living = {}
@@ -199,10 +202,10 @@ class NaiveEvaluation:
     def _all_ends(self) -> Iterator[End]:
         yield from self.scenario.facts.owns.values()
         record = self.scenario.facts.records[self.scenario.model.application.application_id]
-        for held in record.scopes.values():
-            yield from (role.end for role in held.roles)
-            yield from self._ends_in(held.private_data)
-            yield from self._ends_in(held.public_data)
+        for holdings in record.scopes.values():
+            yield from (role.end for role in holdings.roles)
+            yield from self._ends_in(holdings.private_data)
+            yield from self._ends_in(holdings.public_data)
 
     def _ends_in(self, tree: Any) -> Iterator[End]:
         for node in tree.values():

@@ -45,15 +45,15 @@ def test_every_scenario_matches_the_naive_evaluation(name: str) -> None:
     effective, naive = scenario.effective(), NaiveEvaluation(scenario)
     scopes, rules = scopes_in(ALL[name], scenario), sorted(rules_in(scenario))
     for scope in scopes:
-        held = effective.rules(scope)
-        assert sorted(held) == [rule for rule in rules if naive.holds(scope, rule)]
+        effective_rules = effective.rules(scope)
+        assert sorted(effective_rules) == [rule for rule in rules if naive.holds(scope, rule)]
         assert {role.role.name for role in effective.granted_roles(scope).values()} == naive.roles(scope)
         for rule in rules:
             allowed = naive.allows(scope, rule)
             assert scenario.allows(scope, rule) is allowed
             assert scenario.explain_rule(f"{place(scope)}{rule}").allowed is allowed
-            if rule in held:
-                assert held[rule].seconds_left(scenario.now) == naive.seconds_left(scope, rule)
+            if rule in effective_rules:
+                assert effective_rules[rule].seconds_left(scenario.now) == naive.seconds_left(scope, rule)
     assert list(render_shape(effective, Shape.LIST_SHORT, ShapeOptions(), scenario.now)) == list_short(
         naive, scopes, rules
     )
@@ -113,13 +113,13 @@ def deciding_contributions(scenario: Scenario, text: str) -> list[str]:
 
 def some_options(settings: list[str]) -> ShapeOptions:
     """Parse `list project_id=mg with_exp`; without an id it is one that was not found. One section, or both."""
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for setting in settings:
         name, is_text, value = setting.partition("=")
-        given[name] = value if is_text else True
-    if "sections" in given:
-        given["sections"] = frozenset({RuleSection(given["sections"])})
-    return ShapeOptions(**given)
+        options[name] = value if is_text else True
+    if "sections" in options:
+        options["sections"] = frozenset({RuleSection(options["sections"])})
+    return ShapeOptions(**options)
 
 
 def scopes_in(document: Mapping[str, Any], scenario: Scenario) -> list[Scope]:
@@ -133,9 +133,9 @@ def rules_in(scenario: Scenario) -> set[Rule]:
     for role in scenario.model.roles.values():
         rules |= set(meta_entries(role.meta))
     for record in scenario.facts.records.values():
-        for held in record.scopes.values():
-            rules |= set(section_entries(held.private_data, RuleSection.PRIVATE))
-            rules |= set(section_entries(held.public_data, RuleSection.PUBLIC))
+        for holdings in record.scopes.values():
+            rules |= set(section_entries(holdings.private_data, RuleSection.PRIVATE))
+            rules |= set(section_entries(holdings.public_data, RuleSection.PUBLIC))
     return rules
 
 

@@ -36,7 +36,7 @@ def select_all_rows() -> Verb[Rows]:
 
 
 def tables_that_mention(rows: Rows, *texts: str) -> set[str]:
-    return {name for name, kept in rows.items() if any(text in repr(kept) for text in texts)}
+    return {name for name, row in rows.items() if any(text in repr(row) for text in texts)}
 
 
 # Flip bits in stored data, while a service runs or not.
@@ -46,12 +46,12 @@ async def flip_bit(url: str, table: str, column: str, where: str, *, at: int) ->
     """Invert a bit of a binary column at this offset."""
     if url.startswith("sqlite:"):
         with apsw.Connection(sqlite_path(url)) as connection:
-            [(held,)] = connection.execute(f"SELECT {column} FROM {table} WHERE {where}")  # noqa: S608
-            broken = held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :]
+            [(value,)] = connection.execute(f"SELECT {column} FROM {table} WHERE {where}")  # noqa: S608
+            broken = value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :]
             connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (broken,))  # noqa: S608
     else:
-        shown = f"set_byte({column}, {at}, get_byte({column}, {at}) # 1)"
-        await execute_on_postgres(url, [f"UPDATE {table} SET {column} = {shown} WHERE {where}"])  # noqa: S608
+        flipped = f"set_byte({column}, {at}, get_byte({column}, {at}) # 1)"
+        await execute_on_postgres(url, [f"UPDATE {table} SET {column} = {flipped} WHERE {where}"])  # noqa: S608
 
 
 async def execute_statement(url: str, statement: str) -> None:

@@ -124,10 +124,10 @@ async def send_response(send: Send, text: bytes) -> None:
     await send({"type": "http.response.body", "body": text})
 
 
-def request_seen_by_app(given: RawResponse) -> dict[str, object]:
+def request_seen_by_app(response: RawResponse) -> dict[str, object]:
     """The request as the application saw it, read from the echo in this response."""
-    assert given.status == 200, given
-    body: dict[str, object] = json.loads(given.body)
+    assert response.status == 200, response
+    body: dict[str, object] = json.loads(response.body)
     return body
 
 

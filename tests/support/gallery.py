@@ -451,7 +451,7 @@ def gallery() -> ASGIApp:
         """The state of a sample session is its name."""
         return json_response({"state": request.query_params["gsid"], "closed": "", "waiting": True})
 
-    shown = Endpoint(
+    state_pages = Endpoint(
         name="gallery",
         path="/gallery/{state}",
         methods=("GET",),
@@ -461,11 +461,11 @@ def gallery() -> ASGIApp:
         hidden=True,
     )
     echoes = [
-        replace(shown, name=f"echo{path}", path=path, methods=("POST",), handler=echo)
+        replace(state_pages, name=f"echo{path}", path=path, methods=("POST",), handler=echo)
         for path in (Path.SIGN_IN_PASSKEY, Path.SECOND_FACTOR, Path.PASSKEY)
     ]
-    followed = replace(shown, name="state", path=Path.GAME_STATE, handler=state)
-    return SampleAsgiApp(endpoints=[shown, *echoes, followed, assets.endpoint()]).app()
+    followed = replace(state_pages, name="state", path=Path.GAME_STATE, handler=state)
+    return SampleAsgiApp(endpoints=[state_pages, *echoes, followed, assets.endpoint()]).app()
 
 
 @asynccontextmanager

@@ -92,8 +92,8 @@ async def fit_height(page: Page, width: int, until: Locator | None) -> int:
     return wanted
 
 
-async def bottom_of(shown: Locator) -> int:
-    height: int = await shown.evaluate(END_OF)
+async def bottom_of(element: Locator) -> int:
+    height: int = await element.evaluate(END_OF)
     return height
 
 

@@ -39,14 +39,14 @@ class KeysInMemory:
     async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         if seen != self.stored.version:
             raise KeysChanged
-        kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
-        self.stored = StoredKeys(version=seen + 1, keys=tuple(kept.values()))
+        keys_by_kid = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
+        self.stored = StoredKeys(version=seen + 1, keys=tuple(keys_by_kid.values()))
         self.saves.append((entry.event, entry.actor))
 
     def replace_keys(self, *keys: SigningKey) -> None:
         """Change records without the service noticing, as someone with access to the database could."""
-        kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
-        self.stored = StoredKeys(version=self.stored.version + 1, keys=tuple(kept.values()))
+        keys_by_kid = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
+        self.stored = StoredKeys(version=self.stored.version + 1, keys=tuple(keys_by_kid.values()))
 
 
 @lru_cache

@@ -29,7 +29,7 @@ class LogStream(io.BytesIO):
 @contextmanager
 def capture_logs() -> Iterator[LogStream]:
     root = logging.getLogger()
-    kept, level = root.handlers[:], root.level
+    handlers, level = root.handlers[:], root.level
     stream = LogStream()
     structlog.contextvars.clear_contextvars()  # an earlier test's request may have left its id
     logs.configure(stream=stream)
@@ -39,5 +39,5 @@ def capture_logs() -> Iterator[LogStream]:
         structlog.reset_defaults()
         logs.access_log.set_output(None)
         structlog.contextvars.clear_contextvars()
-        root.handlers[:] = kept
+        root.handlers[:] = handlers
         root.setLevel(level)

@@ -86,25 +86,25 @@ class OutboxInMemory:
         self.queued |= {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
 
     async def claim_due(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
-        due = [kept for kept in self.queued.values() if 0 < kept.next_try_at <= now]
-        due = sorted(due, key=lambda kept: kept.next_try_at)[:limit]
-        for kept in due:
-            kept.next_try_at = now + lease
-            kept.tries += 1
+        due = [queued_mail for queued_mail in self.queued.values() if 0 < queued_mail.next_try_at <= now]
+        due = sorted(due, key=lambda queued_mail: queued_mail.next_try_at)[:limit]
+        for queued_mail in due:
+            queued_mail.next_try_at = now + lease
+            queued_mail.tries += 1
         self.leases.append(lease)
-        return [ClaimedMail(mail=kept.mail, tries=kept.tries) for kept in due]
+        return [ClaimedMail(mail=queued_mail.mail, tries=queued_mail.tries) for queued_mail in due]
 
     async def delete_sent(self, mail_id: str) -> None:
         self.queued.pop(mail_id, None)
 
     async def record_failure(self, claim: ClaimedMail, trouble: str, next_try_at: int) -> None:
-        kept = self.queued[claim.mail.mail_id]
-        if kept.tries == claim.tries:
-            kept.trouble, kept.next_try_at = trouble, next_try_at
+        queued_mail = self.queued[claim.mail.mail_id]
+        if queued_mail.tries == claim.tries:
+            queued_mail.trouble, queued_mail.next_try_at = trouble, next_try_at
 
     async def outbox_status(self) -> OutboxStatus:
-        waiting = [kept for kept in self.queued.values() if kept.next_try_at]
-        oldest = min(waiting, key=lambda kept: kept.mail.created_at, default=None)
+        waiting = [queued_mail for queued_mail in self.queued.values() if queued_mail.next_try_at]
+        oldest = min(waiting, key=lambda queued_mail: queued_mail.mail.created_at, default=None)
         return OutboxStatus(
             waiting=len(waiting),
             given_up=len(self.queued) - len(waiting),
@@ -152,10 +152,10 @@ class Mailbox:
         return self.data_reply
 
     def authenticate(
-        self, _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, given: LoginPassword
+        self, _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, credentials: LoginPassword
     ) -> AuthResult:
-        right = given.login == b"gatehouse" and given.password == b"of the mail server"
-        return AuthResult(success=right, handled=False, auth_data=given.login.decode() if right else None)
+        right = credentials.login == b"gatehouse" and credentials.password == b"of the mail server"
+        return AuthResult(success=right, handled=False, auth_data=credentials.login.decode() if right else None)
 
 
 @asynccontextmanager

@@ -162,8 +162,8 @@ async def a_public_client(service: RunningService, client_id: str = "app", **fie
 async def a_relying_party(service: RunningService, client_id: str, **fields: Any) -> RelyingPartyClient:
     client = Client(**{"client_id": client_id, "name": "Web shop", "created_at": service.clock.now(), **fields})
     secret = await service.services.clients.create(client, ORIGIN)
-    kept = await service.services.storage.clients.client(client_id)
-    return RelyingPartyClient(service=service, client=kept, secret=secret or "", redirect_uri=REDIRECT)
+    stored = await service.services.storage.clients.client(client_id)
+    return RelyingPartyClient(service=service, client=stored, secret=secret or "", redirect_uri=REDIRECT)
 
 
 def a_grant(**fields: Any) -> Grant:

@@ -47,8 +47,8 @@ class SignedTokens:
 
     @property
     def kids(self) -> frozenset[str]:
-        shown = (self.user_jwt, self.service_jwt, self.refresh_token, self.id_token, self.exchanged_jwt)
-        return frozenset(header_of(one)["kid"] for one in shown)
+        tokens = (self.user_jwt, self.service_jwt, self.refresh_token, self.id_token, self.exchanged_jwt)
+        return frozenset(header_of(one)["kid"] for one in tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,15 +91,15 @@ class TokenScenario:
         return jwt
 
     async def issue(self, http: httpx2.AsyncClient, services: Services) -> SignedTokens:
-        given = await self.tokens(http, await self.code(services))
-        exchanged = await http.post(EXCHANGE_TOKEN, headers=bearer(given["access_token"]))
+        tokens = await self.tokens(http, await self.code(services))
+        exchanged = await http.post(EXCHANGE_TOKEN, headers=bearer(tokens["access_token"]))
         service = await services.service_tokens.issue(self.application_id, origin=ORIGIN)
         return SignedTokens(
             user_jwt=await self.log_in(http),
             service_jwt=service.jwt,
-            access_token=given["access_token"],
-            refresh_token=given["refresh_token"],
-            id_token=given["id_token"],
+            access_token=tokens["access_token"],
+            refresh_token=tokens["refresh_token"],
+            id_token=tokens["id_token"],
             exchanged_jwt=success_body(exchanged)["token"],
         )
 

@@ -45,17 +45,17 @@ async def held_names(service: RunningService, application_id: int, *user_ids: st
     for user_id in user_ids:
         facts = await reading.load_facts(user_id, (application_id,))
         assert facts is not None
-        held = await reading.evaluate(await reading.load_input(facts), application_id, None)
-        rules = render_shape(held, Shape.LIST, DEFAULT_OPTIONS, now)
-        roles = render_shape(held, Shape.ROLES, DEFAULT_OPTIONS, now)
+        effective = await reading.evaluate(await reading.load_input(facts), application_id, None)
+        rules = render_shape(effective, Shape.LIST, DEFAULT_OPTIONS, now)
+        roles = render_shape(effective, Shape.ROLES, DEFAULT_OPTIONS, now)
         names[user_id] = {rule.partition(".")[2] for rule in rules} | set(roles)
     return names
 
 
 def changes_between(before: Changed, after: Changed) -> Changed:
     signed = {
-        user_id: {f"+{one}" for one in after[user_id] - held} | {f"-{one}" for one in held - after[user_id]}
-        for user_id, held in before.items()
+        user_id: {f"+{one}" for one in after[user_id] - names} | {f"-{one}" for one in names - after[user_id]}
+        for user_id, names in before.items()
     }
     return {user_id: changes for user_id, changes in signed.items() if changes}
 

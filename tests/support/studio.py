@@ -261,8 +261,8 @@ async def set_user_roles(
     await write_record(studio, record)
 
 
-async def set_user_holdings(studio: Studio, user_id: str, held: Mapping[Scope, ScopeHoldings]) -> None:
-    await write_record(studio, UserRecord(application_id=studio.shop.application_id, user_id=user_id, scopes=held))
+async def set_user_holdings(studio: Studio, user_id: str, scopes: Mapping[Scope, ScopeHoldings]) -> None:
+    await write_record(studio, UserRecord(application_id=studio.shop.application_id, user_id=user_id, scopes=scopes))
 
 
 async def write_record(studio: Studio, record: UserRecord) -> None:

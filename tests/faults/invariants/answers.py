@@ -40,12 +40,12 @@ def answers_come_within(history: History, seconds: float) -> list[str]:
 
 def i8_one_record_for_each_change(history: History, records: Iterable[RecordFields]) -> list[str]:
     """One record per acknowledged change, none per refused one, and at most one if the result is unknown."""
-    kept = Counter((record.event, record.request_id) for record in records)
+    counts = Counter((record.event, record.request_id) for record in records)
     problems = []
     for one in history:
         if not (one.event and one.request_id):
             continue
-        times = kept[one.event, one.request_id]
+        times = counts[one.event, one.request_id]
         if (one.ok and times != 1) or (one.result is Result.FAIL and times) or times > 1:
             problems.append(f"I8: {times} records {one.event!r} of {describe(one)}, request {one.request_id}")
     return problems

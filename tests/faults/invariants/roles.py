@@ -16,9 +16,9 @@ def i10_roles_are_whole(rows: Rows) -> list[str]:
             if (row.application_id, row.role_key) not in roles
         ),
         *(
-            f"I10: the public role {row.name!r} of {row.application_id} gives {sorted(given)}"
+            f"I10: the public role {row.name!r} of {row.application_id} gives {sorted(leaves)}"
             for row in rows["roles"]
-            if not row.protected and (given := true_leaves(row.meta) & protected_leaves(rows, row.application_id))
+            if not row.protected and (leaves := true_leaves(row.meta) & protected_leaves(rows, row.application_id))
         ),
     ]
 

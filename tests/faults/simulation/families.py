@@ -70,13 +70,15 @@ def begin_family(family: Family) -> NodeCall:
 
 def redeem_code(family: Family, initial_state: InitialState) -> NodeCall:
     async def redeem(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin)
+        credentials = ClientCredentials(
+            proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin
+        )
         return await node.services.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.AUTHORIZATION_CODE,
                 code=family.code,
                 redirect_uri=REDIRECT,
-                credentials=shown,
+                credentials=credentials,
                 origin=origin,
             )
         )
@@ -86,13 +88,15 @@ def redeem_code(family: Family, initial_state: InitialState) -> NodeCall:
 
 def refresh_with(token: str, initial_state: InitialState) -> NodeCall:
     async def refresh(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin)
+        credentials = ClientCredentials(
+            proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin
+        )
         return await node.services.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.REFRESH_TOKEN,
                 refresh_token=token,
                 redirect_uri=REDIRECT,
-                credentials=shown,
+                credentials=credentials,
                 origin=origin,
             )
         )
@@ -109,8 +113,10 @@ def identify_with(token: str) -> NodeCall:
 
 def revoke_token(token: str, initial_state: InitialState) -> NodeCall:
     async def revoke(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(client_id="web", client_secret=initial_state.secret, source=ADDRESS, origin=origin)
-        await node.services.revocation.revoke(shown, token, origin)
+        credentials = ClientCredentials(
+            client_id="web", client_secret=initial_state.secret, source=ADDRESS, origin=origin
+        )
+        await node.services.revocation.revoke(credentials, token, origin)
         return None
 
     return revoke

@@ -59,12 +59,12 @@ def count_holders() -> NodeCall:
     return count
 
 
-def assign_role(user_id: str, *, given: bool) -> NodeCall:
+def assign_role(user_id: str, *, assigned: bool) -> NodeCall:
     async def edit(node: Node, origin: AuditOrigin) -> object:
         entry = node.services.recorder.record(AuditEvent.ROLE_ASSIGNED, origin, subject=user_id)
 
         def change(state: UserRecord) -> EditResult[UserRecord]:
-            return EditResult(replace(state, scopes={P: holdings_with(LIMITED)} if given else {}), [entry])
+            return EditResult(replace(state, scopes={P: holdings_with(LIMITED)} if assigned else {}), [entry])
 
         return (await node.services.storage.user_records.edit_record(SHOP, user_id, change, node.clock.now())).version
 
@@ -121,8 +121,8 @@ class Administrators:
     async def _assign_role(self, user_id: str) -> None:
         for _ in range(self._cluster.chance.randint(1, 3)):
             await self._cluster.pause(4)
-            given = self._cluster.chance.random() < 0.7
-            await self._cluster.ask("seat", user_id, assign_role(user_id, given=given), value=str(given))
+            assigned = self._cluster.chance.random() < 0.7
+            await self._cluster.ask("seat", user_id, assign_role(user_id, assigned=assigned), value=str(assigned))
             op, answer = await self._cluster.ask("held", user_id, check_holding(user_id))
             op.value = str(answer)
 

@@ -151,11 +151,11 @@ class Revocations:
     async def _give(self, client: FaultClient, who: Person) -> None:
         """Give and take a permission repeatedly; probe on each node whether it is effective."""
         key = f"right:{who.user_id}"
-        held = self._holding(key, who)
+        probe = self._holding(key, who)
         await client.ask(self._saving(Act.BEGIN, key, who, "moderator"))
-        await ask_nodes_in_turn(client, held)
+        await ask_nodes_in_turn(client, probe)
         await client.ask(self._saving(Act.END, key, who))
-        await ask_nodes_in_turn(client, held)
+        await ask_nodes_in_turn(client, probe)
 
     def _saving(self, op: Act, key: str, who: Person, *roles: str) -> CheckedRequest:
         data = {"user_id": who.user_id, "roles": roles}

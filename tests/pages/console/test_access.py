@@ -175,8 +175,8 @@ async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
     page = await context.new_page()
     await sign_in_to_console(service, page, ADA, ACTIVITY)
     first = page.locator(".log time").first
-    shown = await first.inner_text()
-    assert shown != await first.evaluate(AS_UTC)
+    text = await first.inner_text()
+    assert text != await first.evaluate(AS_UTC)
     await page.get_by_label("Type").select_option("project")
     await page.wait_for_url("**group=project*")
     await expect(page.locator(".log > li", has_text="An account was created")).to_have_count(0)

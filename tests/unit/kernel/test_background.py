@@ -42,12 +42,12 @@ async def test_the_loop_goes_on_while_the_worker_computes() -> None:
 
 async def test_more_work_than_may_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MAX_QUEUED_JOBS", 2)
-    held = threading.Event()
-    waiting = [asyncio.create_task(run_off_loop(OFF_LOOP_WEIGHT, partial(held.wait, 30))) for _ in range(2)]
+    release = threading.Event()
+    waiting = [asyncio.create_task(run_off_loop(OFF_LOOP_WEIGHT, partial(release.wait, 30))) for _ in range(2)]
     await asyncio.sleep(0)  # both are in the queue
     with pytest.raises(Unavailable):
         await run_off_loop(OFF_LOOP_WEIGHT, int)
     assert await run_off_loop(MAX_INLINE_WEIGHT, int) == 0
-    held.set()
+    release.set()
     assert await asyncio.gather(*waiting) == [True, True]
     assert await run_off_loop(OFF_LOOP_WEIGHT, int) == 0

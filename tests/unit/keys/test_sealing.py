@@ -92,9 +92,9 @@ def test_records_of_another_installation_are_refused_as_a_whole() -> None:
 
 
 def test_no_repr_shows_a_master_key() -> None:
-    shown = repr(BOTH)
-    assert NEW.primary_id in shown
-    assert MASTER.hex()[:8] not in shown
+    text = repr(BOTH)
+    assert NEW.primary_id in text
+    assert MASTER.hex()[:8] not in text
     assert not MASTER.hex().startswith(NEW.primary_id)
 
 

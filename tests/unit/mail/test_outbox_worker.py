@@ -61,8 +61,8 @@ def outbox_worker(store: OutboxInMemory, carrier: MailTransport | None, clock: M
 
 
 def only_mail(store: OutboxInMemory) -> QueuedMail:
-    [kept] = store.queued.values()
-    return kept
+    [mail] = store.queued.values()
+    return mail
 
 
 async def test_a_mail_that_was_taken_is_gone(clock: MovableClock) -> None:
@@ -142,7 +142,7 @@ async def test_a_server_that_lets_no_one_in_is_asked_once_and_everybody_waits_lo
     assert server.rounds == 1
     await clock.advance(60)
     await outbox_worker(store, server, clock).run_once()
-    due = sorted(kept.next_try_at - clock.now() for kept in store.queued.values())
+    due = sorted(mail.next_try_at - clock.now() for mail in store.queued.values())
     assert server.rounds == 2
     assert due == [0, 60, *[120] * (BATCH_SIZE - 1)], "one of the first round, the remaining one, the retries"
 
@@ -201,12 +201,12 @@ async def test_a_mail_can_be_delivered_past_the_outbox_and_its_trouble_is_told(c
 
 
 async def test_development_mail_is_printed_and_deleted(clock: MovableClock) -> None:
-    shown: list[str] = []
+    printed: list[str] = []
     store = OutboxInMemory(composed_mail(clock, MailTemplate.RESET))
-    await outbox_worker(store, PrintingTransport(shown.append), clock).run_once()
+    await outbox_worker(store, PrintingTransport(printed.append), clock).run_once()
     assert store.queued == {}
-    assert f"to {TO}: Reset your password" in shown[0]
-    assert "https://login.studio.example/reset?token=" in shown[0]
+    assert f"to {TO}: Reset your password" in printed[0]
+    assert "https://login.studio.example/reset?token=" in printed[0]
 
 
 def test_the_delay_never_exceeds_an_hour() -> None:

@@ -16,8 +16,8 @@ class ClaimsOfApplication7:
 
 
 class Holdings:
-    def __init__(self, held: ClaimsOfApplication7) -> None:
-        self._held = held
+    def __init__(self, claims: ClaimsOfApplication7) -> None:
+        self._held = claims
         self.asked: list[list[int]] = []
 
     async def holdings_by_application(

@@ -125,9 +125,9 @@ async def test_keys_are_published_in_the_order_of_the_interface(
     put(tmp_path, APPLICATION, "any.pem", the_pem())
     store.keys = [a_kept_key("c1"), a_kept_key("c0", created_at=NOW - 1)]
     store.keys.append(a_kept_key("s", KeySource.SERVICE_META, NOW + 1))
-    from_file, *kept = await keys.list_published(APPLICATION)
-    assert [key.key_id for key in kept] == ["s", "c0", "c1"]
-    assert {key.pem for key in (from_file, *kept)} == {the_pem()}
+    from_file, *stored = await keys.list_published(APPLICATION)
+    assert [key.key_id for key in stored] == ["s", "c0", "c1"]
+    assert {key.pem for key in (from_file, *stored)} == {the_pem()}
     assert await keys.list_published(OTHER) == ()
 
 
@@ -197,12 +197,12 @@ async def test_a_directory_is_looked_at_again_after_a_while(
 
 
 async def test_the_kid_of_our_own_tokens_is_answered_too(keys: ApplicationKeyDirectory) -> None:
-    shown = [key for key in first_keys() if key.purpose == "tokens"]
+    token_keys = [key for key in first_keys() if key.purpose == "tokens"]
     others = [key for key in first_keys() if key.purpose != "tokens"]
-    for key in shown:
+    for key in token_keys:
         assert "PUBLIC KEY" in (await keys.get_published_key(key.kid)).pem
     assert others
     for key in others:
         with pytest.raises(KeyNotFound):
             await keys.get_published_key(key.kid)
-    assert await keys.find_public_key(shown[0].kid) is None
+    assert await keys.find_public_key(token_keys[0].kid) is None

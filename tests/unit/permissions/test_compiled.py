@@ -27,8 +27,8 @@ def test_another_model_of_the_same_version_is_compiled_by_itself() -> None:
 
 def test_another_structure_of_the_same_version_is_compiled_by_itself() -> None:
     """As when a change is simulated before it is saved."""
-    given = {"roles": {"editor": {"says": {"a": True}}}, "user": {"tags": ["staff"]}, "projects": {"mg": TESTERS}}
-    before = a_scenario(given)
+    document = {"roles": {"editor": {"says": {"a": True}}}, "user": {"tags": ["staff"]}, "projects": {"mg": TESTERS}}
+    before = a_scenario(document)
     project = before.structure.projects["mg"]
     changed = replace(project, groups={"g": a_group("g", "mg", [{"tag": "other"}])})
     after = replace(before.structure, projects={"mg": changed})
@@ -37,7 +37,7 @@ def test_another_structure_of_the_same_version_is_compiled_by_itself() -> None:
 
 
 def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
-    given = {
+    document = {
         "roles": {"editor": {"says": {"a": True}}},
         "user": {"listed_in": ["g"]},
         "access": {"mg": {"assigned": ["editor"]}},
@@ -45,7 +45,7 @@ def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
             "mg": {"groups": {"g": []}, "grants": [{"group": "g", "roles": ["editor"], "action": "revoke"}]}
         },
     }
-    scenario = a_scenario(given)
+    scenario = a_scenario(document)
     assert (
         not replace(scenario, structure=replace(scenario.structure, connecting={})).effective().allows(Scope("mg"), A)
     )
@@ -54,12 +54,12 @@ def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
 def test_only_groups_sharing_an_index_key_with_the_person_are_evaluated() -> None:
     groups = {f"g{n}": [{"tag": f"tag{n}", "everyone": True}, {"domain": f"d{n}.example"}] for n in range(500)}
     project = {"groups": groups, "grants": [{"group": group, "roles": ["editor"]} for group in groups]}
-    given = {
+    document = {
         "roles": {"editor": {"says": {"a": True}}},
         "user": {"tags": ["tag7"], "domain": "d8.example", "listed_in": ["g9"]},
         "projects": {"mg": project},
     }
-    scenario = a_scenario(given)
+    scenario = a_scenario(document)
     marks = person_index_keys(scenario.facts)
     reached = [
         one for one, group in scenario.structure.projects["mg"].groups.items() if group_index_keys(group) & marks

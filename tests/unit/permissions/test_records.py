@@ -182,9 +182,9 @@ def test_a_record_is_shown_as_it_is_stored() -> None:
         scopes={ROOT: root, **access(WHOLE)},
         version=4,
     )
-    shown = records.record_document(record, {"editor": "Editor"})
+    document = records.record_document(record, {"editor": "Editor"})
     games = WHOLE["games"]
-    assert shown == {
+    assert document == {
         "login": {"cannot": {"value": True}},
         "private_data": {
             "x": {"value": True, "expired": 3},
@@ -212,8 +212,8 @@ def test_an_empty_record_has_all_sections_and_no_projects() -> None:
 def test_project_document_contains_only_that_project_with_its_role_names() -> None:
     roles = {role.key: role for role in central.roles()}
     model = ApplicationModel(application=central.application(0), schema=central.schema(0), roles=roles)
-    held = access({"games": {"roles": ["Project_Owner"]}, "other": {"roles": ["group_manager"]}})
-    record = UserRecord(application_id=1, user_id="1", scopes=held)
+    scopes = access({"games": {"roles": ["Project_Owner"]}, "other": {"roles": ["group_manager"]}})
+    record = UserRecord(application_id=1, user_id="1", scopes=scopes)
     assert records.project_document(record, "games", model) == {"roles": ["project_owner"]}
     assert records.project_document(record, "nowhere", model) == {}
 

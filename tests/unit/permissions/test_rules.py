@@ -402,8 +402,8 @@ def test_ro_19_the_latest_end_is_one() -> None:
 
 
 def test_an_end_that_cannot_be_read_has_passed() -> None:
-    held = rules.section_entries({"kick": {"value": True, "expired": "never"}}, PRIVATE)
-    assert held[Rule(PRIVATE, "kick")].end.is_past(2)
+    parsed = rules.section_entries({"kick": {"value": True, "expired": "never"}}, PRIVATE)
+    assert parsed[Rule(PRIVATE, "kick")].end.is_past(2)
 
 
 SEGMENTS = st.text(
@@ -439,9 +439,9 @@ def test_sc_14_a_canonical_tree_is_read_back_as_it_is(tree: dict[str, object]) -
         assert rebuild_tree(rules.section_entries(entries(tree), PRIVATE)) == tree
 
 
-def rebuild_tree(held: dict[Rule, RuleEntry]) -> dict[str, object]:
+def rebuild_tree(rule_entries: dict[Rule, RuleEntry]) -> dict[str, object]:
     tree: dict[str, object] = {}
-    for rule, entry in held.items():
+    for rule, entry in rule_entries.items():
         *way, last = rule.path.split(".")
         node = tree
         for segment in way:

@@ -157,16 +157,16 @@ class ProvisionSetup:
     async def state(self) -> StoredState:
         return await self._store.read_state(EVERYTHING, NOW)
 
-    async def predicted_state(self, **given: object) -> PermissionState:
+    async def predicted_state(self, **arguments: object) -> PermissionState:
         """What a plan predicts to be stored, starting from the current state."""
-        plan, state = await self.plan(**given), await self.state()
+        plan, state = await self.plan(**arguments), await self.state()
         return state_after.state_after(state, [act for change in plan.changes for act in change.writes]).permissions
 
-    async def plan(self, **given: object) -> Plan:
-        return await self.provisioning.plan(*split_arguments(given))
+    async def plan(self, **arguments: object) -> Plan:
+        return await self.provisioning.plan(*split_arguments(arguments))
 
-    async def apply(self, **given: object) -> Plan:
-        return await self.provisioning.apply(*split_arguments(given), ORIGIN)
+    async def apply(self, **arguments: object) -> Plan:
+        return await self.provisioning.apply(*split_arguments(arguments), ORIGIN)
 
     async def export(self, *, secrets: bool = True) -> dict[str, object]:
         return await self.provisioning.export(secrets=secrets)
@@ -184,11 +184,11 @@ class NoGrants:
     ) = spend_assertion = None
 
 
-def split_arguments(given: Mapping[str, object]) -> tuple[tuple[SectionEntries, ...], Options]:
+def split_arguments(arguments: Mapping[str, object]) -> tuple[tuple[SectionEntries, ...], Options]:
     """Split keyword arguments into sections of the document and options."""
     names = {section.name for section in SECTIONS}
-    document = {name: value for name, value in given.items() if name in names}
-    options = {name: value for name, value in given.items() if name not in names}
+    document = {name: value for name, value in arguments.items() if name in names}
+    options = {name: value for name, value in arguments.items() if name not in names}
     return read_entries(document, SECTIONS), some_options(**options)
 
 

@@ -26,10 +26,10 @@ OIDC = {"client_id": "web", "name": "Web", "profile": "oidc", "redirect_uris": [
 STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
 
 
-async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
+async def problems_of(state: StoredState | None = None, **arguments: object) -> list[str]:
     setup, store = provision_setup(state)
     with pytest.raises(Unfit) as error:
-        await setup.apply(**given)
+        await setup.apply(**arguments)
     assert store.stored == (state or StoredState())
     return list(error.value.problems)
 
@@ -248,13 +248,13 @@ async def test_null_clears_the_tables_of_a_client_and_a_given_one_replaces_it_wh
         backchannel_logout_uri="https://a.example/out",
     )
     setup, store = provision_setup(StoredState(clients=(before,)))
-    given = {
+    fields = {
         "client_id": "web",
         "claims": None,
         "token_settings": {"access_seconds": 300},
         "backchannel_logout_uri": None,
     }
-    assert plan_lines(await setup.apply(clients=[given])) == [
+    assert plan_lines(await setup.apply(clients=[fields])) == [
         "change client web backchannel_logout_uri,claims,token_settings"
     ]
     (after,) = store.stored.clients

@@ -78,7 +78,10 @@ def user_changes(
     problems = Problems()
     resolved = users.resolve_users(entries, state, problems)
     assume(not problems.lines)
-    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
+    wanted = [
+        WantedUser(found=one, password_hash=password_hash)
+        for one, password_hash in zip(resolved, hashes, strict=False)
+    ]  # type: ignore[arg-type]
     draft = plan_users(wanted, state, now=NOW, prune=prune)
     assume(not draft.problems)
     return draft.changes
@@ -97,7 +100,10 @@ def test_users_are_settled_after_one_application(
     problems = Problems()
     resolved = users.resolve_users(entries, done, problems)
     assert problems.lines == []
-    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
+    wanted = [
+        WantedUser(found=one, password_hash=password_hash)
+        for one, password_hash in zip(resolved, hashes, strict=False)
+    ]  # type: ignore[arg-type]
     again = plan_users(wanted, done, now=NOW, prune=prune)
     assert (again.changes, again.problems) == ((), ())
 
@@ -216,9 +222,9 @@ def test_a_field_that_no_record_names_stays_as_it_is(
     for client in done.clients:
         if client.client_id in before:
             given_fields = {name for name, value in named.get(client.client_id, {}).items() if value is not UNSET}
-            kept = {
+            unchanged = {
                 field.name: getattr(before[client.client_id], field.name)
                 for field in CLIENT_FIELDS
                 if field.name not in given_fields
             }
-            assert replace(client, **kept) == client
+            assert replace(client, **unchanged) == client

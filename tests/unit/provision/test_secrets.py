@@ -13,14 +13,14 @@ SOURCES = SecretResolver(
 )
 
 
-def reveal(given: object, purpose: str = "password:1") -> tuple[str, bool]:
-    revealed = SOURCES.reveal(FileSecret.parse(given), SEAL, purpose=purpose)
+def reveal(value: object, purpose: str = "password:1") -> tuple[str, bool]:
+    revealed = SOURCES.reveal(FileSecret.parse(value), SEAL, purpose=purpose)
     return revealed.text, revealed.was_sealed
 
 
-def refusal(given: object) -> str:
+def refusal(value: object) -> str:
     with pytest.raises(BadInput) as error:
-        reveal(given)
+        reveal(value)
     return error.value.detail
 
 

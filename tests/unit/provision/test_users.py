@@ -22,10 +22,10 @@ def with_anna(**fields: Any) -> StoredState:
     return StoredState(users=(user,))
 
 
-async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
+async def problems_of(state: StoredState | None = None, **arguments: object) -> list[str]:
     setup, store = provision_setup(state)
     with pytest.raises(Unfit) as error:
-        await setup.apply(**given)
+        await setup.apply(**arguments)
     assert store.stored == (state or StoredState())
     assert store.records == []
     return list(error.value.problems)
@@ -305,9 +305,9 @@ def admins(*ids: str, blocked: frozenset[str] = frozenset(), reg_time: int = NOW
 
 
 async def test_the_role_is_given_kept_and_taken() -> None:
-    given = await change_of_user(with_anna(), administrator=True)
-    assert given is not None
-    assert given.administrator is True
+    change = await change_of_user(with_anna(), administrator=True)
+    assert change is not None
+    assert change.administrator is True
     state = replace(
         admins("7"), users=(*admins("7").users, *with_anna().users), administrators=frozenset({"7", "1001"})
     )

@@ -4,9 +4,9 @@ from tests.support.asgi import RecordingApp, an_asgi_call, call_asgi, in_context
 async def test_each_request_gets_an_id_of_its_own_in_its_state_and_answer() -> None:
     app = RecordingApp()
     responses = [await call_asgi(in_context(app), an_asgi_call()) for _ in range(2)]
-    shown = [dict(response.headers)["x-request-id"] for response in responses]
-    assert shown == [scope["state"]["request_id"] for scope in app.scopes]
-    assert shown[0] != shown[1]
+    request_ids = [dict(response.headers)["x-request-id"] for response in responses]
+    assert request_ids == [scope["state"]["request_id"] for scope in app.scopes]
+    assert request_ids[0] != request_ids[1]
 
 
 async def test_the_callers_own_id_is_never_taken() -> None:

@@ -150,6 +150,6 @@ def test_exactly_the_known_scopes_have_texts() -> None:
 
 def test_the_pseudo_locale_is_longer_marked_and_fills_in_the_same() -> None:
     words = languages_with_pseudo()[PSEUDO]
-    shown = words("sign_in.to", application="Atlas")
-    assert shown == "[!! ţö çöñţîñûé ţö <strong><bdi>Atlas</bdi></strong> ~ ~ !!]"
+    text = words("sign_in.to", application="Atlas")
+    assert text == "[!! ţö çöñţîñûé ţö <strong><bdi>Atlas</bdi></strong> ~ ~ !!]"
     assert PSEUDO not in set(load_languages())

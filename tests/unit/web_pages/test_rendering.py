@@ -65,8 +65,8 @@ def test_preference_cookies_have_no_host_prefix_on_plain_http() -> None:
     local = PageRenderer(Assets(), https=False)
     answer = Response()
     local.set_preference_cookies(answer, lang="de", theme=Theme.DARK)
-    kept = [value.decode() for name, value in answer.raw_headers if name == b"set-cookie"]
-    assert kept == [
+    cookies = [value.decode() for name, value in answer.raw_headers if name == b"set-cookie"]
+    assert cookies == [
         "gh_lang=de; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax",
         "gh_theme=dark; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax",
     ]

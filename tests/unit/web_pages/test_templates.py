@@ -175,7 +175,7 @@ def test_lg_21_what_people_write_is_shown_and_not_obeyed() -> None:
         page.ErrorContext(code=400, title=hostile, message=hostile, request_id=hostile),
         replace(FULL_ACCOUNT, nick=hostile, typed=hostile, user_id=hostile, pending_login=hostile),
     ):
-        shown = pages.render_html(context, DisplayPreferences(lang="de", query=hostile))
-        assert "<script>alert" not in shown
-        assert "&lt;script&gt;" in shown
-        assert "{{7*7}}" in shown
+        html = pages.render_html(context, DisplayPreferences(lang="de", query=hostile))
+        assert "<script>alert" not in html
+        assert "&lt;script&gt;" in html
+        assert "{{7*7}}" in html

@@ -75,8 +75,8 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
         key = a_passkey(user_id=anna.user_id, credential_id=bytes([number]))
         await store.passkeys.add_passkey(key, [bytes(32)], a_record(), ())
         await store.clients.create_client(a_client(f"client{number}"), a_record())
-        given = Consent(user_id=anna.user_id, client_id=f"client{number}", scopes=("openid",), given_at=NOW)
-        await store.consents.add_consent(given, a_record())
+        consent = Consent(user_id=anna.user_id, client_id=f"client{number}", scopes=("openid",), given_at=NOW)
+        await store.consents.add_consent(consent, a_record())
     reads: list[str] = []
 
     def count_calls(kind: str) -> Callable[..., Any]:

@@ -118,12 +118,12 @@ async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.set_up_totp(service)
-    kept = (await read_user(service, anna)).sealed_totp
+    sealed = (await read_user(service, anna)).sealed_totp
     assert (await account_browser.get("/account/totp")).headers["location"] == "/account#factors"
     assert (await account_browser.post_with_csrf("/account/totp", otp="000000")).headers[
         "location"
     ] == "/account#factors"
-    assert (await read_user(service, anna)).sealed_totp == kept
+    assert (await read_user(service, anna)).sealed_totp == sealed
 
 
 async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_added(
@@ -451,13 +451,13 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
     await account_browser.get("/confirm?next=/account/totp")
     matches = service.services.passwords.matches
 
-    async def match_slowly(password: str, kept: str) -> bool:
+    async def match_slowly(password: str, password_hash: str) -> bool:
         sessions = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
         entry = service.services.recorder.record(
             AuditEvent.SIGNED_OUT, AuditOrigin(actor="test"), subject=anna.user_id
         )
         assert await service.services.storage.sessions.end_session(anna.user_id, sessions[0].session_id, entry)
-        return await matches(password, kept)
+        return await matches(password, password_hash)
 
     monkeypatch.setattr(service.services.passwords, "matches", match_slowly)
     response = await account_browser.submit("/confirm", password=PASSWORD)

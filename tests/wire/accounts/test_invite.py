@@ -32,8 +32,8 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(
     invited = await invite(service)
     assert invited.password_hash is None
     link = await link_in_new_message(service)
-    shown = await browser_client.get(link)
-    assert (shown.status_code, BOB in shown.text, 'value="bob"' in shown.text) == (200, True, True)
+    page = await browser_client.get(link)
+    assert (page.status_code, BOB in page.text, 'value="bob"' in page.text) == (200, True, True)
     response = await accept(browser_client, link)
     assert (response.status_code, response.headers["location"]) == (303, "/sign-in?notice=welcome")
     assert "gh_session" not in browser_client.cookies

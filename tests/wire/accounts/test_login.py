@@ -151,8 +151,8 @@ async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
     file = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": file_says}}})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)} if file_says else {}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        kept = await service.services.passwords.hash(PASSWORD)
-        owner = a_user(login=LOGIN, password_hash=kept, country=account_says)
+        password_hash = await service.services.passwords.hash(PASSWORD)
+        owner = a_user(login=LOGIN, password_hash=password_hash, country=account_says)
         await service.services.storage.accounts.create_user(owner, a_record())
         data = await log_in(service, factor="device-1", meta="1")
     claims = claims_of(data["jwt"])
@@ -240,11 +240,11 @@ async def test_login_password_and_code_can_come_in_one_call(service: RunningServ
 async def test_the_factor_of_the_client_is_not_readable_in_the_database(service: RunningService, anna: User) -> None:
     await with_totp(service, anna)
     first_response = await log_in(service, factor="a-very-special-device-factor")
-    kept = await service.services.storage.sign_in_flows.find_flow(
+    flow = await service.services.storage.sign_in_flows.find_flow(
         sha256(first_response["request_id"]), service.clock.now()
     )
-    assert kept is not None
-    assert "a-very-special-device-factor" not in repr(kept)
+    assert flow is not None
+    assert "a-very-special-device-factor" not in repr(flow)
 
 
 @pytest.mark.parametrize(

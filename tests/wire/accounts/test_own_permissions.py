@@ -106,7 +106,7 @@ async def test_own_permissions_are_truncated_with_a_count_of_the_rest(
 ) -> None:
     await apply_document(service)
     rules = ", ".join(f"r{number}: {{value: false}}" for number in range(MANY))
-    given = rules.replace("false", "true")
+    granted_rules = rules.replace("false", "true")
     await apply_document(
         service,
         f"""
@@ -114,7 +114,7 @@ applications:
   - application_id: $shop
     name: Shop
     schema: {{private_data: {{many: {{{rules}}}}}}}
-    users: {{"$max": {{private_data: {{many: {{{given}}}}}}}}}
+    users: {{"$max": {{private_data: {{many: {{{granted_rules}}}}}}}}}
 """,
     )
     section = await permissions_section(await console_browsers(MAX))

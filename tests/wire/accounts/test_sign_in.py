@@ -128,8 +128,8 @@ async def test_lg_06_the_count_survives_a_restart_because_it_is_in_the_database(
 ) -> None:
     for _ in range(10):
         await browser_client.sign_in(LOGIN, "not the password")
-    kept = await service.services.storage.runner.revision()  # the database that a restarted process would open
-    assert kept
+    revision = await service.services.storage.runner.revision()  # the database that a restarted process would open
+    assert revision
     assert (await browser_client.sign_in(LOGIN.upper())).status_code == 429
 
 

@@ -21,10 +21,10 @@ async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
 
     login = {"login": "bob@studio.example", "password": PASSWORD, "app_id": 1}
     async with running_service(place.url, place.data) as service:
-        for secret, shown in ((first, True), (result["email_secret"], True), (first[:-1], False)):
+        for secret, is_shown in ((first, True), (result["email_secret"], True), (first[:-1], False)):
             response = await service.client.post("/proxy/api/login", json={**login, "with_email": secret})
             assert response.json()["status"] == "OK"
-            assert response.json().get("login") == ("bob@studio.example" if shown else None)
+            assert response.json().get("login") == ("bob@studio.example" if is_shown else None)
 
     events = gatehouse.json("audit", "show", "--subject", "application 1")
     assert [event["event"] for event in events] == ["application.email_secret_made"] * 2

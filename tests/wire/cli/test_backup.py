@@ -78,12 +78,12 @@ def other_installation(
     return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
 
 
-def without_fence_columns(held: Contents) -> Contents:
+def without_fence_columns(tables: Contents) -> Contents:
     """The columns that a restore does not change."""
     left = {"users": {"rev"}, "once": {"taken_at"}, "permission_clock": {"structure"}}
-    records = [record for record in held["audit_events"] if record["event"] != "installation.restored"]
-    facts = [one for one in held["installation"] if one["name"] != "epoch"]
-    plain = {**held, "audit_events": records, "installation": facts}
+    records = [record for record in tables["audit_events"] if record["event"] != "installation.restored"]
+    facts = [one for one in tables["installation"] if one["name"] != "epoch"]
+    plain = {**tables, "audit_events": records, "installation": facts}
     return {
         table: [{name: value for name, value in row.items() if name not in left.get(table, ())} for row in rows]
         for table, rows in plain.items()
@@ -282,8 +282,8 @@ def test_someone_who_watches_sees_how_far_it_is(
     command = [*GATEHOUSE_COMMAND, "backup", str(tmp_path / "b.gz"), "--dev", "--data", str(place.data)]
     environment = inherited_environment({**place.settings, "TERM": "xterm", "COLUMNS": "80"})
     finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=True)
-    shown = os.read(ours, 65_536).decode()
+    output = os.read(ours, 65_536).decode()
     os.close(theirs)
     os.close(ours)
-    assert "Backing up, rows" in shown
+    assert "Backing up, rows" in output
     assert b"Backed up" in finished.stdout

@@ -68,9 +68,9 @@ def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
     place: InstallationPaths, gatehouse: CommandLine, bob: str
 ) -> None:
     with_passkey(place, bob)
-    kept = gatehouse.run("user", "erase", bob, stdin="n\n")
-    assert (kept.code, kept.out) == (1, "")
-    assert "Permanently erase" in kept.err
+    result = gatehouse.run("user", "erase", bob, stdin="n\n")
+    assert (result.code, result.out) == (1, "")
+    assert "Permanently erase" in result.err
     assert gatehouse.json("user", "show", bob)["user_id"] == bob
     assert gatehouse("user", "erase", "bob@studio.example", stdin="y\n") == f"{bob} erased\n"
     assert f"no user {bob}" in gatehouse.expect_failure("user", "show", bob)

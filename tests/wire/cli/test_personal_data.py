@@ -89,7 +89,7 @@ async def test_erase_is_carried_on_and_gdpr_shows_how_far_it_is(
     assert request["calls"][0]["url"] == f"http://127.0.0.1:{shop.port}/remove"
     [again] = await operator.json("user", "gdpr", request["request_id"])
     assert again == request
-    shown = await operator("user", "gdpr", bob)
-    assert "Shop" in shown
-    assert "waiting" in shown
+    output = await operator("user", "gdpr", bob)
+    assert "Shop" in output
+    assert "waiting" in output
     assert "no user" in await asyncio.to_thread(gatehouse.expect_failure, "user", "export", bob)

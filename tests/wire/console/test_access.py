@@ -197,8 +197,8 @@ async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the
         pages.append(re.findall(r'<th scope="col"><code>many\.(r[0-9]+)</code>', page))
         following = re.search(r'href="\?([^"]*columns=[^"&]*)" rel="next"', page)
         address = f"/console/access/who?{following[1].replace('&amp;', '&')}" if following else ""
-    assert [len(shown) for shown in pages] == [12] * 10
-    assert len({rule for shown in pages for rule in shown}) == 120
+    assert [len(rows) for rows in pages] == [12] * 10
+    assert len({rule for rows in pages for rule in rows}) == 120
     assert "Permissions 109 to 120 of 120" in page
     assert 'rel="prev"' in page
     assert "Permissions 109 to 120 of 120" in (await ada.get(f"{WHO}&rules=many.&columns=99")).text

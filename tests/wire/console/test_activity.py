@@ -191,11 +191,11 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_the
         (DEV, "app_developer", {"project", "shop"}),
         (MAX, "app_users_manager", {"project"}),
     ):
-        held = {
+        visible = {
             Scope(PROJECT): holdings_with_rules("project.can_view_project"),
             application_scope(PROJECT, SHOP): holdings_with(role),
         }
-        await studio.services.storage.user_records.edit_record(1, user_id, set_fields(scopes=held), NOW)
+        await studio.services.storage.user_records.edit_record(1, user_id, set_fields(scopes=visible), NOW)
         await each_record(studio, console_browsers, records, user_id, seen)
 
 
@@ -232,24 +232,24 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     assert f'href="{address}"' in (await ada.get(LOG)).text
     assert "No refused requests." in (await ada.get(address)).text
     recorder = studio.services.recorder
-    kept = [
+    refusals = [
         recorder.refusal("client.refused", ORIGIN, reason=f"wrong secret {number}", subject="shop-web")
         for number in range(ONE_PAGE + 1)
     ]
-    for one in kept:
+    for one in refusals:
         await studio.services.storage.audit.add_refusal(one, 1_000)
     first = (await ada.get(address)).text
     assert f"<small>wrong secret {ONE_PAGE} · <code" in first
     assert first.count("/console/games/record?id=") == ONE_PAGE
-    assert f"/console/games/record?id={kept[-1].record_id}" in first
+    assert f"/console/games/record?id={refusals[-1].record_id}" in first
     following = re.search(r'href="(\?after=[0-9]+)" rel="next"', first)
     assert following is not None
     second = (await ada.get(f"{address}{following[1]}")).text
     assert second.count("/console/games/record?id=") == 1
-    assert kept[0].record_id in second
+    assert refusals[0].record_id in second
     assert 'rel="next"' not in second
     rows = list(csv.DictReader(io.StringIO((await ada.get(f"{address}?format=csv")).text)))
-    assert [row["record_id"] for row in rows] == [one.record_id for one in reversed(kept)]
+    assert [row["record_id"] for row in rows] == [one.record_id for one in reversed(refusals)]
     assert (await (await console_browsers(OLGA)).get(address)).status_code == 403
 
 

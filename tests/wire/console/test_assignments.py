@@ -97,8 +97,8 @@ async def test_review_predicts_what_apply_changes_and_undo_reverts(
         Assignment(role="cashier", end=End(expired=now + 3600)),
     )
     assert (saved.root.private_data, saved.version) == (stored.root.private_data, stored.version + 1)
-    assert {scope: held for scope, held in saved.scopes.items() if scope != ROOT} == {
-        scope: held for scope, held in stored.scopes.items() if scope != ROOT
+    assert {scope: holdings for scope, holdings in saved.scopes.items() if scope != ROOT} == {
+        scope: holdings for scope, holdings in stored.scopes.items() if scope != ROOT
     }
     undo = await manager.client.post(f"{PAGE}/review", data=form_of(result))
     await apply_changes(manager, undo.text)

@@ -163,8 +163,8 @@ async def test_schema_editor_without_read_access_learns_nothing_of_other_saves(
     stale = '[["private_data.user.kick/cashier","default","true",0,"user.kick","cashier"]]'
     login = f"/console/applications/{SHOP}/rules/login"
     for reads in (False, True):
-        held = secret_document("canModifySchema", *(["canReadSchema"] if reads else []))
-        await service.services.storage.user_records.edit_record(SHOP, PIA, set_fields(secret_data=held), NOW)
+        secret_data = secret_document("canModifySchema", *(["canReadSchema"] if reads else []))
+        await service.services.storage.user_records.edit_record(SHOP, PIA, set_fields(secret_data=secret_data), NOW)
         for form in (login, f"/console/applications/{SHOP}/rules/private_data.user.kick"):
             page = (await pia.get(form)).text
             assert ("Handles money" in page) == reads  # the title of a different role

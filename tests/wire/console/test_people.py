@@ -258,8 +258,8 @@ async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     await storage.passkeys.add_passkey(
         a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(AuditEvent.FACTOR_ADDED), ()
     )
-    given = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
-    await storage.consents.add_consent(given, a_record())
+    consent = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
+    await storage.consents.add_consent(consent, a_record())
     user = await read_user(studio, user_id)
     (session,) = await them.sessions.of_user(user_id)
     values = (user.sealed_totp or b"", session.digest, b"cose")
@@ -294,8 +294,8 @@ async def test_rules_of_their_own_are_listed_only_where_there_is_one(
     ada = await console_browsers(ADA)
     for user_id in (PIA, OLGA, DEV):  # roles at the root, in a project and on a resource
         assert "Direct permissions" not in (await ada.get(f"{HERE}/{user_id}/roles")).text
-    given = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
-    await apply_document(studio, f"applications: [{{application_id: $shop, name: Shop, users: {given}}}]")
+    document = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
+    await apply_document(studio, f"applications: [{{application_id: $shop, name: Shop, users: {document}}}]")
     page = (await ada.get(f"{HERE}/{MAX}/roles")).text
     assert ">Shop</a>: In the whole application" in page.partition('id="entries"')[2].partition("</section>")[0]
 

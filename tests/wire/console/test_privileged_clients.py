@@ -94,13 +94,15 @@ class FormSender:
 
     async def save(self, **changes: object) -> Any:
         form = form_of(await self._studio.services.clients.get("web"))
-        given = {name: getattr(form, name) for name in form_fields()} | changes
-        return await self.post(self.page, **given)
+        form_values = {name: getattr(form, name) for name in form_fields()} | changes
+        return await self.post(self.page, **form_values)
 
-    async def post(self, path: str, **given: Any) -> Any:
+    async def post(self, path: str, **form_values: Any) -> Any:
         guard = hidden_fields((await self._browser.get(self.page)).text)["csrf"]
-        given = {name: list(one) if isinstance(one, tuple) else str(one) for name, one in given.items() if one != ""}
-        return await self._browser.client.post(path, data={"csrf": guard, **given})
+        form_values = {
+            name: list(one) if isinstance(one, tuple) else str(one) for name, one in form_values.items() if one != ""
+        }
+        return await self._browser.client.post(path, data={"csrf": guard, **form_values})
 
 
 def form_fields() -> list[str]:
@@ -171,10 +173,10 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
     response = await callers.act(OLGA, "create", **record | {"client_id": "new"})
     assert (response.status_code, privilege in response.json()["error"]) == (403, True)
     form = form_of(replace(wished, redirect_uris=(GOOD,)))
-    given = {name: getattr(form, name) for name in form_fields()}
-    response = await olga.save(**given)
+    form_values = {name: getattr(form, name) for name in form_fields()}
+    response = await olga.save(**form_values)
     assert (response.status_code, privilege in response.text) == (403, True)
-    response = await olga.post(f"/console/applications/{SHOP}/new_client", **given | {"client_id": "new"})
+    response = await olga.post(f"/console/applications/{SHOP}/new_client", **form_values | {"client_id": "new"})
     assert (response.status_code, privilege in response.text) == (403, True)
     assert await studio.services.clients.list() == [stored], "nothing may have changed"
 

@@ -130,6 +130,6 @@ async def test_setting_values_are_shown_in_words(console_browsers: ConsoleBrowse
     assert "1 second<" in policies
     assert "1 seconds" not in policies
     for tab in ("policies", "configuration"):
-        shown = (await ada.get(f"{HERE}/{tab}")).text.partition("</table>")[0]
-        assert "<td" in shown, tab
-        assert "`" not in shown, tab
+        table = (await ada.get(f"{HERE}/{tab}")).text.partition("</table>")[0]
+        assert "<td" in table, tab
+        assert "`" not in table, tab

@@ -34,9 +34,9 @@ def login_status(node: Node, login: str, password: str) -> str:
     return status
 
 
-def play_game(command: list[str], person: DemoPerson, kept: Path) -> str:
+def play_game(command: list[str], person: DemoPerson, factor_file: Path) -> str:
     """Run the game while the person signs in; return its last line."""
-    with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(kept)]) as playing:
+    with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(factor_file)]) as playing:
         person.confirm(playing.wait_for_line(LINK, playing.stdout)[1])
         assert playing.wait() == 0, playing.output()
     return playing.stdout[-1]
@@ -52,9 +52,9 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
             login for login, password in accounts.items() if login_status(node, login, password) != "OK"
         }
         assert refused_logins == {RICK}  # blocked by the administrator
-        kept = data / "demo-accounts.txt"
-        assert accounts_in(kept.read_text().splitlines()) == accounts
-        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        accounts_file = data / "demo-accounts.txt"
+        assert accounts_in(accounts_file.read_text().splitlines()) == accounts
+        assert stat.S_IMODE(accounts_file.stat().st_mode) == 0o600
         assert ">Demo<" in httpx2.get(f"{node.address}/sign-in").text
         sample_app = node.process.wait_for_line(SAMPLE_APP, node.process.stdout)[1]
         use_demo(node, sample_app, accounts, tmp_path)
@@ -62,7 +62,7 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         node.restart()
         output = "".join(node.process.stdout)
         assert not any(password in output for password in accounts.values())
-        assert str(kept) in output
+        assert str(accounts_file) in output
         assert login_status(node, NOOR, accounts[NOOR]) == "OK"
         with DemoPerson(NOOR, accounts[NOOR]) as noor:
             assert "Hello, Noor Haddad" in noor.sign_in_to(sample_app)

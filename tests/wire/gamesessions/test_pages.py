@@ -98,8 +98,8 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     assert "Use your phone" in page.text
     await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
     question = await browser_client.follow()
-    for shown in ("Sign in to Sky Raiders on your PC?", "just now", NEARBY, "The game is waiting.", "Anna", ANNA):
-        assert shown in question.text
+    for text in ("Sign in to Sky Raiders on your PC?", "just now", NEARBY, "The game is waiting.", "Anna", ANNA):
+        assert text in question.text
     assert WARNING not in question.text
     assert choices_in(question) == []
     done = await decide(browser_client)
@@ -462,8 +462,8 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
     await open_question(signed_in_browser, game)
     page = await decide(signed_in_browser)
     assert (page.url.path, page.status_code) == ("/game/denied", 403)
-    for shown in ("Sky Raiders", "Mind Games", ANNA):
-        assert shown in page.text
+    for text in ("Sky Raiders", "Mind Games", ANNA):
+        assert text in page.text
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
     page_for_others = await service.client.get("/game/denied", params={"gsid": game.gsid})
     assert (page_for_others.status_code, ANNA in page_for_others.text, "Mind Games" in page_for_others.text) == (

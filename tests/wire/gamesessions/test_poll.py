@@ -185,12 +185,12 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
     results, begun, goes_on = service.services.game_results, asyncio.Event(), asyncio.Event()
     prepare = type(results).prepare_login
 
-    async def run_slowly(self: Any, *given: Any) -> Any:
+    async def run_slowly(self: Any, *arguments: Any) -> Any:
         if begun.is_set():
             goes_on.set()
         begun.set()
         await goes_on.wait()
-        return await prepare(self, *given)
+        return await prepare(self, *arguments)
 
     monkeypatch.setattr(type(results), "prepare_login", run_slowly)
     game = await register_game(service)
@@ -477,8 +477,8 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
     store = type(service.services.storage.game_sessions)
     take, left = store.take_answer, asyncio.Event()
 
-    async def run_slowly(self: Any, *given: Any) -> Any:
-        taken = await take(self, *given)
+    async def run_slowly(self: Any, *arguments: Any) -> Any:
+        taken = await take(self, *arguments)
         await left.wait()
         return taken
 

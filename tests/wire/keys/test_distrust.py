@@ -65,21 +65,21 @@ async def test_tk_86_what_is_signed_after_a_distrust_is_signed_with_the_new_keys
     assert not before.kids & after.kids
     taken = await scenario.accepted_uses(service.client, after)
     assert taken == dict.fromkeys(taken, True)
-    given = await scenario.tokens(service.client, code)  # a code from before, which no key signed
-    assert header_of(given["id_token"])["kid"] in after.kids
-    assert success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
+    tokens = await scenario.tokens(service.client, code)  # a code from before, which no key signed
+    assert header_of(tokens["id_token"])["kid"] in after.kids
+    assert success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(tokens["access_token"])))
 
 
 async def test_tk_87_an_access_token_ends_with_a_distrust_and_with_no_other_rotation(
     service: RunningService, scenario: TokenScenario
 ) -> None:
-    given = await scenario.tokens(service.client, await scenario.code(service.services))
+    tokens = await scenario.tokens(service.client, await scenario.code(service.services))
     for manner in (RotationMode.PLANNED, RotationMode.AT_ONCE):
         for line in TOKEN_LINES:
             await service.services.key_rotation.rotate(line, origin=ORIGIN, mode=manner)
-        success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
+        success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(tokens["access_token"])))
     await service.services.key_rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, mode=RotationMode.DISTRUST)
-    response = await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"]))
+    response = await service.client.get("/proxy/oauth/userinfo", headers=bearer(tokens["access_token"]))
     assert response.status_code == 401
 
 

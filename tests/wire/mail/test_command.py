@@ -73,11 +73,11 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     async with open_services(both, clock=clock, serving=False) as services:
         outcome = await rewrap_all(services, AuditOrigin(actor="test"))
     assert outcome.moved["outbox"] == 1
-    shown: list[str] = []
+    output: list[str] = []
     only = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new})
     async with open_services(only, clock=clock, serving=False) as services:
-        await services.outbox_worker_printing(shown.append).run_once()
-    assert TO in shown[0]
+        await services.outbox_worker_printing(output.append).run_once()
+    assert TO in output[0]
 
 
 async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tmp_path: Path) -> None:

@@ -150,18 +150,18 @@ async def test_az_05_any_response_type_but_code_is_refused(
         assert (
             redirect_error(await signed_in_browser.get(client.authorize_path(response_type=""))) == "invalid_request"
         )
-        for given in ("token", "id_token", "code token", "CODE", "none", "code "):
-            answer = await signed_in_browser.get(client.authorize_path(response_type=given))
-            assert redirect_error(answer) == "unsupported_response_type", given
+        for response_type in ("token", "id_token", "code token", "CODE", "none", "code "):
+            answer = await signed_in_browser.get(client.authorize_path(response_type=response_type))
+            assert redirect_error(answer) == "unsupported_response_type", response_type
 
 
 async def test_az_06_any_response_mode_but_query_is_refused_and_nothing_travels_otherwise(
     signed_in_browser: HttpBrowser, web: RelyingPartyClient, oidc_client: RelyingPartyClient
 ) -> None:
     for client in (web, oidc_client):
-        for given in ("fragment", "form_post", "web_message", "query.jwt", "QUERY"):
-            response = await signed_in_browser.get(client.authorize_path(response_mode=given))
-            assert redirect_error(response) == "invalid_request", given
+        for response_mode in ("fragment", "form_post", "web_message", "query.jwt", "QUERY"):
+            response = await signed_in_browser.get(client.authorize_path(response_mode=response_mode))
+            assert redirect_error(response) == "invalid_request", response_mode
             assert not response.text
     assert redirect_error(await signed_in_browser.get(web.authorize_path(response_mode=""))) == "invalid_request"
     assert "code" in redirect_parameters(await signed_in_browser.get(oidc_client.authorize_path(response_mode="")))
@@ -515,12 +515,12 @@ async def test_az_27_pages_of_the_way_take_no_foreign_form_and_no_frame(
         assert page.headers["x-frame-options"] == "DENY"
         hidden = hidden_fields(page.text)
         foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
-        for given, headers in (
+        for page_path, headers in (
             ({**hidden, "csrf": ""}, {}),
             ({**hidden, "csrf": "0" * 64}, {}),
             (hidden, foreign),
         ):
-            posted = await browser_client.client.post(path, data={**given, **fields}, headers=headers)
+            posted = await browser_client.client.post(path, data={**page_path, **fields}, headers=headers)
             assert posted.status_code == 403
             assert "location" not in posted.headers
             assert "frame-ancestors 'none'" in posted.headers["content-security-policy"]

@@ -129,8 +129,8 @@ async def test_missing_client_id_or_secret_is_refused(oidc_client: RelyingPartyC
 
 
 async def put_secret(service: RunningService, relying: RelyingPartyClient, kind: SecretKind, secret: bytes) -> None:
-    kept = (ClientSecret(kind=kind, secret=secret, created_at=service.clock.now()),)
-    changed = replace(await service.services.storage.clients.client(relying.client.client_id), secrets=kept)
+    secrets = (ClientSecret(kind=kind, secret=secret, created_at=service.clock.now()),)
+    changed = replace(await service.services.storage.clients.client(relying.client.client_id), secrets=secrets)
     await service.services.storage.runner.write(partial(replace_client, changed))
 
 
@@ -306,10 +306,10 @@ async def test_an_assertion_of_odd_parts_is_refused(oidc_client: RelyingPartyCli
 
 
 async def refusals_kept(service: RunningService) -> list[Any]:
-    kept = Statement(select(audit_refusals).order_by(audit_refusals.c.position))
+    statement = Statement(select(audit_refusals).order_by(audit_refusals.c.position))
 
     def verb() -> Verb[list[Any]]:
-        return list((yield kept()))
+        return list((yield statement()))
 
     return await service.services.storage.runner.snapshot_read(verb)
 
@@ -321,13 +321,13 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
     await redeem(
         web, await web.issue_code(anna), {"Authorization": f"Bearer {native_proof(web.redirect_uri, 'wrong')}"}
     )
-    kept = await refusals_kept(service)
-    assert [(record.event, record.subject, record.reason) for record in kept] == [
+    refusals = await refusals_kept(service)
+    assert [(record.event, record.subject, record.reason) for record in refusals] == [
         ("client.refused", "shelf", "wrong credentials"),
         ("client.refused", "web", "wrong credentials"),
     ]
-    assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
-    stored = await service.services.storage.audit.find_record(kept[0].record_id)
+    assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in refusals)
+    stored = await service.services.storage.audit.find_record(refusals[0].record_id)
     assert stored is not None
     responses = [
         await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)

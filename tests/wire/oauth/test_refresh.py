@@ -163,8 +163,8 @@ async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
     headers = {"Authorization": f"Bearer {native_proof(elsewhere, web.secret)}"}
     assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == GONE
     del fields["redirect_uri"]
-    for shown in (native_proof("", web.secret), native_proof(web.redirect_uri, web.secret)):
-        headers = {"Authorization": f"Bearer {shown}"}
+    for proof in (native_proof("", web.secret), native_proof(web.redirect_uri, web.secret)):
+        headers = {"Authorization": f"Bearer {proof}"}
         assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == (400, "invalid_request")
     token = success_body(await web.refresh(token))["refresh_token"]
     token = (await oidc_client.tokens(await oidc_client.issue_code(anna)))["refresh_token"]

@@ -106,8 +106,8 @@ async def test_keys_in_the_directory_are_published_first(installed_url: str, tmp
         (keys / str(studio.shop.application_id)).mkdir()
         (keys / str(studio.shop.application_id) / "deploy.pem").write_text(the_pem())
         address = f"/api/permissions/application/publicKeys/{studio.shop.application_id}"
-        from_file, kept = (await service.client.get(address)).json()["keys"]
-        assert (from_file["data"], kept) == (the_pem(), custom)
+        from_file, stored = (await service.client.get(address)).json()["keys"]
+        assert (from_file["data"], stored) == (the_pem(), custom)
         assert "deploy" not in from_file["id"]
         one = await service.client.get(f"/api/permissions/application/publicKey/{from_file['id']}")
         assert one.json()["key"] == from_file

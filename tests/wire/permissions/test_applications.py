@@ -144,7 +144,8 @@ async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
 async def test_ap_02_an_id_is_taken_as_a_number_and_as_text(studio: Studio) -> None:
     shop = studio.shop.application_id
     one, two = [
-        await studio.expect_ok("application", get_request(given), studio.owner.headers) for given in (shop, str(shop))
+        await studio.expect_ok("application", get_request(application_id), studio.owner.headers)
+        for application_id in (shop, str(shop))
     ]
     assert one == two
     assert one["data"]["application_id"] == shop
@@ -309,9 +310,9 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
     rows = await read_all_tables(studio.service.services.storage)
     assert tables_that_mention(rows, "CANARY") == set()
     services = studio.service.services
-    kept = await services.storage.applications.application(shop)
-    assert kept.sealed_private_key is not None
-    assert services.masters.open(kept.sealed_private_key, purpose="application-private-key").decode() == CANARY
+    application = await services.storage.applications.application(shop)
+    assert application.sealed_private_key is not None
+    assert services.masters.open(application.sealed_private_key, purpose="application-private-key").decode() == CANARY
 
 
 async def test_sc_22_service_meta_without_its_public_key_removes_it_and_keeps_the_unseen_one(studio: Studio) -> None:

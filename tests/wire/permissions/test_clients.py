@@ -306,11 +306,11 @@ async def signed_in(studio: Studio, record: Any, secret: str) -> dict[str, Any]:
 async def test_only_one_concurrent_versioned_save_wins_and_all_unversioned_ones_do(studio: Studio) -> None:
     shop, headers = studio.shop.application_id, studio.owner.headers
     await create_client(studio)
-    for given, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):
+    for versions, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):
         responses = await asyncio.gather(
             *(
                 studio.post(
-                    "client", client_request("save", shop, client_id="web", name=f"N{number}", **given), headers
+                    "client", client_request("save", shop, client_id="web", name=f"N{number}", **versions), headers
                 )
                 for number in range(4)
             )

@@ -214,6 +214,8 @@ async def test_single_group_and_single_member_can_be_read(studio: Studio) -> Non
         one = (await studio.expect_ok("project/membership", {"action": "get", "data": data}, studio.owner.headers))[
             "data"
         ]
-        assert one == every | {"users": {name: held for name, held in every["users"].items() if name == user_id}}
+        assert one == every | {
+            "users": {name: holdings for name, holdings in every["users"].items() if name == user_id}
+        }
     misplaced = {"action": "save", "data": {"id": PROJECT, "user_id": member.user_id}}
     assert "data.user_id" in await studio.expect_error(400, "project/membership", misplaced, studio.owner.headers)

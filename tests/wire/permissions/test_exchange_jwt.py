@@ -30,8 +30,8 @@ async def test_the_new_jwt_is_for_the_keys_application_and_ends_with_the_old_one
     after = claims_of(await exchange_jwt(studio, key, factor=FACTOR))
     assert after["aud"] == str(studio.shop.application_id)
     assert (after["exp"], after["iat"]) == (before["exp"], before["iat"] + DAY)
-    kept = before.keys() - {"iat", "kid"}
-    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    names = before.keys() - {"iat", "kid"}
+    assert {name: after[name] for name in names} == {name: before[name] for name in names}
     assert "typ" not in after
 
 

@@ -126,8 +126,8 @@ async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question
     for module in (envelope, user_record_views):
         monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 2_000)
     areas = {area: {f"rule{n}": {"value": True} for n in range(50)} for area in ("one", "two")}
-    shown = {"shown": {"name": {"value": True}}}
-    await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": shown}))
+    public = {"shown": {"name": {"value": True}}}
+    await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": public}))
     await set_user_roles(studio, OTHER_USER, {ROOT: ["many"]})
     ask = {"action": "get", **question_body(studio)}
     error = await studio.expect_error(400, "meta/data", ask, studio.other_user.headers)

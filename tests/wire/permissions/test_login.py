@@ -87,8 +87,8 @@ async def test_the_jwt_tells_what_its_owner_holds_in_the_first_application_named
     service = studio.service
     storage = service.services.storage
     game = await create_application(storage, a_role("moderator", meta=KICK, params="5"), name="Game")
-    held = a_user_record(anna.user_id, {ROOT: ["moderator"]}, game.application_id)
-    await storage.user_records.edit_record(game.application_id, anna.user_id, set_fields(scopes=held.scopes), 0)
+    record = a_user_record(anna.user_id, {ROOT: ["moderator"]}, game.application_id)
+    await storage.user_records.edit_record(game.application_id, anna.user_id, set_fields(scopes=record.scopes), 0)
     claims = claims_of((await log_in(service, app_id=game.application_id, gapp_id=studio.shop.application_id))["jwt"])
     assert (claims["app_perm"], claims["perm"]) == (game.application_id, ["user.kick|5"])
     assert claims["perm_exp"] == service.clock.now() + 300

@@ -172,8 +172,8 @@ async def test_pr_13_lists_take_groups_of_the_project_that_carry_its_tag(studio:
     saved = await save(studio, studio.owner, allow=[GROUP], disallow=[OTHER_GROUP])
     assert (saved["allow"], saved["disallow"]) == ([GROUP], [OTHER_GROUP])
     await studio.expect_error(400, "project/membership", save_request(disallow=[GROUP]), studio.owner.headers)
-    kept = await save(studio, studio.owner, users={})
-    assert (kept["allow"], kept["disallow"]) == ([GROUP], [OTHER_GROUP])
+    second_save = await save(studio, studio.owner, users={})
+    assert (second_save["allow"], second_save["disallow"]) == ([GROUP], [OTHER_GROUP])
     cleared = await save(studio, studio.owner, allow=None, disallow=[])
     assert (cleared["allow"], cleared["disallow"]) == ([], [])
 
@@ -227,14 +227,14 @@ async def test_no_one_assigns_rights_they_do_not_hold_in_the_project(studio: Stu
         studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project", "project.can_view_project")}
     )
     friend = studio.other_user.user_id
-    for held in (
+    for holdings in (
         {"roles": ["project_administrator"]},
         {"roles": ["app_developer"]},
         {"applications": {str(shop): {"roles": ["app_developer"]}}},
         {"private_data": {"project": {"can_remove_project": {"value": True}}}},
         {"roles": ["administrator"]},
     ):
-        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), manager.headers)
+        await studio.expect_error(403, "project/membership", save_request(users={friend: holdings}), manager.headers)
     seen = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     await save(studio, manager, users={friend: seen})
     await studio.expect_error(403, "project/membership", save_request(users={OWNER: None}), manager.headers)
@@ -243,7 +243,7 @@ async def test_no_one_assigns_rights_they_do_not_hold_in_the_project(studio: Stu
 async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> None:
     await groups(studio)
     friend, boss = studio.other_user.user_id, await create_administrator(studio)
-    for held in (
+    for holdings in (
         {"roles": ["project_administrator", "Project_Administrator"]},
         {"roles": [{"name": "group_manager", "expired": -1}]},
         {"roles": [{"name": "group_manager", "ttl": True}]},
@@ -259,7 +259,7 @@ async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> No
         [],
         "project_owner",
     ):
-        await studio.expect_error(400, "project/membership", save_request(users={friend: held}), boss.headers)
+        await studio.expect_error(400, "project/membership", save_request(users={friend: holdings}), boss.headers)
     await studio.expect_error(
         404, "project/membership", save_request(users={friend: {"roles": ["unheard_of"]}}), boss.headers
     )
@@ -319,9 +319,9 @@ async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
         {"roles": [{"name": "project_owner", "expired": studio.service.clock.now() + 1}]},
         {"applications": {shop: {"private_data": {"app": {"can_modify_schema": {"value": False}}}}}},
     ):
-        held = {**owner, **more}
-        await studio.expect_error(403, "project/membership", save_request(users={OWNER: held}), deputy.headers)
-        record = {"user_id": OWNER, "private_data": {"projectAccess": {PROJECT: held}}}
+        holdings = {**owner, **more}
+        await studio.expect_error(403, "project/membership", save_request(users={OWNER: holdings}), deputy.headers)
+        record = {"user_id": OWNER, "private_data": {"projectAccess": {PROJECT: holdings}}}
         body = {"action": "save", "application_id": 1, "data": record}
         await studio.expect_error(403, "meta/data", body, deputy.headers)
     await save(studio, deputy, users={OWNER: owner})  # unchanged
@@ -346,7 +346,7 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
     developer = {"roles": ["app_developer"]}
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     friend = studio.other_user.user_id
-    for held in (
+    for holdings in (
         {"roles": ["project_administrator"]},
         developer,
         {"private_data": {"project": {"can_view_project": {"value": True}}}},
@@ -354,7 +354,7 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
         {"groups": {GROUP: {"roles": ["group_manager"]}}},
         {"applications": {mine: developer, other: developer}},
     ):
-        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), vouched)
+        await studio.expect_error(403, "project/membership", save_request(users={friend: holdings}), vouched)
     on_own = {"applications": {mine: developer}}
     await studio.expect_ok("project/membership", save_request(users={friend: on_own}), vouched)
     await save(studio, studio.owner, users={friend: {"roles": ["app_developer"], **on_own}})
@@ -374,7 +374,7 @@ async def test_person_with_an_expiring_role_assigns_nothing_that_ends_later(stud
     )
     shop, friend = str(studio.shop.application_id), studio.other_user.user_id
     rule = {"can_view_project": {"value": True}}
-    for held in (
+    for holdings in (
         {"roles": [role]},
         {"roles": [{"name": role, "expired": now + 61}]},
         {"roles": [{"name": role, "ttl": 5}]},  # such an end never takes effect
@@ -383,7 +383,9 @@ async def test_person_with_an_expiring_role_assigns_nothing_that_ends_later(stud
         {"applications": {shop: {"roles": ["app_developer"]}}},
     ):
         for user_id in (friend, deputy.user_id):
-            await studio.expect_error(403, "project/membership", save_request(users={user_id: held}), deputy.headers)
+            await studio.expect_error(
+                403, "project/membership", save_request(users={user_id: holdings}), deputy.headers
+            )
     until = {"roles": [{"name": role, "expired": now + 60}]}
     await save(studio, deputy, users={friend: until, deputy.user_id: until})
     await save(studio, deputy, users={friend: None})
@@ -397,8 +399,8 @@ async def test_person_with_a_ttl_role_assigns_nothing_with_a_longer_ttl(studio: 
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(ttl=60)))})
     friend = studio.other_user.user_id
     for end in ({}, {"ttl": 61}, {"expired": now + 600}):
-        held = {"roles": [{"name": role, **end}]}
-        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), deputy.headers)
+        holdings = {"roles": [{"name": role, **end}]}
+        await studio.expect_error(403, "project/membership", save_request(users={friend: holdings}), deputy.headers)
     for end in ({"ttl": 60}, {"expired": now + 30}):
         await save(studio, deputy, users={friend: {"roles": [{"name": role, **end}]}})
 
@@ -406,8 +408,8 @@ async def test_person_with_a_ttl_role_assigns_nothing_with_a_longer_ttl(studio: 
 async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studio) -> None:
     now, view = studio.service.clock.now(), "can_view_project"
     short = Assignment(role="project_administrator", end=End(expired=now + 60))
-    held = holdings_with_rules("project.can_view_project", "project.can_manage_project")
-    deputy = await create_person_with(studio, {IN_PROJECT: replace(held, roles=(short,))})
+    holdings = holdings_with_rules("project.can_view_project", "project.can_manage_project")
+    deputy = await create_person_with(studio, {IN_PROJECT: replace(holdings, roles=(short,))})
     friend = studio.other_user.user_id
     await save(studio, deputy, users={friend: {"private_data": {"project": {view: {"value": True}}}}})
     more = {"private_data": {"project": {"can_manage_groups": {"value": True}}}}
@@ -432,9 +434,9 @@ async def test_a_restriction_is_lifted_by_who_could_give_the_right(studio: Studi
     friend = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator", private_data=tree)})
     freed = {"roles": ["project_administrator"]}
     sooner = {**freed, "private_data": {"project": {"can_manage_groups": {"value": False, "expired": 2_000_000_000}}}}
-    for held in (freed, sooner):
+    for holdings in (freed, sooner):
         await studio.expect_error(
-            403, "project/membership", save_request(users={friend.user_id: held}), manager.headers
+            403, "project/membership", save_request(users={friend.user_id: holdings}), manager.headers
         )
     await save(studio, studio.owner, users={friend.user_id: freed})
 
@@ -446,7 +448,9 @@ async def test_an_owner_whose_time_ends_does_not_count_as_the_one_a_project_need
     for who in (studio.owner, boss):
         await studio.expect_error(409, "project/membership", save_request(users={OWNER: ending}), who.headers)
     await save(studio, studio.owner, users={studio.other_user.user_id: ending})
-    for held in (ending, None):
-        await studio.expect_error(409, "project/membership", save_request(users={OWNER: held}), studio.owner.headers)
+    for holdings in (ending, None):
+        await studio.expect_error(
+            409, "project/membership", save_request(users={OWNER: holdings}), studio.owner.headers
+        )
     lasting = {"roles": ["project_owner"]}
     await save(studio, studio.owner, users={studio.other_user.user_id: lasting, OWNER: ending})

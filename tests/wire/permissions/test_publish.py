@@ -40,8 +40,8 @@ async def roles_of(studio: Studio, who: Person) -> list[str]:
 
 async def row_counts(studio: Studio) -> dict[str, int]:
     rows = await read_all_tables(studio.service.services.storage)
-    kept = ("projects", "project_names", "applications", "application_schemas", "role_assignments", "user_records")
-    return {name: len(rows[name]) for name in kept}
+    tables = ("projects", "project_names", "applications", "application_schemas", "role_assignments", "user_records")
+    return {name: len(rows[name]) for name in tables}
 
 
 async def test_a_project_comes_with_an_application_and_its_first_people(studio: Studio) -> None:

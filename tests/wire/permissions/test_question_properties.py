@@ -191,7 +191,7 @@ async def build(studio: Studio, state: StudioState) -> None:
     rows = tuple(GroupCondition(title="c", condition=parse_condition(one)) for one in state.conditions)
     await storage.groups.edit_group(GROUP, set_fields(users=tuple(state.members), conditions=rows))
     public = {name for name, role in state.roles.items() if not role.protected}
-    given = tuple(
+    project_grants = tuple(
         GroupGrant(group_id=GROUP, roles=tuple(role for role in roles if role in public), action=action)
         for roles, action in state.grants
         if public & set(roles)
@@ -200,13 +200,15 @@ async def build(studio: Studio, state: StudioState) -> None:
     await storage.projects.edit_project(
         PROJECT,
         set_project_fields(
-            settings=ProjectSettings(services={shop: given}, allowed_domains=("studio.example",) if domains else ()),
+            settings=ProjectSettings(
+                services={shop: project_grants}, allowed_domains=("studio.example",) if domains else ()
+            ),
             allow=(GROUP,) if allow and not disallow else (),
             disallow=(GROUP,) if disallow else (),
         ),
     )
     for user_id, scopes in state.held.items():
-        held = {
+        holdings_by_user = {
             scope: holdings(*one, state.roles.keys() if scope.is_root else public) for scope, one in scopes.items()
         }
         await write_record(
@@ -214,7 +216,7 @@ async def build(studio: Studio, state: StudioState) -> None:
             UserRecord(
                 application_id=shop,
                 user_id=user_id,
-                scopes={scope: one for scope, one in held.items() if not one.is_empty},
+                scopes={scope: one for scope, one in holdings_by_user.items() if not one.is_empty},
             ),
         )
 
@@ -238,13 +240,13 @@ async def held_by_all(studio: Studio) -> dict[str, EffectivePermissions]:
     return holders
 
 
-def as_lists(held: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[str], set[str]]]:
+def as_lists(effective: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[str], set[str]]]:
     return {
         user_id: (
             set(render_shape(one, Shape.LIST, DEFAULT_OPTIONS, 0)),
             set(render_shape(one, Shape.ROLES, DEFAULT_OPTIONS, 0)),
         )
-        for user_id, one in held.items()
+        for user_id, one in effective.items()
     }
 
 
@@ -307,18 +309,20 @@ def settings_for(examples: int) -> settings:
 async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, state: StudioState) -> None:
     await prepare_studio(studio)
     await build(studio, state)
-    held = await held_by_all(studio)
+    effective = await held_by_all(studio)
     search, shop = studio.service.services.member_search, studio.shop.application_id
     for scope in (ROOT, P, ON_GROUP):
         for path in PATHS:
             rule_query = read_rule(path, "rule")
             page = await search.find_page(shop, MemberQuery(rule=rule_query, scope=scope))
-            expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in rule_query.rules)]
+            expected = [
+                one for one, has in effective.items() if any(has.allows(scope, rule) for rule in rule_query.rules)
+            ]
             assert [member.user_id for member in page.members] == expected
             assert all(member.path for member in page.members)
         for name in state.roles:
             page = await search.find_page(shop, MemberQuery(role=name, scope=scope))
-            given_there = {one for one, has in held.items() if name in has.granted_roles(scope)}
+            given_there = {one for one, has in effective.items() if name in has.granted_roles(scope)}
             by_itself = {member.user_id for member in page.members if by_default_or_condition(member.path)}
             assert {member.user_id for member in page.members} == given_there | by_itself
             assert scope.is_root or not by_itself

@@ -427,8 +427,8 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
         assert explanations[0] == explanations[1] == explanations[2]
         assert "project_unknown" in explanations[0]
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
-    shown = await explain_as(studio, studio.other_user, **on_group)
-    assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
+    explanation = await explain_as(studio, studio.other_user, **on_group)
+    assert [one["kind"] for one in explanation["missing"]] == ["project_unknown"]
 
 
 async def test_person_without_project_access_cannot_probe_its_resources(studio: Studio) -> None:

@@ -173,9 +173,9 @@ async def test_sc_04_what_stands_outside_the_sections_is_ignored_with_a_warning(
     body = save_request(studio, can_fly={"value": True}, user={"kick": {"value": True}}, application_id=1)
     answer = await studio.expect_ok("meta/schema", body, studio.owner.headers)
     assert [warning.split(":")[0] for warning in answer["warnings"]] == ["can_fly", "user"]
-    kept = await get(studio, studio.owner)
-    assert "can_fly" not in kept
-    assert (kept["private_data"], kept["application_id"]) == ({}, studio.shop.application_id)
+    stored = await get(studio, studio.owner)
+    assert "can_fly" not in stored
+    assert (stored["private_data"], stored["application_id"]) == ({}, studio.shop.application_id)
 
 
 async def test_roles_in_a_schema_are_all_of_them(studio: Studio) -> None:
@@ -195,9 +195,9 @@ async def test_roles_in_a_schema_are_all_of_them(studio: Studio) -> None:
         "meta": kick,
         "version": 1,
     }
-    kept = await save(studio, studio.owner, public_data={})
-    assert kept["roles"] == saved["roles"]
-    same = await save(studio, studio.owner, **kept)
+    second_save = await save(studio, studio.owner, public_data={})
+    assert second_save["roles"] == saved["roles"]
+    same = await save(studio, studio.owner, **second_save)
     assert same["roles"] == saved["roles"]
     fewer = await save(studio, studio.owner, roles={"Helper": saved["roles"]["Helper"]})
     assert fewer["roles"].keys() == {"Helper"}
@@ -273,8 +273,8 @@ async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_change
     await set_user_roles(studio, studio.other_user.user_id, {ROOT: ["mod"]})
     listed = {"action": "get", "application_id": shop, "data": {"type": "list_short"}}
     assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
-    kept = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
-    assert (await studio.expect_ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": tree}
+    request = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
+    assert (await studio.expect_ok("roles", request, owner.headers))["data"]["meta"] == {"private_data": tree}
     assert (await save(studio, owner, public_data={"shown": leaf()}))["private_data"] == {
         "secret_data": {"x": leaf()}
     }

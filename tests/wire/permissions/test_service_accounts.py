@@ -50,9 +50,9 @@ async def test_service_account_jwt_is_shown_once_and_needs_no_factor(studio: Stu
     account = await create_account(studio, comment="builds", roles=["app_developer"])
     assert account["jwt_expired"] == studio.service.clock.now() + 90 * 86_400
     assert (account["name"], account["comment"], account["created_by"]) == ("ci", "builds", studio.owner.user_id)
-    [shown] = await list_accounts(studio)
-    assert shown == {name: value for name, value in account.items() if not name.startswith("jwt")}
-    assert shown["roles"] == ["app_developer"]
+    [listed] = await list_accounts(studio)
+    assert listed == {name: value for name, value in account.items() if not name.startswith("jwt")}
+    assert listed["roles"] == ["app_developer"]
     own = await studio.expect_ok("meta/data", own_record(studio.shop), bearer_headers(account))
     assert own["user_id"] == account["user_id"]
 

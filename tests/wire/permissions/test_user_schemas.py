@@ -454,8 +454,8 @@ async def test_absent_sections_stay_null_empties_and_versions_count(studio: Stud
         1,
     )
     access = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
-    kept = await save(studio, owner, user, private_data={**KICK, **access}, version=1)
-    assert (kept["roles"], kept["public_data"], kept["private_data"]) == (["Mod"], BADGE, {**KICK, **access})
+    saved = await save(studio, owner, user, private_data={**KICK, **access}, version=1)
+    assert (saved["roles"], saved["public_data"], saved["private_data"]) == (["Mod"], BADGE, {**KICK, **access})
     await studio.expect_error(409, "meta/data", save_request(studio, user, roles=[], version=1), owner.headers)
     emptied = await save(studio, owner, user, private_data=None, public_data=None)
     assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == ({}, {}, 3)
@@ -601,9 +601,9 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
         ("user/tags", "tags", "staff", "badge"),
         ("user/purchases", "purchases", "gold", "crown"),
     ):
-        for values, held in (([], []), ([value], [rule]), ([], [])):
+        for values, expected in (([], []), ([value], [rule]), ([], [])):
             await studio.expect_ok(path, {"data": {"user_id": who.user_id, field: values}}, boss.headers)
-            assert await get(studio, who, who.user_id, "list_short") == held
+            assert await get(studio, who, who.user_id, "list_short") == expected
 
 
 async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio) -> None:
@@ -825,8 +825,8 @@ async def test_sc_22_private_data_saved_back_without_its_last_project_removes_it
 async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: Studio) -> None:
     await with_roles(studio, "Mod")
     other, boss = await create_person_with(studio), await create_administrator(studio)
-    held = {**KICK, **HELD_HERE}
-    await save(studio, boss, other.user_id, private_data=held)
+    private_data = {**KICK, **HELD_HERE}
+    await save(studio, boss, other.user_id, private_data=private_data)
     writer = await create_person_with(studio, secret_data=all_of(private=("all", "all")))
     await studio.expect_error(
         403, "meta/data", save_request(studio, other.user_id, private_data=KICK), writer.headers
@@ -836,7 +836,7 @@ async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: St
     for left in (HELD_HERE, {"projectAccess": {}}, {"user": {"mute": {"value": True}}}, None):
         body = save_request(studio, other.user_id, private_data=left)
         await studio.expect_error(403, "meta/data", body, reader.headers)
-    assert (await get(studio, boss, other.user_id))["private_data"] == held
+    assert (await get(studio, boss, other.user_id))["private_data"] == private_data
     assert (await save(studio, reader, other.user_id, private_data=KICK))["private_data"] == KICK
 
 
@@ -878,6 +878,6 @@ async def test_sc_22_an_entry_of_one_project_saved_back_without_it_is_removed(st
     whole = {"roles": ["Mod"], "public_data": BADGE, "applications": {shop: {"private_data": KICK}}}
     for gone in whole:
         await save(studio, owner, user, private_data={"projectAccess": {PROJECT: whole}})
-        left = {name: held for name, held in whole.items() if name != gone}
+        left = {name: entry for name, entry in whole.items() if name != gone}
         saved = await save(studio, owner, user, private_data={"projectAccess": {PROJECT: left}})
         assert saved["private_data"] == {"projectAccess": {PROJECT: left}}

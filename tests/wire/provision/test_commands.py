@@ -110,11 +110,11 @@ def test_r_25_a_damaged_secret_is_named_by_an_export_and_mended_by_a_file_that_h
     gatehouse("apply", file)
     exported = tmp_path / "export.yaml"
     gatehouse("export", "--output", exported)
-    for given in (file, exported):
+    for path in (file, exported):
         asyncio.run(flip_bit(place.url, "client_secrets", "secret", "client_id = 'web'", at=90))
         assert "client-secret:web: authentication failed" in gatehouse.expect_failure("export")
-        assert "~ client web" in gatehouse("apply", given)
-        assert gatehouse("apply", given) == NOTHING
+        assert "~ client web" in gatehouse("apply", path)
+        assert gatehouse("apply", path) == NOTHING
         assert "web" in gatehouse("export")
 
 

@@ -223,13 +223,13 @@ def client(name: str) -> Callable[[Ids, Any], Save]:
 
     def save(ids: Ids, value: Any) -> Save:
         fixed = {"name": "New", "profile": "oidc", "redirect_uris": [REDIRECT]}
-        given = (
+        names = (
             {one: {**claim, "application_id": ids.shop} for one, claim in value.items()}
             if name == "claims"
             else value
         )
-        ours = {**fixed, "client_id": "api", name: given}
-        theirs = {**fixed, "client_id": "file", name: f"y{value[1:]}" if name == "client_id" else given}
+        ours = {**fixed, "client_id": "api", name: names}
+        theirs = {**fixed, "client_id": "file", name: f"y{value[1:]}" if name == "client_id" else names}
         body = {"action": "create", "application_id": ids.shop, "data": ours}
         return Save(path="client", body=body, file={"clients": [{"application_id": ids.shop, **theirs}]})
 
@@ -527,8 +527,8 @@ async def test_ap_95_the_conditions_of_a_project_grow_no_further_by_a_file(
     studio: Studio, condition: dict[str, Any], groups: int
 ) -> None:
     boss = await create_administrator(studio)
-    given = [titled_condition(condition)]
-    whole = [{"project_id": PROJECT, "title": f"G{n}", "conditions": given} for n in range(groups)]
+    conditions_given = [titled_condition(condition)]
+    whole = [{"project_id": PROJECT, "title": f"G{n}", "conditions": conditions_given} for n in range(groups)]
     last = {"project_id": PROJECT, "title": "Last"}
     await apply_file(studio, {"groups": [*whole, last]})
     last_id = await group_id_of(studio, boss, "Last")
@@ -540,7 +540,7 @@ async def test_ap_95_the_conditions_of_a_project_grow_no_further_by_a_file(
     )
     await expect_same_refusal(studio, boss, save)
     await apply_file(studio, {"groups": [{**whole[0], "conditions": []}, {**last, "conditions": one_more}]})
-    await apply_file(studio, {"groups": [{**last, "conditions": given}]})
+    await apply_file(studio, {"groups": [{**last, "conditions": conditions_given}]})
 
 
 async def group_id_of(studio: Studio, who: Person, title: str) -> str:

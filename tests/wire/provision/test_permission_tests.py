@@ -134,9 +134,9 @@ def test_may_not_with_an_unknown_rule_fails(gatehouse: CommandLine, tmp_path: Pa
 
 
 def test_may_not_accepts_a_rule_named_only_in_an_entry(gatehouse: CommandLine, tmp_path: Path) -> None:
-    held = {"1002": {"private_data": {"gate": {"value": True}}}}
+    users = {"1002": {"private_data": {"gate": {"value": True}}}}
     [shop] = MODEL["applications"]
-    model = {**MODEL, "applications": [{**shop, "users": held}]}
+    model = {**MODEL, "applications": [{**shop, "users": users}]}
     case = {**SHOP, "rule": "gate", "may": ["1002"], "may_not": ["1001"]}
     assert gatehouse("test", a_file(tmp_path, case, model=model)) == "1 cases, 0 failed.\n"
 

@@ -24,6 +24,6 @@ def test_every_command_prints_what_the_guide_shows(gatehouse: CommandLine, tmp_p
     for name, text in zip(("studio.yaml", "change.yaml"), blocks("yaml"), strict=True):
         (tmp_path / name).write_text(text)
     assert len(steps()) == 7
-    for words, shown in steps():
+    for words, expected in steps():
         output = gatehouse(*(str(tmp_path / word) if word.endswith(".yaml") else word for word in words))
-        assert [line.rstrip() for line in output.splitlines()] == shown, words
+        assert [line.rstrip() for line in output.splitlines()] == expected, words

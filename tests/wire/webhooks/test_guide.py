@@ -59,8 +59,8 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
     assert check_signatures(last, made["secret"])[0]
     assert check_signatures(last, rotated["secret"])[0]
     assert not check_signatures(first, rotated["secret"])[0]
-    shown = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)
-    assert shown.count("delivered") == 3
+    deliveries = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)
+    assert deliveries.count("delivered") == 3
     await asyncio.to_thread(gatehouse, "webhook", "remove", name)
     assert "Webhook not found." in await asyncio.to_thread(gatehouse.expect_failure, "webhook", "test", name)
     unknown = ("webhook", "add", "https://10.0.0.1/", "--event", "account")

@@ -66,8 +66,8 @@ class MeasuredInstallation:
         return code
 
     async def access_key(self) -> str:
-        made = await self.ask("accessKey", action="save", application_id=self.application_id, data={})
-        key: str = made["data"]["hash"]
+        created = await self.ask("accessKey", action="save", application_id=self.application_id, data={})
+        key: str = created["data"]["hash"]
         return key
 
     async def ask(self, path: str, **fields: object) -> Any:

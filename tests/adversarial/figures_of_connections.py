@@ -164,12 +164,12 @@ async def open_sockets(
     async def work() -> None:
         for path in waiting:
             connection = raw_connection(target.node.port)
-            made = await connection.__aenter__()
-            made.send(b"GET " + path + UPGRADE + b"\r\n")
-            status = (await made.read_response()).status
+            created = await connection.__aenter__()
+            created.send(b"GET " + path + UPGRADE + b"\r\n")
+            status = (await created.read_response()).status
             assert status in (101, 429), status
             if status == 101:
-                opened.append(made)
+                opened.append(created)
                 stack.push_async_exit(connection)
             else:
                 await connection.__aexit__(None, None, None)

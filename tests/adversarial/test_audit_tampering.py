@@ -119,8 +119,8 @@ async def operate(url: str, data: Path, caller: Caller, *, rounds: int) -> tuple
     async with serve(url, data) as service:
         for _ in range(rounds):
             for _ in range(ROUND // 2):
-                made = await access_key(service, caller, "save", {})
-                await access_key(service, caller, "delete", {"id": made["id"]})
+                created = await access_key(service, caller, "save", {})
+                await access_key(service, caller, "delete", {"id": created["id"]})
             await service.services.audit_sealer.seal_all()
             end = await service.services.storage.audit.chain_end()
             seals.append(end.last_place)
@@ -490,15 +490,15 @@ def test_op_04_a_noted_head_that_was_made_up_is_told(victim: Victim) -> None:
 
 def test_op_04_a_restored_backup_is_sound_and_older_than_the_noted_head(victim: Victim, tmp_path: Path) -> None:
     file = tmp_path / "backup.jsonl.gz"
-    made = victim.gatehouse.json("backup", file)
-    assert made["audit_head"] == victim.log.heads[-1]
+    created = victim.gatehouse.json("backup", file)
+    assert created["audit_head"] == victim.log.heads[-1]
     victim.append_record()
     victim.append_record()
     later = victim.gatehouse("audit", "head").strip()
     victim.gatehouse("restore", file, "--replace")
-    assert victim.problems("--head", made["audit_head"]) == []
+    assert victim.problems("--head", created["audit_head"]) == []
     [problem] = victim.problems("--head", later)
     assert problem.startswith(f"the log ends at record {victim.log.end}; the stored head is {victim.log.end + 2}: ")
     victim.append_record()
-    assert victim.problems("--head", made["audit_head"]) == []
+    assert victim.problems("--head", created["audit_head"]) == []
     assert victim.problems("--head", later) != []

@@ -66,10 +66,10 @@ async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests
         connections = server.server.server_state.connections
         async with raw_connection(server.port) as connection:
             await wait_until(lambda: bool(connections))
-            [made] = [weakref.ref(connection) for connection in connections]
+            [created] = [weakref.ref(connection) for connection in connections]
             connection.send(sent)
             await server.wait_until_read()
-        await wait_until(lambda: made() is None)
+        await wait_until(lambda: created() is None)
 
 
 async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(server: EchoServer) -> None:

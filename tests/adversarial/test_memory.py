@@ -86,18 +86,18 @@ async def a_studio(url: str, data: Path, **settings: str) -> AsyncIterator[Studi
 
 async def an_application(storage: Storage, *, rules: int, roles: int, name: str = "Shop") -> int:
     """Each role names every rule of the schema; the schema allows them all."""
-    made = await create_application(storage, name=name, project_id=PROJECT)
+    application = await create_application(storage, name=name, project_id=PROJECT)
     leaf = {"value": True, "protected": False, "description": ""}
     tree = {f"area{n}": {f"rule{m}": leaf for m in range(100)} for n in range(rules // 100)}
     meta = {"private_data": {area: {rule: {"value": True} for rule in branch} for area, branch in tree.items()}}
-    new_roles = [a_role(f"role{n}", made.application_id, meta=meta) for n in range(roles)]
+    new_roles = [a_role(f"role{n}", application.application_id, meta=meta) for n in range(roles)]
 
     def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
         schema = replace(state.schema, private_data=tree)
         return EditResult(replace(state, schema=schema, roles={role.key: role for role in new_roles}), [a_record()])
 
-    await storage.applications.edit_schema(made.application_id, change)
-    return made.application_id
+    await storage.applications.edit_schema(application.application_id, change)
+    return application.application_id
 
 
 async def test_mm_01_one_description_saved_a_hundred_times_takes_no_memory_and_little_of_the_database(

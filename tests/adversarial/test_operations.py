@@ -165,8 +165,8 @@ class Load:
         while not self._stop:
             number += 1
             login = f"user-{line}-{number}@studio.example"
-            made = await administration.create(login=login, nick="U", password=None, origin=ORIGIN)
-            self.acknowledged.append(made.user_id)
+            user = await administration.create(login=login, nick="U", password=None, origin=ORIGIN)
+            self.acknowledged.append(user.user_id)
             if len(self.acknowledged) >= 300:
                 self.enough.set()
 

@@ -382,14 +382,14 @@ async def a_place(studio: Studio, title: str, group_id: str) -> Place:
     """A place in which no secret_data opens anything by default."""
     storage = studio.service.services.storage
     project = await publish(storage, a_project(title), owners=[studio.owner.user_id])
-    made = await create_application(storage, name="Application", project_id=project.project_id)
+    application = await create_application(storage, name="Application", project_id=project.project_id)
     await storage.applications.edit_schema(
-        made.application_id,
+        application.application_id,
         lambda model: set_fields(schema=replace(model.schema, secret_data=closed_schema()))(model),
     )
-    await storage.projects.edit_project(project.project_id, connect_application(made.application_id))
+    await storage.projects.edit_project(project.project_id, connect_application(application.application_id))
     await storage.groups.create_group(a_group(group_id, project_id=project.project_id), [a_record()])
-    return Place(project_id=project.project_id, application_id=made.application_id, group_id=group_id)
+    return Place(project_id=project.project_id, application_id=application.application_id, group_id=group_id)
 
 
 def closed_schema() -> dict[str, Any]:

@@ -148,13 +148,13 @@ async def withdraw_consent(_: Studio, account_browser: AccountBrowser) -> None:
 
 
 async def remove_application(studio: Studio, _: AccountBrowser) -> None:
-    gone = {"action": "delete", "data": {"application_id": studio.shop.application_id}}
-    await studio.expect_ok("application", gone, studio.owner.headers)
+    removed = {"action": "delete", "data": {"application_id": studio.shop.application_id}}
+    await studio.expect_ok("application", removed, studio.owner.headers)
 
 
 async def remove_project(studio: Studio, _: AccountBrowser) -> None:
-    gone = {"action": "delete", "data": {"id": studio.shop.project_id}}
-    await studio.expect_ok("project", gone, studio.owner.headers)
+    removed = {"action": "delete", "data": {"id": studio.shop.project_id}}
+    await studio.expect_ok("project", removed, studio.owner.headers)
 
 
 async def remove_client(studio: Studio, _: AccountBrowser) -> None:

@@ -161,8 +161,8 @@ async def test_a_removed_record_is_missed(storage: Storage) -> None:
     await record(storage, 3)
     await sealer(storage).seal_all()
     victim = (await storage.audit.records_from(2, 1))[0]
-    gone = Statement(delete(audit_events).where(audit_events.c.record_id == bindparam("of")))
-    await tamper(storage, gone, of=victim.record_id)
+    removed = Statement(delete(audit_events).where(audit_events.c.record_id == bindparam("of")))
+    await tamper(storage, removed, of=victim.record_id)
     problems = (await verify(storage)).problems
     assert problems == ("record 2 is missing",)
 
@@ -170,8 +170,8 @@ async def test_a_removed_record_is_missed(storage: Storage) -> None:
 async def test_a_cut_off_end_is_missed(storage: Storage) -> None:
     await record(storage, 3)
     await sealer(storage).seal_all()
-    gone = Statement(delete(audit_events).where(audit_events.c.place > bindparam("after")))
-    await tamper(storage, gone, after=1)
+    removed = Statement(delete(audit_events).where(audit_events.c.place > bindparam("after")))
+    await tamper(storage, removed, after=1)
     assert "records 2 to 3 are missing at the end" in (await verify(storage)).problems
 
 

@@ -61,8 +61,8 @@ async def test_exactly_one_of_many_answers_to_a_device_request_counts(storage: S
     assert sorted(answers) == [False] * 7 + [True]
     request, _ = await storage.device_requests.record_poll(b"device", NOW)
     assert request is not None
-    made = [n for n in range(4) if await storage.grants.find_live_grant(f"g{n}", NOW) is not None]
-    assert len(made) == (1 if request.state is DeviceState.APPROVED else 0)
+    created = [n for n in range(4) if await storage.grants.find_live_grant(f"g{n}", NOW) is not None]
+    assert len(created) == (1 if request.state is DeviceState.APPROVED else 0)
 
 
 async def test_device_request_of_a_revoked_account_is_not_approved(storage: Storage, anna: User) -> None:

@@ -162,8 +162,8 @@ async def test_no_grant_survives_a_concurrent_withdrawal_of_consent(storage: Sto
     for number in range(10):
         await storage.consents.add_consent(allowed, a_record())
         grants = [a_grant(code=bytes([number, n])) for n in range(4)]
-        begun = (storage.grants.create_grant(grant, a_record(), consented=True) for grant in grants)
-        await asyncio.gather(*begun, storage.consents.withdraw_consent(ANNA, "web", NOW, a_record()))
+        started = (storage.grants.create_grant(grant, a_record(), consented=True) for grant in grants)
+        await asyncio.gather(*started, storage.consents.withdraw_consent(ANNA, "web", NOW, a_record()))
         assert [await storage.grants.find_live_grant(grant.grant_id, NOW) for grant in grants] == [None] * 4
 
 
@@ -326,17 +326,17 @@ async def test_an_assertion_is_spent_once_for_each_client(storage: Storage) -> N
 @pytest.mark.usefixtures("anna")
 async def test_the_sweep_takes_what_has_ended_and_codes_no_one_came_for(storage: Storage) -> None:
     remaining = [a_grant(code=b"new"), a_grant(code=None), a_grant(code=b"taken", code_taken_at=NOW)]
-    gone = [
+    removed = [
         a_grant(code=b"unclaimed", created_at=NOW - DAY),
         a_grant(code=b"ended", code_taken_at=NOW, ends_at=NOW - 2 * DAY),
         a_grant(code=b"revoked", code_taken_at=NOW, revoked_at=NOW - 2 * DAY),
     ]
-    for grant in (*remaining, *gone):
+    for grant in (*remaining, *removed):
         await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
     await storage.sweep(NOW)
     for grant in remaining:
         assert await storage.grants.find_live_grant(grant.grant_id, NOW) is not None
-    for grant in gone:
+    for grant in removed:
         assert await storage.grants.find_grant_by_code(grant.code or b"") is None
 
 

@@ -33,8 +33,8 @@ async def sign_in(storage: Storage, user: User, session: str = "s1", **fields: o
 
 
 async def grant(storage: Storage, user: User, **fields: object) -> str:
-    made = a_grant(user_id=user.user_id, rev=user.rev, code=None, scopes=("openid",))
-    stored = replace(made, **fields)  # type: ignore[arg-type]
+    new_grant = a_grant(user_id=user.user_id, rev=user.rev, code=None, scopes=("openid",))
+    stored = replace(new_grant, **fields)  # type: ignore[arg-type]
     assert await storage.grants.create_grant(stored, a_record(AuditEvent.GRANT_MADE))
     return stored.grant_id
 
@@ -146,11 +146,11 @@ async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(st
 
 async def test_no_grant_is_created_from_an_ended_session(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
-    made = a_grant(user_id=anna.user_id, rev=anna.rev, code=None, session_id="s1")
-    assert await storage.grants.create_grant(made, a_record(AuditEvent.GRANT_MADE), in_session=True)
+    new_grant = a_grant(user_id=anna.user_id, rev=anna.rev, code=None, session_id="s1")
+    assert await storage.grants.create_grant(new_grant, a_record(AuditEvent.GRANT_MADE), in_session=True)
     await storage.sessions.end_session(anna.user_id, "s1", a_record())
     assert not await storage.grants.create_grant(
-        replace(made, grant_id="late"), a_record(AuditEvent.GRANT_MADE), in_session=True
+        replace(new_grant, grant_id="late"), a_record(AuditEvent.GRANT_MADE), in_session=True
     )
 
 
@@ -160,11 +160,11 @@ async def test_a_grant_that_races_a_sign_out_is_ended_with_it_or_never_made(stor
         await storage.sessions.open_session(
             a_session(anna, session.encode(), session_id=session), a_record(), replaces=None
         )
-        made = a_grant(
+        new_grant = a_grant(
             grant_id=session, user_id=anna.user_id, rev=anna.rev, code=None, session_id=session, scopes=("openid",)
         )
         await asyncio.gather(
-            storage.grants.create_grant(made, a_record(AuditEvent.GRANT_MADE), in_session=True),
+            storage.grants.create_grant(new_grant, a_record(AuditEvent.GRANT_MADE), in_session=True),
             storage.sessions.end_session(anna.user_id, session, a_record()),
         )
         assert await storage.grants.find_live_grant(session, NOW) is None

@@ -90,7 +90,7 @@ async def test_an_application_that_was_refused_spends_no_id(seeded_storage: Stor
 
 
 async def test_an_application_is_kept_as_it_was_made(seeded_storage: Storage) -> None:
-    made = await create_application(
+    application = await create_application(
         seeded_storage,
         description="Sells",
         project_id="mind_games",
@@ -99,7 +99,7 @@ async def test_an_application_is_kept_as_it_was_made(seeded_storage: Storage) ->
         sealed_private_key=b"\x00sealed",
         service_key=SERVICE_KEY,
     )
-    assert await seeded_storage.applications.application(SHOP) == made
+    assert await seeded_storage.applications.application(SHOP) == application
     assert await seeded_storage.application_keys.application_keys(SHOP) == [SERVICE_KEY]
 
 

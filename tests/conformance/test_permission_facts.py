@@ -316,12 +316,12 @@ async def test_a_structure_tells_which_applications_projects_have(seeded_storage
         structure = await seeded_storage.permissions.structure(["mind_games", "other"], [])
         return [set(structure.projects[one].applications) for one in ("mind_games", "other")]
 
-    made = await create_application(seeded_storage, name="Two", project_id="mind_games")
-    assert await applications_of_projects() == [{SHOP, made.application_id}, set()]
-    await seeded_storage.applications.edit_application(made.application_id, set_fields(project_id="other"))
-    assert await applications_of_projects() == [{SHOP}, {made.application_id}]
+    application = await create_application(seeded_storage, name="Two", project_id="mind_games")
+    assert await applications_of_projects() == [{SHOP, application.application_id}, set()]
+    await seeded_storage.applications.edit_application(application.application_id, set_fields(project_id="other"))
+    assert await applications_of_projects() == [{SHOP}, {application.application_id}]
     await seeded_storage.applications.edit_application(SHOP, set_fields(removed=True))
-    assert await applications_of_projects() == [set(), {made.application_id}]
+    assert await applications_of_projects() == [set(), {application.application_id}]
     assert versions == sorted(set(versions))  # caches compare versions
 
 

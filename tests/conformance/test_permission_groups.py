@@ -48,10 +48,10 @@ async def structure_version(storage: Storage) -> int:
 
 async def test_a_group_is_kept_as_it_was_made(seeded_storage: Storage) -> None:
     before = await structure_version(seeded_storage)
-    made = a_group(description="Try things", tags=("project", "x"), conditions=(STAFF,), users=(BOB, ANNA))
-    assert await seeded_storage.groups.create_group(made, [a_record()]) == made
+    new_group = a_group(description="Try things", tags=("project", "x"), conditions=(STAFF,), users=(BOB, ANNA))
+    assert await seeded_storage.groups.create_group(new_group, [a_record()]) == new_group
     group = await seeded_storage.groups.group(GROUP)
-    assert group == made
+    assert group == new_group
     assert group.conditions[0].condition.test == STAFF.condition.test
     assert await structure_version(seeded_storage) == before + 1
 
@@ -81,12 +81,12 @@ async def test_an_unknown_group_is_not_found(seeded_storage: Storage) -> None:
 
 
 async def test_an_edit_is_kept_with_the_next_version(seeded_storage: Storage) -> None:
-    made = await seeded_storage.groups.create_group(a_group(users=(ANNA, BOB)), ())
+    group = await seeded_storage.groups.create_group(a_group(users=(ANNA, BOB)), ())
     before = await structure_version(seeded_storage)
     edited = await seeded_storage.groups.edit_group(
         GROUP, set_fields(title="Staff", users=(BOB,), conditions=(STAFF,), project_id="x", created_at=1, version=9)
     )
-    assert edited == replace(made, title="Staff", users=(BOB,), conditions=(STAFF,), version=2)
+    assert edited == replace(group, title="Staff", users=(BOB,), conditions=(STAFF,), version=2)
     assert await seeded_storage.groups.group(GROUP) == edited
     assert await structure_version(seeded_storage) == before + 1
     facts = [await seeded_storage.permissions.facts(user_id, []) for user_id in (ANNA, BOB)]
@@ -94,7 +94,7 @@ async def test_an_edit_is_kept_with_the_next_version(seeded_storage: Storage) ->
 
 
 async def test_a_refused_edit_leaves_everything_as_it_was(seeded_storage: Storage) -> None:
-    made = await seeded_storage.groups.create_group(a_group(users=(ANNA,)), ())
+    group = await seeded_storage.groups.create_group(a_group(users=(ANNA,)), ())
     await seeded_storage.groups.create_group(a_group(OTHER, title="Other"), ())
     before = await structure_version(seeded_storage)
     for change, error in (
@@ -104,7 +104,7 @@ async def test_a_refused_edit_leaves_everything_as_it_was(seeded_storage: Storag
     ):
         with pytest.raises(error):
             await seeded_storage.groups.edit_group(GROUP, change)
-    assert await seeded_storage.groups.group(GROUP) == made
+    assert await seeded_storage.groups.group(GROUP) == group
     assert await structure_version(seeded_storage) == before
 
 

@@ -86,8 +86,8 @@ async def test_a_project_is_published_with_its_application_and_its_people(seeded
         checked.append(application_id)
         return []
 
-    made = await publish(seeded_storage, new=new, owners=[ANNA, BOB], records=records)  # type: ignore[arg-type]
-    assert (made.application_id, checked) == (50_001, [50_001])
+    project = await publish(seeded_storage, new=new, owners=[ANNA, BOB], records=records)  # type: ignore[arg-type]
+    assert (project.application_id, checked) == (50_001, [50_001])
     model = (await seeded_storage.permissions.application_models([50_001]))[50_001]
     assert (model.application.project_id, model.schema.application_id) == ("mind_games", 50_001)
     assert model.roles == {"moderator": a_role("moderator", 50_001)}
@@ -98,7 +98,7 @@ async def test_a_project_is_published_with_its_application_and_its_people(seeded
     }
     assert anna.version == 1  # one save, with several assignments
     assert (await record_of(seeded_storage, BOB)).scopes == {P: holdings_with(OWNER)}
-    assert (await seeded_storage.projects.project("mind_games")).project == made
+    assert (await seeded_storage.projects.project("mind_games")).project == project
 
 
 async def test_a_creator_may_get_a_record_in_the_new_application(seeded_storage: Storage) -> None:

@@ -85,8 +85,8 @@ async def test_an_enrolment_ends_after_its_time_and_with_the_next_one(factor_set
 
 async def test_many_beginning_at_once_end_with_one_secret(factor_setup: SecondFactorSetup) -> None:
     user = await factor_setup.create_person()
-    begun = await asyncio.gather(*(factor_setup.totp.begin_enrollment(user) for _ in range(8)))
-    assert await factor_setup.totp.pending_enrollment(user) in begun
+    started = await asyncio.gather(*(factor_setup.totp.begin_enrollment(user) for _ in range(8)))
+    assert await factor_setup.totp.pending_enrollment(user) in started
 
 
 async def test_an_enrolment_is_confirmed_once(factor_setup: SecondFactorSetup) -> None:

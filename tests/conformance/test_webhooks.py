@@ -70,9 +70,9 @@ async def test_only_one_of_many_concurrent_readers_advances_a_webhook(storage: S
 
 async def test_webhooks_that_are_made_at_once_are_all_made_or_told_to_try_again(storage: Storage) -> None:
     store = storage.webhooks
-    made = await asyncio.gather(
+    created = await asyncio.gather(
         *(store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED)) for _ in range(6)),
         return_exceptions=True,
     )
-    assert all(isinstance(one, Webhook | Conflict) for one in made)
-    assert len(await store.webhooks()) == sum(isinstance(one, Webhook) for one in made) > 0
+    assert all(isinstance(one, Webhook | Conflict) for one in created)
+    assert len(await store.webhooks()) == sum(isinstance(one, Webhook) for one in created) > 0

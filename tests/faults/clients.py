@@ -89,9 +89,9 @@ class ClientPool:
         self._clients: list[FaultClient] = []
 
     def client(self, name: str) -> "FaultClient":
-        made = FaultClient(self, name)
-        self._clients.append(made)
-        return made
+        new_client = FaultClient(self, name)
+        self._clients.append(new_client)
+        return new_client
 
     async def wait(self, seconds: float) -> None:
         """Wait that long, or until the run is over."""

@@ -86,10 +86,10 @@ def nodes_of(url: str, data: Path, *, flags: Sequence[Sequence[str]], **settings
     """Nodes of one service, not started: one base_url, one key, one database."""
     base_url = settings.pop("base_url", "") or f"http://localhost:{free_port()}"
     environment = {**FAST_SETTINGS, **RELAXED_SETTINGS, "GATEHOUSE__SERVER__BASE_URL": base_url, **settings}
-    made = [Node(data=data, database_url=url, environment=environment, flags=flag) for flag in flags]
-    for node in made:
+    created = [Node(data=data, database_url=url, environment=environment, flags=flag) for flag in flags]
+    for node in created:
         node.base_url = base_url
-    return made
+    return created
 
 
 @asynccontextmanager
@@ -145,8 +145,8 @@ async def publishers(services: Services, number: int, limit: int) -> Sequence[Pe
 
 async def create_project_application(services: Services, name: str, *roles: str) -> int:
     """Create an application in the owner's project."""
-    made = await create_application(services.storage, *roles, name=name, project_id=PROJECT)
-    return made.application_id
+    application = await create_application(services.storage, *roles, name=name, project_id=PROJECT)
+    return application.application_id
 
 
 async def create_relying_client(services: Services) -> RelyingClient:

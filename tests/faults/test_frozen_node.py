@@ -83,19 +83,19 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
     with urls_of(kind, postgres_cluster, url) as environment:
         first, second = nodes_of(url, tmp_path, flags=[DEV] * 2, **environment, **LETS_GO_SOON)
         async with fault_setup(url, tmp_path, first.base_url) as setup:
-            begun, other = [await create_project_application(setup.services, name) for name in ("Begun", "Other")]
+            started, other = [await create_project_application(setup.services, name) for name in ("Begun", "Other")]
         with first, second:
-            async with stopped_inside_a_save(first, begun, setup.owner, url) as (save, watcher):
+            async with stopped_inside_a_save(first, started, setup.owner, url) as (save, watcher):
                 async with asyncio.timeout(GOES_ON_WITHIN):
                     response = await saving_role(second, other, setup.owner)
                 assert response.status_code == 200, response.text
             refusal = await save
             assert (refusal.status_code, refusal.json()["status"]) == (503, "ERROR"), refusal.text
             async with postgres_session(url) as watcher:
-                before = await watcher.fetchval(ROLES, begun)
-                again = await saving_role(first, begun, setup.owner)
+                before = await watcher.fetchval(ROLES, started)
+                again = await saving_role(first, started, setup.owner)
                 assert again.status_code == 200, again.text
-                assert await watcher.fetchval(ROLES, begun) == before + 1
+                assert await watcher.fetchval(ROLES, started) == before + 1
 
 
 async def test_op_86_a_save_that_waits_too_long_for_a_lock_is_told_to_come_again(

@@ -75,16 +75,16 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
 
 def looks_of(service: RunningService) -> list[object]:
     """Record every database query about a game session from now on."""
-    made: list[object] = []
+    reads: list[object] = []
     store: Any = service.services.storage.game_sessions
     find = type(store).find_session
 
     async def count_and_run(gsid: str, now: int) -> Any:
-        made.append(gsid)
+        reads.append(gsid)
         return await find(store, gsid, now)
 
     store.find_session = count_and_run
-    return made
+    return reads
 
 
 async def test_r_17_sockets_that_flap_write_next_to_nothing_and_leave_no_descriptor(
@@ -116,16 +116,16 @@ def descriptors() -> int:
 
 
 def writes_of(service: RunningService) -> list[object]:
-    made: list[object] = []
+    writes: list[object] = []
     runner: Any = service.services.storage.runner
     write = runner.write
 
     async def count_and_run(make: object, **options: object) -> Any:
-        made.append(make)
+        writes.append(make)
         return await write(make, **options)
 
     runner.write = count_and_run
-    return made
+    return writes
 
 
 def test_r_18_anyone_who_vanishes_without_a_word_is_noticed_within_a_minute() -> None:

@@ -66,8 +66,8 @@ class Studio:
 
     async def person(self, name: str) -> str:
         login = f"{name}@studio.example"
-        made = await self._services.administration.create(login=login, nick=name, password=None, origin=TEST)
-        return made.user_id
+        user = await self._services.administration.create(login=login, nick=name, password=None, origin=TEST)
+        return user.user_id
 
     async def people(self) -> set[str]:
         return {user.nick for user in await self._services.storage.accounts.all_users()}

@@ -88,10 +88,10 @@ class RaceSetup:
         )
         assert len(listed.json["data"]) == 2
         for one in listed.json["data"]:
-            gone = {"action": "delete", **about, "data": {"id": one["id"]}}
+            removed = {"action": "delete", **about, "data": {"id": one["id"]}}
             await client.ask(
                 permission_request(
-                    *(Act.REMOVE, f"keys:{self.keyed}", "accessKey", gone, self.owner), value=one["comment"]
+                    *(Act.REMOVE, f"keys:{self.keyed}", "accessKey", removed, self.owner), value=one["comment"]
                 )
             )
         return fired

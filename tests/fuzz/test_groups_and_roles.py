@@ -111,8 +111,8 @@ class GroupsAndRoles(RuleBasedStateMachine):
     @rule()
     def make_group(self) -> None:
         data = {"project_id": PROJECT, "title": f"Group {self.bench.number()}"}
-        made = self.ok("group", {"action": "save", "data": data})["data"]
-        self.model.groups.append(Group(group_id=made["id"]))
+        created = self.ok("group", {"action": "save", "data": data})["data"]
+        self.model.groups.append(Group(group_id=created["id"]))
 
     @precondition(lambda self: self.model.groups)
     @rule(number=which, users=some_people)

@@ -125,8 +125,8 @@ class FuzzedService:
 async def a_fuzzed_service(service: RunningService) -> FuzzedService:
     studio = await a_studio(service)
     owner = studio.owner.headers
-    made = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
-    group = (await studio.expect_ok("group", made, owner))["data"]["id"]
+    created = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
+    group = (await studio.expect_ok("group", created, owner))["data"]["id"]
     role = {"action": "save", "application_id": studio.shop.application_id, "data": {"name": "moderator"}}
     await studio.expect_ok("roles", role, owner)
     client = await a_native_client(service)

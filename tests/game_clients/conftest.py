@@ -66,9 +66,9 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GameStudio]:
 
 @pytest.fixture
 def desktop(tmp_path: Path) -> Iterator[Desktop]:
-    made = Desktop(tmp_path)
-    yield made
-    made.close()
+    new_desktop = Desktop(tmp_path)
+    yield new_desktop
+    new_desktop.close()
 
 
 @pytest.fixture(scope="session")

@@ -30,8 +30,8 @@ class GatehouseNode:
 
     def register(self, client_id: str, *options: str) -> RegisteredClient:
         words = ("client", "create", client_id, "--name", client_id, "--profile", "oidc", *options)
-        made = self.commands.json(*words)
-        return RegisteredClient(client_id=client_id, client_secret=made["client_secret"] or "")
+        created = self.commands.json(*words)
+        return RegisteredClient(client_id=client_id, client_secret=created["client_secret"] or "")
 
     def publish_new_keys(self) -> None:
         """Publish new keys, the first half of a planned rotation: verifiers have an hour to fetch them."""

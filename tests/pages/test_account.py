@@ -142,8 +142,8 @@ class VirtualKey:
     async def plugged_into(cls, page: Page) -> Self:
         devtools = await page.context.new_cdp_session(page)
         await devtools.send("WebAuthn.enable")
-        made = await devtools.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
-        return cls(devtools, made["authenticatorId"])
+        created = await devtools.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
+        return cls(devtools, created["authenticatorId"])
 
     async def touch(self, *, is_touched: bool = True) -> None:
         await self._devtools.send(

@@ -207,9 +207,9 @@ async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(galler
     )
     await page.goto(f"{gallery}/passkey-setup")
     await page.get_by_role("button", name="Create passkey").click()
-    made = await record_form_data(page)
-    assert made["name"] == "Firefox on Linux"
-    assert made["csrf"] == "sample-csrf"
+    created = await record_form_data(page)
+    assert created["name"] == "Firefox on Linux"
+    assert created["csrf"] == "sample-csrf"
     await page.goto(f"{gallery}/sign-in")  # a passkey chosen from autofill needs no button
     used = await record_form_data(page)
     assert used["interaction"] == "sample-interaction"
@@ -217,7 +217,7 @@ async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(galler
     await page.get_by_role("button", name="Use passkey").click()
     again = await record_form_data(page)
     assert again["method"] == "passkey"
-    assert len({json.loads(sent["credential"])["id"] for sent in (made, used, again)}) == 1
+    assert len({json.loads(sent["credential"])["id"] for sent in (created, used, again)}) == 1
     assert errors == []
 
 

@@ -23,10 +23,10 @@ def find_namespaces() -> Path | None:
     if ip is None or os.geteuid() != 0:
         return None
     name = f"gh{secrets.token_hex(4)}"
-    made = subprocess.run([ip, "netns", "add", name], capture_output=True, check=False).returncode == 0
-    if made:
+    created = subprocess.run([ip, "netns", "add", name], capture_output=True, check=False).returncode == 0
+    if created:
         subprocess.run([ip, "netns", "del", name], check=True)
-    return Path(ip) if made else None
+    return Path(ip) if created else None
 
 
 NAMESPACES: Final = Capability(name="right to make network namespaces", find=find_namespaces, optional=True)

@@ -134,6 +134,6 @@ async def publish(
     owners: Sequence[str] = (),
     records: Callable[[int], Sequence[AuditRecord]] = lambda _: [a_record()],
 ) -> Project:
-    made = project or a_project()
-    users = [a_user_record(owner, {Scope(made.project_id): ["project_owner"]}) for owner in owners]
-    return await storage.projects.publish_project(made, new, limit, users, records)
+    created = project or a_project()
+    users = [a_user_record(owner, {Scope(created.project_id): ["project_owner"]}) for owner in owners]
+    return await storage.projects.publish_project(created, new, limit, users, records)

@@ -57,21 +57,21 @@ async def publish_alike(storage: Storage, n: int) -> None:
 
 
 async def rename_alike(storage: Storage, _n: int) -> None:
-    made = await publish(storage, a_project(f"p {token_hex(8)}"))
-    await storage.projects.edit_project(made.project_id, set_project_fields(title="Wanted Title"))
+    project = await publish(storage, a_project(f"p {token_hex(8)}"))
+    await storage.projects.edit_project(project.project_id, set_project_fields(title="Wanted Title"))
 
 
 async def take_alias(storage: Storage, _n: int) -> None:
-    made = await publish(storage, a_project(f"p {token_hex(8)}"))
-    await storage.projects.edit_project(made.project_id, set_project_fields(aliases=("wanted",)))
+    project = await publish(storage, a_project(f"p {token_hex(8)}"))
+    await storage.projects.edit_project(project.project_id, set_project_fields(aliases=("wanted",)))
 
 
 async def take_application_name(storage: Storage, n: int) -> None:
     if n % 2:
         await create_application(storage, project_id="mind_games", name="Wanted")
         return
-    made = await create_application(storage, name=token_hex(8), project_id="mind_games")
-    await storage.applications.edit_application(made.application_id, set_fields(name="Wanted"))
+    application = await create_application(storage, name=token_hex(8), project_id="mind_games")
+    await storage.applications.edit_application(application.application_id, set_fields(name="Wanted"))
 
 
 async def rename_application(storage: Storage, n: int) -> None:
@@ -80,21 +80,21 @@ async def rename_application(storage: Storage, n: int) -> None:
 
 
 async def take_group_title(storage: Storage, n: int) -> None:
-    made = a_group(token_hex(12), title="Wanted" if n % 2 else token_hex(8))
-    await storage.groups.create_group(made, [a_record()])
+    group = a_group(token_hex(12), title="Wanted" if n % 2 else token_hex(8))
+    await storage.groups.create_group(group, [a_record()])
     if not n % 2:
-        await storage.groups.edit_group(made.group_id, set_fields(title="wanted"))
+        await storage.groups.edit_group(group.group_id, set_fields(title="wanted"))
 
 
 async def add_group(storage: Storage, _n: int) -> None:
-    made = a_group(token_hex(12), project_id="crowded", title=token_hex(8))
-    await storage.groups.create_group(made, [a_record()], most=3)
+    group = a_group(token_hex(12), project_id="crowded", title=token_hex(8))
+    await storage.groups.create_group(group, [a_record()], most=3)
 
 
 async def add_condition(storage: Storage, n: int) -> None:
     """Add a condition to a group, unless another group of the project has one."""
-    made = a_group(token_hex(12), project_id="conditional", title=token_hex(8))
-    await storage.groups.create_group(made, [a_record()])
+    group = a_group(token_hex(12), project_id="conditional", title=token_hex(8))
+    await storage.groups.create_group(group, [a_record()])
 
     def change(state: Group, beside: Sequence[Group]) -> EditResult[Group]:
         if any(other.conditions for other in beside):
@@ -102,7 +102,7 @@ async def add_condition(storage: Storage, n: int) -> None:
         condition = GroupCondition(title="mine", condition=parse_condition({"tag": f"t{n}"}))
         return EditResult(replace(state, conditions=(condition,)), [a_record()])
 
-    await storage.groups.edit_group_access(made.group_id, change)
+    await storage.groups.edit_group_access(group.group_id, change)
 
 
 async def take_service_account_name(storage: Storage, _n: int) -> None:
@@ -228,13 +228,13 @@ async def come_and_go(storage: Storage, _n: int) -> None:
 
 async def leave_project_while_given(storage: Storage, n: int) -> None:
     """Give a person access to an application while it is deleted or moves to a different project."""
-    made = await create_application(storage, name=token_hex(8), project_id="mind_games")
-    scopes = {application_scope("mind_games", made.application_id): holdings_with("app_developer")}
+    application = await create_application(storage, name=token_hex(8), project_id="mind_games")
+    scopes = {application_scope("mind_games", application.application_id): holdings_with("app_developer")}
     user = await a_person(storage, new_user_id())
     away = {"removed": True} if n % 2 else {"project_id": "crowded"}
     acts = [
         storage.user_records.edit_record(1, user.user_id, set_fields(scopes=scopes), NOW),
-        storage.applications.edit_application(made.application_id, set_fields(**away)),
+        storage.applications.edit_application(application.application_id, set_fields(**away)),
     ]
     SystemRandom().shuffle(acts)
     for outcome in await asyncio.gather(*acts, return_exceptions=True):

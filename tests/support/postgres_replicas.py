@@ -99,8 +99,8 @@ class DeployedStandby(Standby):
             command = ["sh", str(data.parent / script), "--version"]
             with WatchedProcess(
                 command, cwd=data.parent, environment=there | environment, user=server_user()
-            ) as made:
-                assert made.wait() == 0, made.output()
+            ) as created:
+                assert created.wait() == 0, created.output()
 
     def _own(self, file: Path, content: str) -> None:
         """Copy the script to where the server's user, who cannot read our sources, can read it."""

@@ -53,7 +53,7 @@ async def run_interleaved(
 
     async with postgres_session(url) as watcher:
         await watcher.execute(f"SELECT pg_advisory_lock({ADVISORY_LOCK})")
-        begun = asyncio.create_task(storage.runner.write(stop_servers))
+        started = asyncio.create_task(storage.runner.write(stop_servers))
         await wait_for_lock_waiters(watcher)
         follows = asyncio.create_task(second)
         waits = asyncio.create_task(wait_for_lock_waiters(watcher, sessions=2))
@@ -62,6 +62,6 @@ async def run_interleaved(
         waits.cancel()  # free the connection that releases the first transaction
         await asyncio.wait([waits])
         await watcher.execute(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})")
-        outcomes = await asyncio.gather(begun, follows, return_exceptions=True)
+        outcomes = await asyncio.gather(started, follows, return_exceptions=True)
     assert waited, "the second transaction did not wait for the first"
     return outcomes

@@ -24,5 +24,5 @@ def pseudo_text(text: str) -> str:
 def languages_with_pseudo() -> Languages:
     """Every real language, and the pseudo-locale."""
     known = load_languages()
-    made = Translator(LANG, {key: pseudo_text(text) for key, text in known[FALLBACK_LANG].texts.items()})
-    return Languages({**{lang: known[lang] for lang in known}, LANG: made})
+    translator = Translator(LANG, {key: pseudo_text(text) for key, text in known[FALLBACK_LANG].texts.items()})
+    return Languages({**{lang: known[lang] for lang in known}, LANG: translator})

@@ -143,13 +143,13 @@ async def fail_code(storage: Storage, _n: int) -> None:
 
 
 async def turn_refresh_token(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.rotate(GRANT, 1, NOW, grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
-    expect_outcome(turned.outcome.name, won="ROTATED")
+    rotated = await storage.grants.rotate(GRANT, 1, NOW, grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    expect_outcome(rotated.outcome.name, won="ROTATED")
 
 
 async def turn_refresh_token_with_grace(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.rotate(GRANT, 1, NOW, grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
-    expect_outcome(f"{turned.outcome.name} {turned.generation}", won="ROTATED 2")
+    rotated = await storage.grants.rotate(GRANT, 1, NOW, grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    expect_outcome(f"{rotated.outcome.name} {rotated.generation}", won="ROTATED 2")
 
 
 async def spend_assertion(storage: Storage, _n: int) -> None:

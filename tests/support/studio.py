@@ -86,8 +86,8 @@ class Studio:
         """A new access key, created by the owner."""
         about = (application or self.shop).application_id
         ask = {"action": "save", "application_id": about, "data": {}}
-        made: str = (await self.expect_ok("accessKey", ask, self.owner.headers))["data"]["hash"]
-        return made
+        created: str = (await self.expect_ok("accessKey", ask, self.owner.headers))["data"]["hash"]
+        return created
 
 
 def own_record(application: Application, **more: object) -> dict[str, object]:

@@ -45,10 +45,10 @@ def i12_nothing_succeeds_without_what_it_needs(history: History) -> list[str]:
     """Nothing that began and ended while the database was down succeeded."""
     free = (Act.OPEN, Act.FAULT, Act.MEASURE)
     return [
-        f"I12: during {describe(gone)}: {describe(operation)}"
-        for gone in operations_of(history, Act.FAULT)
+        f"I12: during {describe(removed)}: {describe(operation)}"
+        for removed in operations_of(history, Act.FAULT)
         for operation in history
-        if operation.op not in free and operation.ok and gone.t0 < operation.t0 and operation.t1 < gone.t1
+        if operation.op not in free and operation.ok and removed.t0 < operation.t0 and operation.t1 < removed.t1
     ]
 
 

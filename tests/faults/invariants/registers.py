@@ -37,17 +37,17 @@ def i6_every_record_is_linearizable(history: History) -> list[str]:
 
 def unknown_values(key: str, about: History) -> list[str]:
     """Reads of a value that was never written, was refused, or was not yet sent."""
-    begun: dict[str, float] = {}
+    started: dict[str, float] = {}
     for one in operations_of(about, Act.WRITE):
         if one.maybe:
-            begun[one.value] = min(one.t0, begun.get(one.value, inf))
+            started[one.value] = min(one.t0, started.get(one.value, inf))
     problems = []
     for one in operations_of(about, Act.READ):
         if not one.ok or not one.value:  # an empty value: the record before any save
             continue
-        if one.value not in begun:
+        if one.value not in started:
             problems.append(f"I6: {key!r}: read what was never saved: {describe(one)}")
-        elif one.t1 < begun[one.value]:
+        elif one.t1 < started[one.value]:
             problems.append(f"I6: {key!r}: read before anyone began to save it: {describe(one)}")
     return problems
 

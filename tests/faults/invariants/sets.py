@@ -35,13 +35,13 @@ def most_at_once(about: History) -> int:
     """The most elements at once: each counts from the response to its addition until the request to remove it."""
     removals = [operation for operation in operations_of(about, Act.REMOVE) if operation.maybe]
     moments = [(removal.t0, False, removal.value) for removal in removals]
-    gone: dict[str, list[float]] = {}
+    removed: dict[str, list[float]] = {}
     for one in removals:
-        gone.setdefault(one.value, []).append(one.t0)
+        removed.setdefault(one.value, []).append(one.t0)
     moments += [
         (operation.t1, True, operation.value)
         for operation in operations_of(about, Act.ADD)
-        if operation.ok and not any(operation.t0 < at < operation.t1 for at in gone.get(operation.value, []))
+        if operation.ok and not any(operation.t0 < at < operation.t1 for at in removed.get(operation.value, []))
     ]
     there: set[str] = set()
     most = 0

@@ -69,8 +69,10 @@ async def make_initial_state(directory: Path) -> InitialState:
 async def fill_database(services: Services) -> tuple[str, dict[str, User]]:
     storage = services.storage
     await install_central(storage)
-    made = [make_key(line, services.masters, now=services.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES]
-    await storage.keys.save_keys(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
+    created = [
+        make_key(line, services.masters, now=services.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES
+    ]
+    await storage.keys.save_keys(created, seen=0, entry=a_record(AuditEvent.KEY_MADE))
     people = {user_id: await a_person(storage, user_id) for user_id in PEOPLE}
     shop = a_new_application(0, a_role("few", user_limit=MAX_ASSIGNMENTS), "guest", project_id="mind_games")
     await publish(storage, new=shop, owners=PEOPLE[:1])

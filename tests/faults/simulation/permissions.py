@@ -156,10 +156,10 @@ def no_limit_is_exceeded(history: History) -> list[str]:
 
 def keys_are_as_acknowledged(history: History, there: Sequence[str]) -> list[str]:
     """I3, I5, I7."""
-    made = {op.value for op in history.of("make-key") if op.result is Result.OK}
+    created = {op.value for op in history.of("make-key") if op.result is Result.OK}
     tried = set(history.keys("remove-key"))
     removed = {op.key for op in history.of("remove-key") if op.result is Result.OK}
-    problems = [f"I7: key {key} is lost" for key in sorted(made - tried - set(there))]
+    problems = [f"I7: key {key} is lost" for key in sorted(created - tried - set(there))]
     problems += [f"I3: key {key} came back" for key in sorted(removed & set(there))]
     return problems + ([f"I5: {len(there)} keys"] if len(there) > MAX_ACCESS_KEYS else [])
 

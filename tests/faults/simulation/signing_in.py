@@ -65,11 +65,11 @@ def sessions_end_when_they_do(history: History) -> list[str]:
     problems = []
     for session_id in history.keys("find"):
         ends = history.of("end", key=session_id)
-        begun = min((op.began for op in ends), default=float("inf"))
+        started = min((op.began for op in ends), default=float("inf"))
         done = min((op.ended for op in ends if op.result is Result.OK), default=float("inf"))
         for op in history.of("find", key=session_id):
             if op.result is Result.OK and op.began > done:
                 problems.append(f"I3: {op} after its end")
-            if op.result is Result.FAIL and op.ended < begun:
+            if op.result is Result.FAIL and op.ended < started:
                 problems.append(f"I11: {op} before its end")
     return problems

@@ -61,10 +61,10 @@ class Games:
 
 async def register_game(client: FaultClient) -> tuple[str, CheckedRequest] | None:
     """Register a game; return the gsid and the poll request."""
-    made = await client.ask(CheckedRequest(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
-    if not made.ok or made.answer is None:
+    created = await client.ask(CheckedRequest(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
+    if not created.ok or created.answer is None:
         return None
-    gsid, place = str(made.json["gsid"]), made.answer.headers["location"]
+    gsid, place = str(created.json["gsid"]), created.answer.headers["location"]
     return gsid, poll_request(gsid, place)
 
 

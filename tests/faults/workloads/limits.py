@@ -81,17 +81,17 @@ class Limits:
         listed = await client.ask(self._listed_keys())
         keys = listed.json["data"] if listed.ok else []
         if keys:
-            gone = client.chance.choice(keys)["id"]
+            removed = client.chance.choice(keys)["id"]
             await client.ask(
                 permission_request(
                     *(
                         Act.REMOVE,
                         f"{KEYS}:{self._keyed}",
                         "accessKey",
-                        self._about_keys("delete", id=gone),
+                        self._about_keys("delete", id=removed),
                         self._owner,
                     ),
-                    value=str(gone),
+                    value=str(removed),
                     event="access_key.removed",
                 )
             )

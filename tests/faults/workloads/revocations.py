@@ -125,8 +125,8 @@ class Revocations:
             await client.ask(self._ending_key(f"forgotten {one['id']}", about, one["id"]))
 
     def _ending_key(self, key: str, about: dict[str, Any], number: object) -> CheckedRequest:
-        gone = {"action": "delete", **about, "data": {"id": number}}
-        return permission_request(*(Act.END, key, "accessKey", gone, self._owner), event="access_key.removed")
+        removed = {"action": "delete", **about, "data": {"id": number}}
+        return permission_request(*(Act.END, key, "accessKey", removed, self._owner), event="access_key.removed")
 
     async def _account(self, client: FaultClient) -> None:
         number = next(self._numbers)
@@ -139,9 +139,9 @@ class Revocations:
         if not reply.ok:
             return
         data = reply.json["data"]
-        gone = {"action": "delete", "data": {"user_id": data["user_id"]}}
+        removed = {"action": "delete", "data": {"user_id": data["user_id"]}}
         end = permission_request(
-            *(Act.END, key, "serviceAccount", gone, self._owner), event="service_account.revoked", repeatable=False
+            *(Act.END, key, "serviceAccount", removed, self._owner), event="service_account.revoked", repeatable=False
         )
         own = {"action": "get", "application_id": self._ruled, "data": {}}
         request = {"json": own, "headers": {"Authorization": f"Bearer {data['jwt']}"}}

@@ -194,6 +194,6 @@ async def expect_no_requests(page: Page, requests: list[str]) -> None:
 
 def record_requests(page: Page) -> list[str]:
     """Every request for the list, as it is sent."""
-    made: list[str] = []
-    page.on("request", lambda request: made.append(request.url) if request.url.endswith(GAMES) else None)
-    return made
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url) if request.url.endswith(GAMES) else None)
+    return requests

@@ -69,8 +69,8 @@ def test_another_kind_of_file_is_no_such_list(tmp_path: Path, content: str) -> N
 
 
 def test_a_file_that_is_gone_is_no_answer(tmp_path: Path) -> None:
-    gone = BreachedPasswordFile(tmp_path / "gone.txt")
+    removed = BreachedPasswordFile(tmp_path / "gone.txt")
     with pytest.raises(Misconfigured, match="cannot read"):
-        gone.refuse_invalid_format()
+        removed.refuse_invalid_format()
     with pytest.raises(Unavailable):
-        gone.contains("0" * 40)
+        removed.contains("0" * 40)

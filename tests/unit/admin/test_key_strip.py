@@ -33,7 +33,7 @@ def test_every_key_goes_from_next_to_signing_to_verifying_without_a_gap() -> Non
         ("old", KeyState.SIGNING),
         ("gone", KeyState.RETIRED),
     ]
-    new, old, gone = (bar.segments for bar in strip.bars)
+    new, old, removed = (bar.segments for bar in strip.bars)
     assert [(one.state, one.x + one.width) for one in old] == [
         (KeyState.NEXT, 350),
         (KeyState.SIGNING, 683),
@@ -41,7 +41,7 @@ def test_every_key_goes_from_next_to_signing_to_verifying_without_a_gap() -> Non
     ]
     assert [one.x for one in old][1:] == [350, 683]
     assert new[-1].x + new[-1].width == WIDTH
-    assert {one.state for one in gone} == {KeyState.RETIRED}
+    assert {one.state for one in removed} == {KeyState.RETIRED}
     assert drawn.now_x == round((1_000 - 600) / 600 * WIDTH)
     assert strip.waits
 

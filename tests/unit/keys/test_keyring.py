@@ -46,10 +46,10 @@ async def test_a_published_key_verifies_and_a_retired_one_does_not() -> None:
 
 
 async def test_ui_12_only_token_keys_that_are_not_retired_are_published() -> None:
-    old, coming, gone = a_key(), a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW)
+    old, coming, removed = a_key(), a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW)
     old = replace(old, signs_until=NOW - 1)
     others = [a_key(KeyPurpose.REFRESH, Algorithm.EDDSA), a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)]
-    keyring = await a_keyring(KeysInMemory([old, coming, gone, *others]), MovableClock())
+    keyring = await a_keyring(KeysInMemory([old, coming, removed, *others]), MovableClock())
     assert {key.kid for key in keyring.published_keys(NOW)} == {old.kid, coming.kid}
 
 

@@ -49,9 +49,9 @@ def states(store: KeysInMemory, now: int, line: KeyLine = LINE) -> list[KeyState
 async def test_first_keys_are_made_once_for_every_line_and_sign_at_once() -> None:
     store, clock = KeysInMemory(), MovableClock()
     service = rotation(store, clock, policy=RotationPolicy())
-    made = await service.ensure_first_keys(origin=AuditOrigin(actor="start"))
-    assert {key.line for key in made} == set(KEY_LINES)
-    assert {key_state(key, NOW) for key in made} == {KeyState.SIGNING}
+    keys = await service.ensure_first_keys(origin=AuditOrigin(actor="start"))
+    assert {key.line for key in keys} == set(KEY_LINES)
+    assert {key_state(key, NOW) for key in keys} == {KeyState.SIGNING}
     assert await service.ensure_first_keys(origin=AuditOrigin(actor="start")) == ()
     assert store.saves == [(AuditEvent.KEY_MADE, "start")]
 
@@ -65,15 +65,15 @@ async def test_a_first_key_signs_also_where_the_clock_is_behind() -> None:
 async def test_two_nodes_starting_together_make_one_set_of_keys() -> None:
     store, clock = KeysInMemory(), MovableClock()
     nodes = [rotation(store, clock), rotation(store, clock)]
-    made = await asyncio.gather(*(node.ensure_first_keys(origin=AuditOrigin(actor="start")) for node in nodes))
-    assert sorted(len(keys) for keys in made) == [0, len(QUICK)]
+    created = await asyncio.gather(*(node.ensure_first_keys(origin=AuditOrigin(actor="start")) for node in nodes))
+    assert sorted(len(keys) for keys in created) == [0, len(QUICK)]
     assert len(store.stored.keys) == len(QUICK)
 
 
 async def test_only_missing_keys_are_created() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
-    made = await rotation(store, clock).ensure_first_keys(origin=AuditOrigin(actor="start"))
-    assert {key.line for key in made} == set(QUICK) - {LINE}
+    keys = await rotation(store, clock).ensure_first_keys(origin=AuditOrigin(actor="start"))
+    assert {key.line for key in keys} == set(QUICK) - {LINE}
 
 
 async def test_a_line_whose_last_key_no_longer_signs_gets_a_new_one() -> None:
@@ -181,8 +181,8 @@ async def test_due_keys_are_rotated_once_however_many_nodes_notice() -> None:
     nodes = [rotation(store, clock), rotation(store, clock)]
     assert await nodes[0].rotate_due(origin=AuditOrigin(actor="schedule")) == ()
     await clock.advance(1_000)
-    made = await asyncio.gather(*(node.rotate_due(origin=AuditOrigin(actor="schedule")) for node in nodes))
-    assert sorted(len(keys) for keys in made) == [0, 1]
+    created = await asyncio.gather(*(node.rotate_due(origin=AuditOrigin(actor="schedule")) for node in nodes))
+    assert sorted(len(keys) for keys in created) == [0, 1]
     assert states(store, clock.now()) == [KeyState.SIGNING, KeyState.NEXT]
     assert await nodes[0].rotate_due(origin=AuditOrigin(actor="schedule")) == ()
 

@@ -66,8 +66,8 @@ def test_a_leaf_of_the_schema_gets_its_defaults() -> None:
 
 def test_leaves_are_typed() -> None:
     kick = {"value": True, "protected": True, "description": "Can kick"}
-    made = schema({"user": {"kick": kick}}, {"news": {"value": False}})
-    assert rules.schema_rules(made.private_data, made.public_data) == {
+    created = schema({"user": {"kick": kick}}, {"news": {"value": False}})
+    assert rules.schema_rules(created.private_data, created.public_data) == {
         Rule(PRIVATE, "user.kick"): RuleDefinition(value=True, protected=True, description="Can kick"),
         Rule(PUBLIC, "news"): RuleDefinition(),
     }
@@ -93,8 +93,8 @@ def test_sc_13_a_dotted_name_beside_its_path_is_refused() -> None:
 
 
 def test_sc_13_case_twins_stay_apart() -> None:
-    made = schema({"user": {"kick": {"value": True}, "Kick": {"value": False}}})
-    values = {rule.path: leaf.value for rule, leaf in rules.schema_rules(made.private_data, {}).items()}
+    created = schema({"user": {"kick": {"value": True}, "Kick": {"value": False}}})
+    values = {rule.path: leaf.value for rule, leaf in rules.schema_rules(created.private_data, {}).items()}
     assert values == {"user.kick": True, "user.Kick": False}
 
 
@@ -160,9 +160,9 @@ def test_ro_22_a_reserved_name_is_refused_at_the_front_only(name: str) -> None:
 
 
 def test_sc_16_ten_thousand_leaves_are_kept_whole_and_one_more_is_refused() -> None:
-    made = section(schema_with_rules(MAX_LEAVES))
-    assert len(rules.schema_rules(made, {})) == MAX_LEAVES
-    assert section(made) == made
+    created = section(schema_with_rules(MAX_LEAVES))
+    assert len(rules.schema_rules(created, {})) == MAX_LEAVES
+    assert section(created) == created
     with pytest.raises(TooMuch, match="at most 10000 rules"):
         section(schema_with_rules(MAX_LEAVES + 1))
 

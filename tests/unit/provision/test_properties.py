@@ -78,10 +78,7 @@ def user_changes(
     problems = Problems()
     resolved = users.resolve_users(entries, state, problems)
     assume(not problems.lines)
-    wanted = [
-        WantedUser(found=one, password_hash=password_hash)
-        for one, password_hash in zip(resolved, hashes, strict=False)
-    ]  # type: ignore[arg-type]
+    wanted = [WantedUser(found=user, password_hash=hashed) for user, hashed in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
     draft = plan_users(wanted, state, now=NOW, prune=prune)
     assume(not draft.problems)
     return draft.changes
@@ -100,10 +97,7 @@ def test_users_are_settled_after_one_application(
     problems = Problems()
     resolved = users.resolve_users(entries, done, problems)
     assert problems.lines == []
-    wanted = [
-        WantedUser(found=one, password_hash=password_hash)
-        for one, password_hash in zip(resolved, hashes, strict=False)
-    ]  # type: ignore[arg-type]
+    wanted = [WantedUser(found=user, password_hash=hashed) for user, hashed in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
     again = plan_users(wanted, done, now=NOW, prune=prune)
     assert (again.changes, again.problems) == ((), ())
 

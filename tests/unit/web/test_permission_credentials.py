@@ -14,7 +14,7 @@ BODY = b'{"action":"get"}'
 
 
 async def read(
-    *headers: tuple[str, str], asked: CredentialFields | None = None, query: bytes = b"", proven: bool = True
+    *headers: tuple[str, str], fields: CredentialFields | None = None, query: bytes = b"", proven: bool = True
 ) -> RequestCredentials:
     assert CLIENT is not None
 
@@ -30,7 +30,7 @@ async def read(
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
         "state": {CALLER_ADDRESS_KEY: CallerAddress(address=CLIENT, source="198.51.100.7", proven=proven)},
     }
-    return await credentials_of(Request(scope, receive), asked or CredentialFields())
+    return await credentials_of(Request(scope, receive), fields or CredentialFields())
 
 
 async def test_headers_carry_everything() -> None:
@@ -62,20 +62,22 @@ async def test_an_address_that_proves_nothing_is_not_told() -> None:
 
 
 async def test_the_deprecated_fields_of_the_body_still_work() -> None:
-    credentials = await read(asked=CredentialFields(jwt="a.b.c", factor="device", service_jwt="d.e.f"))
+    credentials = await read(fields=CredentialFields(jwt="a.b.c", factor="device", service_jwt="d.e.f"))
     assert (credentials.user_jwt, credentials.factor, credentials.service_jwt) == ("a.b.c", "device", "d.e.f")
 
 
 async def test_pa_03_headers_win_over_the_body() -> None:
     body = CredentialFields(jwt="m.a.l", factor="lory", service_jwt="l.o.ry")
-    credentials = await read(("Authorization", "Bearer a.b.c"), ("Factor", "f"), ("Service-Jwt", "d.e.f"), asked=body)
+    credentials = await read(
+        ("Authorization", "Bearer a.b.c"), ("Factor", "f"), ("Service-Jwt", "d.e.f"), fields=body
+    )
     assert (credentials.user_jwt, credentials.factor, credentials.service_jwt) == ("a.b.c", "f", "d.e.f")
-    empty = await read(("Authorization", "Bearer a.b.c"), ("Factor", ""), ("Service-Jwt", ""), asked=body)
+    empty = await read(("Authorization", "Bearer a.b.c"), ("Factor", ""), ("Service-Jwt", ""), fields=body)
     assert (empty.user_jwt, empty.factor, empty.service_jwt) == ("a.b.c", "", "")
 
 
 async def test_beside_an_access_key_the_user_jwt_is_the_bodys() -> None:
-    credentials = await read(("Authorization", "bearer  abcdef"), asked=CredentialFields(jwt="a.b.c"))
+    credentials = await read(("Authorization", "bearer  abcdef"), fields=CredentialFields(jwt="a.b.c"))
     assert (credentials.access_key, credentials.user_jwt) == ("abcdef", "a.b.c")
 
 
@@ -84,7 +86,7 @@ async def test_beside_an_access_key_the_user_jwt_is_the_bodys() -> None:
 )
 async def test_pa_01_an_authorization_that_is_no_bearer_is_refused(value: str) -> None:
     with pytest.raises(InvalidToken):
-        await read(("Authorization", value), asked=CredentialFields(jwt="a.b.c"))
+        await read(("Authorization", value), fields=CredentialFields(jwt="a.b.c"))
 
 
 @pytest.mark.parametrize("name", ["Authorization", "Factor", "Service-Jwt", "Request-Sign", "Signature"])
@@ -103,7 +105,7 @@ async def test_ak_11_nothing_is_read_off_the_query_or_a_cookie() -> None:
 
 async def test_a_signature_is_over_the_request_as_it_came() -> None:
     fields = CredentialFields(ip="203.0.113.5", ts=1_800_000_000)
-    credentials = await read(("Signature", "ab"), ("Application-Id", "50001"), asked=fields, query=b"x=%20y")
+    credentials = await read(("Signature", "ab"), ("Application-Id", "50001"), fields=fields, query=b"x=%20y")
     assert credentials.signed is not None
     assert (credentials.signed.application_id, credentials.signed.signature) == ("50001", "ab")
     assert (credentials.signed.ip, credentials.signed.ts) == ("203.0.113.5", 1_800_000_000)
@@ -117,7 +119,7 @@ async def test_ip_and_ts_may_stand_in_the_query() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "asked"),
+    ("query", "fields"),
     [
         (b"", CredentialFields()),
         (b"ip=203.0.113.5", CredentialFields()),
@@ -130,6 +132,6 @@ async def test_ip_and_ts_may_stand_in_the_query() -> None:
         (b"ip=203.0.113.5", CredentialFields(ts=-1)),
     ],
 )
-async def test_pa_09_a_signature_needs_one_address_and_one_time(query: bytes, asked: CredentialFields) -> None:
+async def test_pa_09_a_signature_needs_one_address_and_one_time(query: bytes, fields: CredentialFields) -> None:
     with pytest.raises(InvalidToken):
-        await read(("Signature", "ab"), query=query, asked=asked)
+        await read(("Signature", "ab"), query=query, fields=fields)

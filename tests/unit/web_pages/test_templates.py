@@ -70,9 +70,9 @@ def modules(package: str) -> list[Path]:
 def test_every_console_text_is_used() -> None:
     """By its whole key, or by the prefix of a key that is built at run time."""
     templates = "".join((TEMPLATES / name).read_text() for name in NAMES if name.startswith("console/"))
-    begun = (*BEGUN.findall(templates), *BEGUN_IN_MODULE.findall("".join(map(Path.read_text, modules("console")))))
+    started = (*BEGUN.findall(templates), *BEGUN_IN_MODULE.findall("".join(map(Path.read_text, modules("console")))))
     own = {key.removesuffix("_one").removesuffix("_other") for key in WITH_CONSOLE.keys() - TEXTS.keys()}
-    assert {key for key in own - requested_keys() if not key.startswith(begun)} == set()
+    assert {key for key in own - requested_keys() if not key.startswith(started)} == set()
 
 
 def test_every_template_belongs_to_exactly_one_page_context() -> None:

@@ -28,9 +28,9 @@ async def test_a_person_registers_confirms_the_address_and_signs_in(
     response = await register(browser_client)
     assert response.status_code == 200
     assert "bob@studio.example" in response.text
-    made = await account(service)
-    assert made is not None
-    assert (made.nick, made.email_verified, made.has_second_factor) == ("Bob", False, False)
+    new_account = await account(service)
+    assert new_account is not None
+    assert (new_account.nick, new_account.email_verified, new_account.has_second_factor) == ("Bob", False, False)
     assert "gh_session" not in browser_client.cookies
     await browser_client.get(await link_in_new_message(service))
     assert (await browser_client.post("/verify-email")).status_code == 200
@@ -78,9 +78,9 @@ async def test_the_account_speaks_the_language_it_was_made_in(
     browser_client.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
     await register(browser_client)
     (message,) = await new_messages(service)
-    made = await account(service)
-    assert made is not None
-    assert (message.lang, made.lang) == ("de", "de")
+    new_account = await account(service)
+    assert new_account is not None
+    assert (message.lang, new_account.lang) == ("de", "de")
 
 
 async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(

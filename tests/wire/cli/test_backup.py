@@ -94,13 +94,13 @@ def test_a_backup_of_one_database_restores_to_the_other_and_back(
     place: InstallationPaths, filled_installation: CommandLine, other_installation: InstallationPaths, tmp_path: Path
 ) -> None:
     there, back = tmp_path / "there.gz", tmp_path / "back.gz"
-    made = filled_installation.json("backup", there)
+    created = filled_installation.json("backup", there)
     before = contents(place.url)
-    assert made["rows"] == sum(map(len, before.values()))
+    assert created["rows"] == sum(map(len, before.values()))
     assert stat.S_IMODE(there.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.glob(".there*")] == []
     gatehouse = other_installation.command_line()
-    assert gatehouse.json("restore", there)["rows"] == made["rows"]
+    assert gatehouse.json("restore", there)["rows"] == created["rows"]
     restored = contents(other_installation.url)
     assert without_fence_columns(restored) == without_fence_columns(before)
     assert gatehouse.json("audit", "verify")["problems"] == []

@@ -12,7 +12,7 @@ PUBLIC_KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPa
 def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp_path: Path) -> None:
     keys = tmp_path / "jwks.json"
     keys.write_text(json.dumps({"keys": [PUBLIC_KEY]}))
-    made = gatehouse.json(
+    created = gatehouse.json(
         *("client", "create", "shop", "--name", "Web shop", "--profile", "oidc", *REDIRECT),
         *("--post-logout-uri", "https://shop.example/bye", "--origin", "https://shop.example"),
         *("--backchannel-logout-uri", "https://shop.example/out", "--jwks", str(keys)),
@@ -20,9 +20,9 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         *("--id-token-alg", "ES256", "--access-seconds", "600", "--refresh-seconds", "86400"),
         *("--refresh-grace-seconds", "10", "--device-grant", "--explain-errors", "--may-exchange", "--require-pkce"),
     )
-    assert len(made["client_secret"]) == 43
+    assert len(created["client_secret"]) == 43
     output = gatehouse.json("client", "show", "shop")
-    assert made["client_secret"] not in json.dumps(output)
+    assert created["client_secret"] not in json.dumps(output)
     assert {name: output[name] for name in output if name not in ("created_at", "secrets")} == {
         "client_id": "shop",
         "name": "Web shop",

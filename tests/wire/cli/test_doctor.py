@@ -90,7 +90,7 @@ def test_a_wrong_master_key_and_another_schema_are_told(
 def test_keys_that_are_damaged_gone_or_old_are_named(
     place: InstallationPaths, filled_installation: CommandLine
 ) -> None:
-    old, gone, damaged, *_ = filled_installation.json("key", "list")
+    old, removed, damaged, *_ = filled_installation.json("key", "list")
     long_ago = f"UPDATE signing_keys SET created_at = 1 WHERE kid = '{old['kid']}'"  # noqa: S608
     execute_statements(place.url, [long_ago])
     assert worst_findings(filled_installation)["signing keys"] == (
@@ -101,13 +101,13 @@ def test_keys_that_are_damaged_gone_or_old_are_named(
     execute_statements(
         place.url,
         [
-            f"DELETE FROM signing_keys WHERE kid = '{gone['kid']}'",  # noqa: S608
+            f"DELETE FROM signing_keys WHERE kid = '{removed['kid']}'",  # noqa: S608
             f"UPDATE signing_keys SET sealed_private = {hex_form} WHERE kid = '{damaged['kid']}'",  # noqa: S608
         ],
     )
     result = filled_installation.run("doctor")
     assert result.code == 1
-    assert f"no {gone['alg']} key for {gone['purpose']}" in result.out
+    assert f"no {removed['alg']} key for {removed['purpose']}" in result.out
     assert f"{damaged['kid']} cannot be used" in result.out
 
 

@@ -82,10 +82,10 @@ def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
 
 
 def test_the_last_administrator_is_erased_by_an_explicit_word_only(gatehouse: CommandLine) -> None:
-    made = gatehouse.run(
+    created = gatehouse.run(
         "admin", "create", "--login", "a@x.example", "--nick", "A", "--password-stdin", stdin="correct horse battery"
     )
-    user_id = made.out.split()[0]
+    user_id = created.out.split()[0]
     assert "last administrator" in gatehouse.expect_failure("user", "erase", user_id, "--yes")
     assert gatehouse.json("user", "erase", user_id, "--yes", "--even-last-administrator") == {
         "user_id": user_id,

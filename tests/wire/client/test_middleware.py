@@ -259,12 +259,12 @@ async def test_the_application_of_the_guide_does_what_the_guide_says(
         monkeypatch.setenv("GATEHOUSE_URL", service.base_url)
         monkeypatch.setenv("GATEHOUSE_APPLICATION", str(studio.shop.application_id))
         monkeypatch.setenv("GATEHOUSE_KEY", await studio.access_key())
-        made: dict[str, Any] = {}
-        exec(compile(source, GUIDE.name, "exec"), made)  # noqa: S102 - our own page
+        created: dict[str, Any] = {}
+        exec(compile(source, GUIDE.name, "exec"), created)  # noqa: S102 - our own page
         ask = {"action": "save", "application_id": studio.shop.application_id}
         data = {"user_id": studio.other_user.user_id, "private_data": KICK}
         await studio.expect_ok("meta/data", {**ask, "data": data}, studio.owner.headers)
-        async with made["gatehouse"], client_of(made["app"]) as client:
+        async with created["gatehouse"], client_of(created["app"]) as client:
             statuses = [
                 (await client.post("/kick", headers=headers)).status_code
                 for headers in (bearer_headers(studio.other_user.jwt), bearer_headers(studio.owner.jwt), {})

@@ -117,7 +117,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
     def make(address: str) -> Path:
         key, name = application_private_key(), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
         begin = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-        made = (
+        created = (
             x509.CertificateBuilder()
             .subject_name(name)
             .issuer_name(name)
@@ -130,7 +130,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
         )
         path = tmp_path_factory.mktemp("tls") / "both.pem"
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        path.write_bytes(private + made.public_bytes(Encoding.PEM))
+        path.write_bytes(private + created.public_bytes(Encoding.PEM))
         return path
 
     return make

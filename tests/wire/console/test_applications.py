@@ -282,9 +282,9 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
         return response.status_code
 
     await ada.get(f"{PAGE}/access_keys")
-    made = await ada.post(f"{PAGE}/access_keys", comment="the server")
-    value = secret_on(made)
-    assert unescape(made.text).count(value) == 2, "once by itself, once where it is used"
+    created = await ada.post(f"{PAGE}/access_keys", comment="the server")
+    value = secret_on(created)
+    assert unescape(created.text).count(value) == 2, "once by itself, once where it is used"
     assert await status_with_key(value) == 200
     listed = await ada.get(f"{PAGE}/access_keys")
     assert value not in listed.text
@@ -347,8 +347,8 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     assert (wrong.status_code, "the query parameter code is reserved" in wrong.text) == (400, True)
     await olga.get(f"{PAGE}/new_client")
     secret = secret_on(await olga.post(f"{PAGE}/new_client", **fields, profile="oidc"))
-    made = await clients.get("shop-web")
-    assert (made.application_id, made.first_party, made.may_exchange, made.scopes) == (
+    created = await clients.get("shop-web")
+    assert (created.application_id, created.first_party, created.may_exchange, created.scopes) == (
         SHOP,
         False,
         False,

@@ -17,12 +17,12 @@ async def test_console_build_blocks_no_requests_and_is_retried_after_a_failure(
 ) -> None:
     builds = 0
     build = console.build_console
-    loop, begun, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    loop, started, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
     def build_slowly(*args: Any, **named: Any) -> ConsoleHandler:
         nonlocal builds
         builds += 1
-        loop.call_soon_threadsafe(begun.set)
+        loop.call_soon_threadsafe(started.set)
         assert goes_on.wait(10)
         if builds == 1:
             raise ImportError
@@ -31,7 +31,7 @@ async def test_console_build_blocks_no_requests_and_is_retried_after_a_failure(
     monkeypatch.setattr(console, "build_console", build_slowly)
     ada = await console_browsers(ADA)
     first = asyncio.create_task(ada.client.get("/console"))
-    await begun.wait()
+    await started.wait()
     signed_out_response = await studio.client.get("/console/people?page=2")
     assert signed_out_response.headers["location"].startswith("/sign-in?interaction=")
     assert (await studio.client.get("/proxy/oauth/keys")).status_code == 200

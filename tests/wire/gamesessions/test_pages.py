@@ -143,12 +143,12 @@ async def test_a_live_session_is_asked_all_the_same_and_only_a_post_answers(
 async def test_prefetch_and_head_requests_change_nothing(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
-    game, begun = await register_game(service), await count_rows(service, interactions)
+    game, started = await register_game(service), await count_rows(service, interactions)
     for headers in ({"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
         response = await signed_in_browser.client.get(f"/?gsid={game.gsid}", headers=headers)
         assert (response.status_code, response.headers["cache-control"]) == (503, "no-store")
     assert (await signed_in_browser.client.head(f"/?gsid={game.gsid}")).status_code == 200
-    assert await count_rows(service, interactions) == begun
+    assert await count_rows(service, interactions) == started
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
 
 

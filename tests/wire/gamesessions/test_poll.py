@@ -182,13 +182,13 @@ async def test_the_newest_poll_displaces_the_one_before(service: RunningService,
 async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_newer(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results, begun, goes_on = service.services.game_results, asyncio.Event(), asyncio.Event()
+    results, started, goes_on = service.services.game_results, asyncio.Event(), asyncio.Event()
     prepare = type(results).prepare_login
 
     async def run_slowly(self: Any, *arguments: Any) -> Any:
-        if begun.is_set():
+        if started.is_set():
             goes_on.set()
-        begun.set()
+        started.set()
         await goes_on.wait()
         return await prepare(self, *arguments)
 
@@ -197,7 +197,7 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
     older = game.start_poll()
     await wait_until_held(service)
     await approve_in_storage(game, anna)
-    await begun.wait()
+    await started.wait()
     newer = game.start_poll()
     assert (await newer).json()["status"] == "OK"
     assert (await older).json()["status"] == "RETRY"
@@ -205,8 +205,8 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
 
 async def test_a_socket_that_was_closed_never_takes_the_answer(service: RunningService, anna: User) -> None:
     game = await register_game(service)
-    async with raw_connection(service.client.base_url.port or 0) as gone:
-        gone.send(raw_poll(game))
+    async with raw_connection(service.client.base_url.port or 0) as removed:
+        removed.send(raw_poll(game))
         await wait_until_held(service)
     await asyncio.sleep(0)  # its FIN is on the way or was read: both must work
     await approve_in_storage(game, anna)
@@ -218,8 +218,8 @@ async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(
 ) -> None:
     game = await register_game(service)
     for _ in range(12):
-        async with raw_connection(service.client.base_url.port or 0) as gone:
-            gone.send(raw_poll(game))
+        async with raw_connection(service.client.base_url.port or 0) as removed:
+            removed.send(raw_poll(game))
             await wait_until_held(service)
         while len(service.services.waiters):  # noqa: ASYNC110 - there is no event for the end of a connection
             await asyncio.sleep(0.001)
@@ -447,8 +447,8 @@ async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: Run
 async def test_gs_33_a_client_that_leaves_during_the_delay_is_let_go(service: RunningService) -> None:
     game = await register_game(service)
     await game.close("Error")
-    async with raw_connection(service.client.base_url.port or 0) as gone:
-        gone.send(raw_poll(game))
+    async with raw_connection(service.client.base_url.port or 0) as removed:
+        removed.send(raw_poll(game))
         while not len(service.services.waiters):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     while len(service.services.waiters):  # noqa: ASYNC110
@@ -484,8 +484,8 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
 
     monkeypatch.setattr(store, "take_answer", run_slowly)
     game = await register_game(service, factor="f", short_token="1")
-    async with raw_connection(service.client.base_url.port or 0) as gone:
-        gone.send(raw_poll(game))
+    async with raw_connection(service.client.base_url.port or 0) as removed:
+        removed.send(raw_poll(game))
         await wait_until_held(service)
         await approve_in_storage(game, anna)
         while (await row_of(game)).state is not GameSessionState.DELIVERED:  # noqa: ASYNC110
@@ -567,27 +567,27 @@ async def test_r_16_holding_many_polls_is_not_many_writes(service: RunningServic
 
 def writes_of(service: RunningService) -> list[object]:
     """Record every transaction from now on."""
-    made: list[object] = []
+    writes: list[object] = []
     runner: Any = service.services.storage.runner
     write = runner.write
 
     async def note_and_run(make: Callable[[], Any], **how: Any) -> Any:
-        made.append(make)
+        writes.append(make)
         return await write(make, **how)
 
     runner.write = note_and_run
-    return made
+    return writes
 
 
 def looks_of(service: RunningService) -> list[str]:
     """Record the name of every short read from now on."""
-    made: list[str] = []
+    reads: list[str] = []
     runner: Any = service.services.storage.runner
     read = runner.read
 
     async def note_and_run(make: Any) -> Any:
-        made.append(getattr(getattr(make, "func", make), "__name__", ""))
+        reads.append(getattr(getattr(make, "func", make), "__name__", ""))
         return await read(make)
 
     runner.read = note_and_run
-    return made
+    return reads

@@ -23,9 +23,9 @@ class PausingApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            while (begun := (await receive())["type"]) != "lifespan.shutdown":
-                await send({"type": f"{begun}.complete"})
-            await send({"type": f"{begun}.complete"})
+            while (started := (await receive())["type"]) != "lifespan.shutdown":
+                await send({"type": f"{started}.complete"})
+            await send({"type": f"{started}.complete"})
             return
         length = str(2 * len(BODY)).encode()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})

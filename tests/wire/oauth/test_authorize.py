@@ -653,8 +653,8 @@ async def test_az_33_a_flood_of_requests_is_limited_and_leaves_a_bounded_pile(
     refusals = [response for response in responses if response.status_code == 429]
     assert refusals
     assert all(int(response.headers["retry-after"]) > 0 for response in refusals)
-    begun = await count_sign_in_flows(service)
-    assert begun <= service.services.settings.rates.login
+    started = await count_sign_in_flows(service)
+    assert started <= service.services.settings.rates.login
     await service.clock.advance(LATER)
     await service.services.storage.sweep(service.clock.now())
     assert await count_sign_in_flows(service) == 0

@@ -386,11 +386,11 @@ async def test_limited_session_can_neither_confirm_nor_create_a_device_grant(
     device = await ask(tv)
     handle = flow_handle(await type_code(browser_client, device["user_code"]))
     signed_in = await them.sessions.find(browser_client.cookies["gh_session"])
-    begun = await store.find_flow(sha256(handle), service.clock.now())
+    started = await store.find_flow(sha256(handle), service.clock.now())
     assert signed_in is not None
-    assert begun is not None
+    assert started is not None
     updated = await store.update_flow(
-        replace(with_proof(begun, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM)
+        replace(with_proof(started, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM)
     )
     assert (await browser_client.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
     with pytest.raises(SignInFlowGone):

@@ -111,8 +111,8 @@ async def redeem_with_assertion(shop: RelyingPartyClient, user: User, assertion:
 
 @pytest.fixture(params=[exchange_reader, refresh_reader, assertion_reader])
 async def token_reader(request: pytest.FixtureRequest, service: RunningService, anna: User) -> TokenReader:
-    made: TokenReader = await request.param(service, anna)
-    return made
+    created: TokenReader = await request.param(service, anna)
+    return created
 
 
 async def test_a_token_signed_again_as_it_was_is_good(token_reader: TokenReader) -> None:

@@ -37,27 +37,27 @@ async def a_custom_key(studio: Studio) -> dict[str, str]:
 
 
 async def test_a_custom_key_is_listed_and_published_until_it_is_deleted(studio: Studio) -> None:
-    made = await a_custom_key(studio)
-    assert made["data"] == the_pem()
+    custom_key = await a_custom_key(studio)
+    assert custom_key["data"] == the_pem()
     body = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
-    assert body == {"status": "OK", "data": [made]}
+    assert body == {"status": "OK", "data": [custom_key]}
     client, shop = studio.service.client, studio.shop.application_id
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
-    assert published.json() == {"status": "OK", "keys": [made]}
-    one = await client.get(f"/api/permissions/application/publicKey/{made['id']}")
-    assert one.json() == {"status": "OK", "key": made}
+    assert published.json() == {"status": "OK", "keys": [custom_key]}
+    one = await client.get(f"/api/permissions/application/publicKey/{custom_key['id']}")
+    assert one.json() == {"status": "OK", "key": custom_key}
     response_body = await studio.expect_ok(
-        "application/keys", key_request(studio, "delete", id=made["id"]), studio.owner.headers
+        "application/keys", key_request(studio, "delete", id=custom_key["id"]), studio.owner.headers
     )
     assert response_body == {"status": "OK"}
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
     assert published.json() == {"status": "OK", "keys": []}
-    assert (await client.get(f"/api/permissions/application/publicKey/{made['id']}")).status_code == 404
+    assert (await client.get(f"/api/permissions/application/publicKey/{custom_key['id']}")).status_code == 404
 
 
 async def test_public_keys_may_be_cached_by_everyone(studio: Studio) -> None:
-    made = await a_custom_key(studio)
-    paths = (f"publicKeys/{studio.shop.application_id}", f"publicKey/{made['id']}")
+    custom_key = await a_custom_key(studio)
+    paths = (f"publicKeys/{studio.shop.application_id}", f"publicKey/{custom_key['id']}")
     for path in paths:
         address = f"/api/permissions/application/{path}"
         first = await studio.service.client.get(address)
@@ -68,11 +68,11 @@ async def test_public_keys_may_be_cached_by_everyone(studio: Studio) -> None:
 
 
 async def test_unknown_and_removed_look_alike(studio: Studio) -> None:
-    made = await a_custom_key(studio)
+    custom_key = await a_custom_key(studio)
     storage, client, shop = studio.service.services.storage, studio.service.client, studio.shop.application_id
 
     async def answers() -> set[tuple[int, str]]:
-        paths = (f"publicKeys/{shop}", f"publicKey/{made['id']}", "publicKeys/99999", "publicKey/unknown")
+        paths = (f"publicKeys/{shop}", f"publicKey/{custom_key['id']}", "publicKeys/99999", "publicKey/unknown")
         odd = ("publicKeys/0", "publicKeys/01", "publicKeys/x", "publicKeys/999999999999999999999")
         responses = [await client.get(f"/api/permissions/application/{path}") for path in paths + odd]
         return {(response.status_code, response.text) for response in responses}

@@ -56,9 +56,9 @@ async def get(studio: Studio, who: Person, application_id: int) -> Any:
 async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothing(studio: Studio) -> None:
     maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
     await studio.expect_error(403, "application", save_request(name="Chess"), studio.other_user.headers)
-    made = await save(studio, maker, name="Chess", description="A game")
-    assert made == {
-        "application_id": made["application_id"],
+    created = await save(studio, maker, name="Chess", description="A game")
+    assert created == {
+        "application_id": created["application_id"],
         "name": "Chess",
         "description": "A game",
         "removed": False,
@@ -90,9 +90,9 @@ async def test_creator_of_an_application_outside_a_project_may_manage_it(studio:
 
 async def test_creator_of_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
     maker = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
-    made = await save(studio, maker, name="Chess", project_id=PROJECT)
-    assert made["project_id"] == PROJECT
-    number = made["application_id"]
+    created = await save(studio, maker, name="Chess", project_id=PROJECT)
+    assert created["project_id"] == PROJECT
+    number = created["application_id"]
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
     mine = f"{PROJECT}.applications.{number}"
     assert (await studio.expect_ok("meta/data", ask, maker.headers))["data"] == [
@@ -548,13 +548,13 @@ async def test_an_absent_field_keeps_null_clears_and_what_may_not_be_changed_is_
 async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studio) -> None:
     shop, owner, sent = studio.shop.application_id, studio.owner, {"updated_at": 1}
     group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers", **sent}}
-    made = (await studio.expect_ok("group", group, owner.headers))["data"]["id"]
+    created = (await studio.expect_ok("group", group, owner.headers))["data"]["id"]
     for path, body in (
         ("application", save_request(application_id=shop, **sent)),
         ("project", save_request(id=PROJECT, **sent)),
         ("project/membership", save_request(id=PROJECT, **sent)),
-        ("group", {"group_id": made, **save_request(**sent)}),
-        ("group/access", {"group_id": made, "data": sent}),
+        ("group", {"group_id": created, **save_request(**sent)}),
+        ("group/access", {"group_id": created, "data": sent}),
         ("roles", {"application_id": shop, **save_request(name="moderator", **sent)}),
         ("meta/schema", {"application_id": shop, **save_request(**sent)}),
         ("meta/data", {"application_id": shop, **save_request(roles=[], **sent)}),
@@ -622,12 +622,12 @@ async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studi
             {"application_id": shop, "description": text} for text in ("two\nlines", " lead", "n" * 129, "")
         )
         assert response.status_code == (200 if fine else 400), raw
-    made = await studio.post(
+    created = await studio.post(
         "application", save_request(application_id=shop, name="<b>bold</b>"), studio.owner.headers
     )
-    assert made.json()["data"]["name"] == "<b>bold</b>"
-    assert made.headers["content-type"].startswith("application/json")
-    assert made.headers["x-content-type-options"] == "nosniff"
+    assert created.json()["data"]["name"] == "<b>bold</b>"
+    assert created.headers["content-type"].startswith("application/json")
+    assert created.headers["x-content-type-options"] == "nosniff"
 
 
 # -- visibility ---------------------------------------------------------------------------------------

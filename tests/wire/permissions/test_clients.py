@@ -59,7 +59,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         )
         for more in ({"name": "able", "roles": ["project_administrator"]}, {"name": "idle"})  # type: ignore[dict-item]
     ]
-    robots = [bearer_headers(made["data"]["jwt"]) for made in accounts]
+    robots = [bearer_headers(created["data"]["jwt"]) for created in accounts]
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     may = (
         (await create_administrator(studio)).headers,

@@ -41,7 +41,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
 
         return call
 
-    def is_of_large_model(_: None, made: CompiledModel, model: ApplicationModel) -> bool:  # noqa: ARG001
+    def is_of_large_model(_: None, created: CompiledModel, model: ApplicationModel) -> bool:  # noqa: ARG001
         return len(model.roles) >= ROLES
 
     def has_long_lists(_: object, tiers: Any) -> bool:

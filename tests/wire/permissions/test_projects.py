@@ -210,8 +210,8 @@ async def test_connected_service_can_be_saved_back_after_it_was_unpublished(stud
     service = await create_application(storage, "moderator", name="Chat", service_meta={"name": "Chat"})
     saved = await save(studio, studio.owner, settings=connecting_services(service))
     boss = await create_administrator(studio)
-    gone = {"action": "save", "data": {"application_id": service.application_id, "service_meta": None}}
-    await studio.expect_ok("application", gone, boss.headers)
+    removed = {"action": "save", "data": {"application_id": service.application_id, "service_meta": None}}
+    await studio.expect_ok("application", removed, boss.headers)
     assert (await save(studio, studio.owner, settings=saved["settings"]))["settings"] == saved["settings"]
     await save(studio, studio.owner, settings=None)
     await studio.expect_error(

@@ -46,9 +46,9 @@ async def row_counts(studio: Studio) -> dict[str, int]:
 
 async def test_a_project_comes_with_an_application_and_its_first_people(studio: Studio) -> None:
     author, chosen = await a_publisher(studio), await add_passkey_to(studio, await create_person_with(studio))
-    made = await publish(studio, author, "Board Games", user=chosen.user_id)
-    number = made["application_id"]
-    assert made == {
+    project = await publish(studio, author, "Board Games", user=chosen.user_id)
+    number = project["application_id"]
+    assert project == {
         "id": "board_games",
         "title": "Board Games",
         "description": "",

@@ -83,8 +83,8 @@ async def read_held(studio: Studio, who: Person, kind: str = "list_short", **opt
 
 async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
     condition = {"or": [{"tag": "staff"}, {"domain": "studio.example"}]}
-    made = await save(studio, studio.owner, name="Moderator", meta=KICK, condition=condition, params="a,b")
-    assert made == {
+    created = await save(studio, studio.owner, name="Moderator", meta=KICK, condition=condition, params="a,b")
+    assert created == {
         "name": "Moderator",
         "description": "",
         "protected": False,
@@ -97,16 +97,16 @@ async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
         "users_count": 0,
         "version": 1,
     }
-    assert await get(studio, studio.owner) == [made]
-    assert await get(studio, studio.owner, name="MODERATOR") == made
+    assert await get(studio, studio.owner) == [created]
+    assert await get(studio, studio.owner, name="MODERATOR") == created
     changed = await save(studio, studio.owner, name="moderator", description="Kicks", condition_mode="require")
-    assert changed == {**made, "description": "Kicks", "condition_mode": "require", "version": 2}
+    assert changed == {**created, "description": "Kicks", "condition_mode": "require", "version": 2}
     cleared = await save(
         *(studio, studio.owner),
         **dict.fromkeys(("description", "condition", "condition_mode", "params", "meta", "user_limit")),
         name="Moderator",
     )
-    assert cleared == {**made, "condition": None, "params": "", "meta": {}, "version": 3}
+    assert cleared == {**created, "condition": None, "params": "", "meta": {}, "version": 3}
     body = await studio.expect_ok("roles", role_request(studio, "delete", name="moderator"), studio.owner.headers)
     assert body == {"status": "OK"}
     assert await get(studio, studio.owner) == []
@@ -116,10 +116,10 @@ async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
 
 async def test_meta_can_be_a_flat_list(studio: Studio) -> None:
     flat = [{"name": "user.kick", "value": True}, {"name": "public_data.badge", "value": True, "params": "gold"}]
-    made = await save(studio, studio.owner, name="Moderator", permissions=flat)
-    assert made["meta"] == {**KICK, "public_data": {"badge": {"value": True, "params": "gold"}}}
+    created = await save(studio, studio.owner, name="Moderator", permissions=flat)
+    assert created["meta"] == {**KICK, "public_data": {"badge": {"value": True, "params": "gold"}}}
     again = await save(studio, studio.owner, name="Moderator", meta={"permissions": flat})
-    assert again["meta"] == made["meta"]
+    assert again["meta"] == created["meta"]
 
 
 async def test_role_names_and_unknown_fields(studio: Studio) -> None:
@@ -129,8 +129,8 @@ async def test_role_names_and_unknown_fields(studio: Studio) -> None:
     assert "colour" in await expect_refusal(studio, 400, name="x", colour="red")
     assert "condition_mode" in await expect_refusal(studio, 400, name="x", condition_mode="deny")
     await save(studio, studio.owner, name="n" * 64)
-    made = await save(studio, studio.owner, name="A role-of_9", users_count=7, application_id=1)
-    assert (made["name"], made["users_count"]) == ("A role-of_9", 0)
+    created = await save(studio, studio.owner, name="A role-of_9", users_count=7, application_id=1)
+    assert (created["name"], created["users_count"]) == ("A role-of_9", 0)
 
 
 async def test_a_save_of_an_old_version_is_refused_and_bumps_the_schema_otherwise(studio: Studio) -> None:

@@ -73,11 +73,11 @@ async def test_service_account_reads_everyone_in_project_applications_and_writes
 
 async def test_a_revoked_one_is_refused_at_once(studio: Studio) -> None:
     account = await create_account(studio)
-    gone = account_request("delete", user_id=account["user_id"])
-    assert await studio.expect_ok("serviceAccount", gone, studio.owner.headers) == {"status": "OK"}
+    removed = account_request("delete", user_id=account["user_id"])
+    assert await studio.expect_ok("serviceAccount", removed, studio.owner.headers) == {"status": "OK"}
     await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(account))
     assert [account["revoked"] for account in await list_accounts(studio)] == [True]
-    await studio.expect_ok("serviceAccount", gone, studio.owner.headers)
+    await studio.expect_ok("serviceAccount", removed, studio.owner.headers)
     assert (await list_accounts(studio))[0]["version"] == 2
 
 

@@ -876,8 +876,8 @@ async def test_sc_22_an_entry_of_one_project_saved_back_without_it_is_removed(st
     owner, user = studio.owner, studio.other_user.user_id
     shop = str(studio.shop.application_id)
     whole = {"roles": ["Mod"], "public_data": BADGE, "applications": {shop: {"private_data": KICK}}}
-    for gone in whole:
+    for removed in whole:
         await save(studio, owner, user, private_data={"projectAccess": {PROJECT: whole}})
-        left = {name: entry for name, entry in whole.items() if name != gone}
+        left = {name: entry for name, entry in whole.items() if name != removed}
         saved = await save(studio, owner, user, private_data={"projectAccess": {PROJECT: left}})
         assert saved["private_data"] == {"projectAccess": {PROJECT: left}}

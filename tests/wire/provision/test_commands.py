@@ -95,8 +95,8 @@ def test_a_secret_made_for_a_client_is_told_once(gatehouse: CommandLine, file: P
     file.write_text(file.read_text().replace(f", client_secret: {SECRETS[2]}", ""))
     assert gatehouse.run("apply", file, "--dry-run", "--json").json()["generated_secrets"] == {}
     assert "New secret" not in gatehouse.run("apply", file, "--dry-run").out
-    made = gatehouse("apply", file).splitlines()[-1]
-    assert made.startswith("New secret for client web: ")
+    created = gatehouse("apply", file).splitlines()[-1]
+    assert created.startswith("New secret for client web: ")
     assert gatehouse("apply", file) == NOTHING
     bare = file.with_suffix(".json")
     bare.write_text(gatehouse("export", "--no-secrets", "--format", "json"))

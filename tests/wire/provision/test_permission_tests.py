@@ -92,10 +92,10 @@ def test_true_case_passes_and_its_opposite_fails(
     gatehouse: CommandLine, tmp_path: Path, case: Mapping[str, Any]
 ) -> None:
     assert gatehouse("test", a_file(tmp_path, case)) == "1 cases, 0 failed.\n"
-    turned = {**case, "may": case.get("may_not", []), "may_not": case.get("may", [])}
-    turned.pop("roles", None)
-    count = len(turned["may"]) + len(turned["may_not"])
-    failed = gatehouse.run("test", a_file(tmp_path, turned), "--json")
+    rotated = {**case, "may": case.get("may_not", []), "may_not": case.get("may", [])}
+    rotated.pop("roles", None)
+    count = len(rotated["may"]) + len(rotated["may_not"])
+    failed = gatehouse.run("test", a_file(tmp_path, rotated), "--json")
     assert failed.code == 1
     assert len(failed.json()["results"][0]["failures"]) == count
 

@@ -166,8 +166,8 @@ def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: InstallationP
     file.write_text(LEFT_OVER)
     gatehouse("apply", file)
     private_data: dict[str, Any] = yaml.safe_load(LEFT_OVER)["applications"][0]["users"]["1001"]["private_data"]
-    for gone in ("projectAccess", "z", "b"):
-        del private_data[gone]
+    for removed in ("projectAccess", "z", "b"):
+        del private_data[removed]
         users = {"1001": {"private_data": private_data}}
         file.write_text(yaml.safe_dump({"applications": [{"application_id": 50001, "users": users}]}))
         assert "record of user 1001" in gatehouse("apply", file)
@@ -229,8 +229,8 @@ async def apply_document(service: RunningService, document: Mapping[str, Any]) -
 async def test_applied_changes_take_effect_immediately(service: RunningService) -> None:
     document = yaml.safe_load(R7.read_text())
     document["service_accounts"][0]["ip_ranges"] = []
-    made = await apply_document(service, document)
-    bearer = {"Authorization": f"Bearer {made['ci of mind_games']}"}
+    created = await apply_document(service, document)
+    bearer = {"Authorization": f"Bearer {created['ci of mind_games']}"}
 
     async def read_data() -> Any:
         question = {"action": "get", "application_id": 50001, "data": {"user_id": "1001", "type": "list_short"}}

@@ -122,10 +122,10 @@ async def test_secrets_move_to_another_master_key_like_every_secret(webhook_setu
 
 
 async def test_webhooks_are_limited_in_number(webhook_setup: WebhookSetup) -> None:
-    made = [await webhook_setup.create_webhook() for _ in range(MAX_WEBHOOKS)]
+    created = [await webhook_setup.create_webhook() for _ in range(MAX_WEBHOOKS)]
     ask = {"url": webhook_setup.url, "events": ["account"]}
     assert "at most 32" in await webhook_setup.expect_error(409, "save", **ask)
-    await webhook_setup.ask("delete", webhook_id=made[5]["webhook_id"])
+    await webhook_setup.ask("delete", webhook_id=created[5]["webhook_id"])
     await webhook_setup.ask("save", **ask)
 
 

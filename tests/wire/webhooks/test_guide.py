@@ -39,10 +39,10 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
 
     async with run_stub_server(StubServer()) as receiver:
         url = f"http://127.0.0.1:{receiver.port}/gatehouse"
-        made = await run_webhook("add", url, "--event", "account", "--event", "session", "--description", "CRM")
-        name = made["webhook_id"]
+        created = await run_webhook("add", url, "--event", "account", "--event", "session", "--description", "CRM")
+        name = created["webhook_id"]
         [listed] = await run_webhook("list")
-        assert {**listed, "secret": made["secret"]} == made
+        assert {**listed, "secret": created["secret"]} == created
         [tried] = await run_webhook("test", name)
         assert (tried["state"], tried["status"], tried["event"]) == ("delivered", 204, "webhook.ping")
         [again] = await run_webhook("redeliver", name, tried["delivery_id"])
@@ -51,12 +51,12 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
         changed = await run_webhook("change", name, "--event", "permission", "--disable")
         assert (changed["events"], changed["enabled"], changed["url"]) == (["permission"], False, url)
         output = await asyncio.to_thread(gatehouse, "webhook", "change", name, "--description", "CRM of sales")
-        assert f"created_at          {format_time(made['created_at'])}" in output
+        assert f"created_at          {format_time(created['created_at'])}" in output
         rotated = await run_webhook("rotate-secret", name)
         await run_webhook("test", name)
     first, _, last = receiver.received
-    assert check_signatures(first, made["secret"]) == (True, False, False)
-    assert check_signatures(last, made["secret"])[0]
+    assert check_signatures(first, created["secret"]) == (True, False, False)
+    assert check_signatures(last, created["secret"])[0]
     assert check_signatures(last, rotated["secret"])[0]
     assert not check_signatures(first, rotated["secret"])[0]
     deliveries = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)

@@ -20,7 +20,7 @@ from tests.support.tls import NO_TRUST_STORE
 WHOLE: Final = "ADVERSARIAL_WHOLE" in os.environ  # noqa: TID251 - set by `make adversarial`; otherwise a sample
 VOLUME: Final = int(os.environ.get("ADVERSARIAL_VOLUME", "1000000"))  # noqa: TID251 - of HT-18, an option of the tests
 AT_ONCE: Final = 50
-PATIENCE: Final = 300  # seconds; the bounds limit how long a response may take
+TIMEOUT: Final = 300  # seconds; the bounds limit how long a response may take
 MACHINE_NOISE: Final = 0.005  # seconds that the machine itself may add to a response
 OPERATOR: Final = "the token of the metrics reader"
 QUIET: Final = {"GATEHOUSE__LOG__LEVEL": "error", "GATEHOUSE__OPERATIONS__TOKEN": OPERATOR}
@@ -81,7 +81,7 @@ def client_of(node: Node, *, address: str | None = None, connections: int = AT_O
     """An HTTP client of this process, optionally from its own address."""
     limits = httpx2.Limits(max_connections=connections)
     transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NO_TRUST_STORE, limits=limits)
-    return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, transport=transport)
+    return httpx2.AsyncClient(base_url=node.address, timeout=TIMEOUT, transport=transport)
 
 
 def scale_volume(number: int) -> int:

@@ -141,7 +141,7 @@ async def test_lg_15_of_many_at_once_one_uses_it(service: RunningService, anna: 
     people_at_once = [HttpBrowser(service) for _ in range(6)]
     link = await reset_link(service, people_at_once[0])
     responses = await asyncio.gather(
-        *(choose(one, link, f"{NEW} {place}") for place, one in enumerate(people_at_once))
+        *(choose(one, link, f"{NEW} {number}") for number, one in enumerate(people_at_once))
     )
     assert sorted(response.status_code for response in responses) == [303, 403, 403, 403, 403, 403]
     assert (await read_user(service, anna)).version == 2

@@ -206,9 +206,9 @@ def victim_of(log: SealedLog, template: Path | str, request: pytest.FixtureReque
 
 def edit(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
     if table == EVENTS:
-        place = log.seals[3] + 7
-        return [f"UPDATE {EVENTS} SET actor = 'x' || substr(actor, 2) WHERE place = {place}"], [
-            rf"record {place} \(\w+\) was changed"
+        position = log.seals[3] + 7
+        return [f"UPDATE {EVENTS} SET actor = 'x' || substr(actor, 2) WHERE place = {position}"], [
+            rf"record {position} \(\w+\) was changed"
         ]
     return [f"UPDATE {SEALS} SET at = at + 1 WHERE place = {log.seals[4]}"], [
         rf"the seal at record {log.seals[4]} was changed, or a seal after record {log.seals[3]} was deleted"
@@ -217,8 +217,8 @@ def edit(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
 
 def delete_one(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
     if table == EVENTS:
-        place = log.seals[3] + 7
-        return [f"{NO_RECORDS} WHERE place = {place}"], [f"record {place} is missing"]
+        position = log.seals[3] + 7
+        return [f"{NO_RECORDS} WHERE place = {position}"], [f"record {position} is missing"]
     return [f"{NO_SEALS} WHERE place = {log.seals[4]}"], [
         f"the seal at record {log.seals[5]} was changed, or a seal after record {log.seals[3]} was deleted"
     ]
@@ -230,7 +230,7 @@ def swap_two(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
         problems = [f"the chain breaks between records {log.seals[1] + 1} and {log.seals[2]}: .*"]
     else:
         one, other = log.seals[6], log.seals[8]
-        problems = [f"the seal at record {place} was changed, .*" for place in (one, other)]
+        problems = [f"the seal at record {position} was changed, .*" for position in (one, other)]
     return [
         f"UPDATE {table} SET place = -place WHERE place IN ({one}, {other})",
         f"UPDATE {table} SET place = {other} WHERE place = -{one}",
@@ -318,7 +318,7 @@ BYTES: Final = [
 
 @pytest.mark.parametrize(("table", "column"), BYTES)
 def test_op_04_a_change_of_any_column_is_found(victim: Victim, table: str, column: str) -> None:
-    place = victim.log.seals[4]
+    position = victim.log.seals[4]
     changed = {
         "at": "at - 1",
         "details": "'{' || substr(details, 3)",
@@ -327,9 +327,9 @@ def test_op_04_a_change_of_any_column_is_found(victim: Victim, table: str, colum
         "commitment": "mac",
         "mac": "commitment",
     }.get(column, f"'x' || {column}")
-    victim.tamper(f"UPDATE {table} SET {column} = {changed} WHERE place = {place}")
+    victim.tamper(f"UPDATE {table} SET {column} = {changed} WHERE place = {position}")
     [problem] = victim.problems()
-    assert f"record {place} " in problem
+    assert f"record {position} " in problem
     victim.append_record()
     assert problem in victim.problems()
 
@@ -479,8 +479,8 @@ def test_op_04_older_tables_with_their_head_are_found_by_a_noted_head(victim: Vi
 
 
 def test_op_04_a_noted_head_that_was_made_up_is_told(victim: Victim) -> None:
-    version, installation, place, link, mac = victim.log.heads[-1].split(".")
-    forged = ".".join((version, installation, str(int(place) - 1), link, mac))
+    version, installation, position, link, mac = victim.log.heads[-1].split(".")
+    forged = ".".join((version, installation, str(int(position) - 1), link, mac))
     [problem] = victim.problems("--head", forged)
     assert problem == f"this head was not created by this installation, or was changed: {forged}"
     assert "neither a head nor a readable file" in victim.gatehouse.expect_failure(

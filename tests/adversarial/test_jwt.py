@@ -456,9 +456,9 @@ async def test_ui_23_another_spelling_of_the_same_bytes_is_refused(kind: type[Cl
 @every_class
 async def test_a_change_of_any_character_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     token = forge(kind)
-    for place in range(0, len(token), 7):
-        other = "A" if token[place] != "A" else "B"
-        await expect_refusal(setup, token[:place] + other + token[place + 1 :], kind)
+    for position in range(0, len(token), 7):
+        other = "A" if token[position] != "A" else "B"
+        await expect_refusal(setup, token[:position] + other + token[position + 1 :], kind)
 
 
 @pytest.mark.parametrize("signature", [b"", b"\x00" * 64, b"\x00" * 63, b"\xff" * 64, b"\x00" * 256, b"\x00" * 65])

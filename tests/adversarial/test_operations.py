@@ -41,13 +41,13 @@ ANNA: Final = ("--login", "anna@studio.example", "--nick", "Anna")
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+def installation(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     return InstallationPaths(data=tmp_path / "data", url=migrated_url)
 
 
 @pytest.fixture
-def gatehouse(place: InstallationPaths) -> CommandLine:
-    return place.command_line()
+def gatehouse(installation: InstallationPaths) -> CommandLine:
+    return installation.command_line()
 
 
 # -- OP-03 ----------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def private_numbers(key: PrivateKey) -> list[bytes]:
     return [key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())]
 
 
-async def read_secrets_and_rows(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
+async def read_secrets_and_rows(installation: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
     """The private keys, the instance key, and all values of all rows."""
     contents = bytearray()
 
@@ -83,20 +83,20 @@ async def read_secrets_and_rows(place: InstallationPaths) -> tuple[list[PrivateK
             for value in row:
                 contents.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
 
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+    async with open_services(installation.load_settings(), clock=SystemClock(), serving=False) as services:
         await services.storage.runner.snapshot_read(partial(dump_rows, put))
         kids = [key.kid for key in (await services.storage.keys.load_keys()).keys]
         opened = [await services.keyring.verification_key(kid, services.clock.now()) for kid in kids]
         return [key.private for key in opened if key is not None], services.instance_key, bytes(contents)
 
 
-async def files_of(place: InstallationPaths, cluster_data: Path | None) -> bytes:
+async def files_of(installation: InstallationPaths, cluster_data: Path | None) -> bytes:
     """Every file on the disk except the master key."""
     if cluster_data is None:
-        directory = Path(place.url.removeprefix("sqlite:///")).parent
+        directory = Path(installation.url.removeprefix("sqlite:///")).parent
     else:
-        directory = cluster_data / "base" / str(await read_checkpoint(place.url))
-    paths = {path for top in (directory, place.data) for path in top.rglob("*") if path.is_file()}
+        directory = cluster_data / "base" / str(await read_checkpoint(installation.url))
+    paths = {path for top in (directory, installation.data) for path in top.rglob("*") if path.is_file()}
     return b"\n".join(path.read_bytes() for path in sorted(paths) if path.name != "dev.key")
 
 
@@ -109,7 +109,7 @@ async def read_checkpoint(url: str) -> int:
 
 
 async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
-    place: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+    installation: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     link = gatehouse("admin", "setup-link").strip()
     gatehouse("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
@@ -122,19 +122,21 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
     users.unlink()
     gatehouse("key", "rotate")
     gatehouse("user", "token", "anna@studio.example", "--factor", "f")
-    gatehouse("backup", place.data / "backup.gz")
+    gatehouse("backup", installation.data / "backup.gz")
 
-    on_sqlite = place.url.startswith("sqlite:")
+    on_sqlite = installation.url.startswith("sqlite:")
     cluster = None if on_sqlite else request.getfixturevalue("postgres_cluster").data
-    keys, instance_key, rows = await read_secrets_and_rows(place)
-    everywhere = rows + await files_of(place, cluster) + gzip.decompress((place.data / "backup.gz").read_bytes())
+    keys, instance_key, rows = await read_secrets_and_rows(installation)
+    everywhere = (
+        rows + await files_of(installation, cluster) + gzip.decompress((installation.data / "backup.gz").read_bytes())
+    )
     assert len(keys) == 10
     for value in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
         assert value in everywhere, "the scan finds a value that is stored"
     assert b"PRIVATE KEY" not in everywhere
     for key in keys:
         assert not any(form in everywhere for form in private_forms(key))
-    master = (place.data / "dev.key").read_text().strip()
+    master = (installation.data / "dev.key").read_text().strip()
     for secret in (client_secret, link.rpartition("=")[2], PASSWORD, TOTP, master):
         assert secret.encode() not in everywhere
     for form in (instance_key, b64encode(instance_key), instance_key.hex().encode()):
@@ -147,14 +149,14 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
 class Load:
     """Create accounts as fast as the database accepts them, until stopped."""
 
-    def __init__(self, place: InstallationPaths) -> None:
-        self._place = place
+    def __init__(self, installation: InstallationPaths) -> None:
+        self._installation = installation
         self._stop = False
         self.enough = asyncio.Event()
         self.acknowledged: list[str] = []
 
     async def run(self) -> None:
-        async with open_services(self._place.load_settings(), clock=SystemClock(), serving=False) as services:
+        async with open_services(self._installation.load_settings(), clock=SystemClock(), serving=False) as services:
             await asyncio.gather(*(self._create(services.administration, line) for line in range(4)))
 
     def stop(self) -> None:
@@ -180,22 +182,22 @@ def read_backup(file: Path) -> dict[str, list[dict[str, object]]]:
 
 @pytest.fixture
 def other_installation(
-    place: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+    installation: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
     """A second machine with the master key and an empty database of the other kind."""
     gatehouse("key", "list")
-    kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
-    key = (place.data / "dev.key").read_text().strip()
+    kind = "postgres" if installation.url.startswith("sqlite:") else "sqlite"
+    key = (installation.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
     return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
 
 
 async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_revives_nothing(
-    place: InstallationPaths, gatehouse: CommandLine, other_installation: InstallationPaths, tmp_path: Path
+    installation: InstallationPaths, gatehouse: CommandLine, other_installation: InstallationPaths, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup.gz"
-    load = Load(place)
-    with Node(data=place.data, environment=place.settings) as node:
+    load = Load(installation)
+    with Node(data=installation.data, environment=installation.settings) as node:
         link = gatehouse("admin", "setup-link").strip().partition("?")[2]
         keys = (await ask(node, "/proxy/oauth/keys")).json()
         assert (await ask(node, f"/setup?{link}")).status_code == 200
@@ -244,9 +246,9 @@ async def wait_for_status(node: Node, path: str, status: int) -> None:
 
 async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_recovers_alone(tmp_path: Path) -> None:
     with PostgresCluster() as cluster:
-        place = InstallationPaths(data=tmp_path, url=cluster.create_database_sync(), environment=UNLIMITED)
-        with Node(data=place.data, environment=place.settings) as node:
-            gatehouse = place.command_line()
+        installation = InstallationPaths(data=tmp_path, url=cluster.create_database_sync(), environment=UNLIMITED)
+        with Node(data=installation.data, environment=installation.settings) as node:
+            gatehouse = installation.command_line()
             assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
             for mode in ("fast", "immediate"):
                 cluster.stop(mode)
@@ -264,7 +266,7 @@ async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_rec
 
 
 async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     link = gatehouse("admin", "setup-link").strip().partition("?")[2]
     administrator = gatehouse.json("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
@@ -275,7 +277,7 @@ async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup
     assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1
     assert "create another with `gatehouse admin create`" in gatehouse.expect_failure("admin", "setup-link")
 
-    with Node(data=place.data, environment=place.settings) as node:
+    with Node(data=installation.data, environment=installation.settings) as node:
         assert (await ask(node, f"/setup?{link}")).status_code == 403
         assert not any("setup?token" in line for line in node.process.stdout)
         second = ("--login", "eve@studio.example", "--nick", "Eve")
@@ -285,17 +287,17 @@ async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup
 
 
 def test_op_12_of_many_administrators_made_at_once_each_is_one_and_setup_closes_once(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     """Run several processes at once."""
     gatehouse("admin", "setup-link")
-    password = place.data / "password"
+    password = installation.data / "password"
     password.write_text(PASSWORD)
-    options = ["--password-file", str(password), "--nick", "Anna", "--dev", "--data", str(place.data)]
+    options = ["--password-file", str(password), "--nick", "Anna", "--dev", "--data", str(installation.data)]
     racers = [
         WatchedProcess(
             [*GATEHOUSE_COMMAND, "admin", "create", "--login", f"anna{number % 2}@studio.example", *options],
-            environment=place.settings,
+            environment=installation.settings,
         )
         for number in range(4)
     ]
@@ -344,12 +346,12 @@ def imported_modules(node: ast.AST) -> list[str]:
 
 
 async def test_op_13_no_debug_switch_is_taken_and_no_test_endpoint_is_there(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     for variable in ("GATEHOUSE__SERVER__DEBUG", "GATEHOUSE__DEBUG", "GATEHOUSE__TEST__CLOCK"):
         assert "unknown setting" in gatehouse.expect_failure("key", "list", environment={variable: "1"}, code=78)
     switches: Mapping[str, str] = {"DEBUG": "1", "GATEHOUSE_DEBUG": "1", "STARLETTE_DEBUG": "1", **UNLIMITED}
-    with Node(data=place.data, environment={**place.settings, **switches}) as node:
+    with Node(data=installation.data, environment={**installation.settings, **switches}) as node:
         for path in ("/debug", "/test", "/__debug__/", "/_test/clock", "/proxy/api/test"):
             assert (await ask(node, path)).status_code == 404
         async with httpx2.AsyncClient(verify=NO_TRUST_STORE) as client:

@@ -165,7 +165,7 @@ Ask = Callable[["MatrixSetup", Place, bool], Awaitable[Request]]
 def ask_about_application(path: str, action: str, **data: object) -> Ask:
     """A request to an endpoint that takes the application beside the data."""
 
-    async def ask(_world: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    async def ask(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         return path, {"action": action, "application_id": place.application_id, "data": data}
 
     return ask
@@ -180,14 +180,14 @@ def of_user(action: str, **data: object) -> Ask:
 
 
 def of_application(action: str, **data: object) -> Ask:
-    async def ask(_world: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    async def ask(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         return "application", {"action": action, "data": {"application_id": place.application_id, **data}}
 
     return ask
 
 
 def of_project(path: str, action: str | None, **data: object) -> Ask:
-    async def ask(_world: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    async def ask(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         named = {} if action is None else {"action": action}
         return path, {**named, "data": {"id": place.project_id, **data}}
 
@@ -195,7 +195,7 @@ def of_project(path: str, action: str | None, **data: object) -> Ask:
 
 
 def of_group(path: str, action: str | None, **data: object) -> Ask:
-    async def ask(_world: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    async def ask(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         named = {} if action is None else {"action": action}
         return path, {**named, "group_id": place.group_id, "data": data}
 
@@ -241,7 +241,7 @@ async def create_group(setup: MatrixSetup, place: Place, _opens: bool) -> Reques
     return "group", {"action": "save", "data": data}
 
 
-async def get_groups(_world: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+async def get_groups(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
     return "group", {"action": "get", "data": {"project_id": place.project_id}}
 
 
@@ -261,7 +261,7 @@ async def nothing_in_projects(setup: MatrixSetup, place: Place, _opens: bool) ->
     return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
 
 
-async def info(_world: MatrixSetup, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
+async def info(_setup: MatrixSetup, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
     return "user/info", {}
 
 
@@ -272,7 +272,7 @@ def of_account(path: str, fields: str) -> Ask:
     return ask
 
 
-async def tag_application(_world: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+async def tag_application(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
     return "application/tags", {"application_id": place.application_id, "data": {"tags": []}}
 
 

@@ -103,7 +103,7 @@ async def device_code(tv: RelyingPartyClient, browser: HttpBrowser | None) -> st
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+def installation(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     same = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     return InstallationPaths(
         data=tmp_path / "data", url=migrated_url, environment={**same, "GATEHOUSE__RATES__ENABLED": "false"}
@@ -112,21 +112,25 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 
 @pytest.fixture(params=["the same database", "another machine"])
 def restored_installation(
-    place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
+    installation: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
     """The target of the restore: the existing database, or an empty one of the other kind."""
-    place.command_line()("key", "list")  # creates the master key
+    installation.command_line()("key", "list")  # creates the master key
     if request.param == "the same database":
-        return place
-    kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
-    key = (place.data / "dev.key").read_text().strip()
+        return installation
+    kind = "postgres" if installation.url.startswith("sqlite:") else "sqlite"
+    key = (installation.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
-    return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={**place.environment, MASTER: key})
+    return InstallationPaths(
+        data=tmp_path / "elsewhere", url=url, environment={**installation.environment, MASTER: key}
+    )
 
 
 @asynccontextmanager
-async def serve(place: InstallationPaths, clock: MovableClock) -> AsyncIterator[RunningService]:
-    async with running_service(place.url, place.data, clock=clock, environment=place.environment) as service:
+async def serve(installation: InstallationPaths, clock: MovableClock) -> AsyncIterator[RunningService]:
+    async with running_service(
+        installation.url, installation.data, clock=clock, environment=installation.environment
+    ) as service:
         yield service
 
 
@@ -139,22 +143,22 @@ async def clients_of(service: RunningService) -> tuple[RelyingPartyClient, Relyi
     )
 
 
-async def backed_up_while_busy(place: InstallationPaths, file: Path, loads: Sequence[Load]) -> None:
+async def backed_up_while_busy(installation: InstallationPaths, file: Path, loads: Sequence[Load]) -> None:
     """Make a backup during load; on a slow machine one may end before any code is issued, so retry."""
     for _ in range(BACKUPS_MOST):
         before = sum(len(load.issued.codes) for load in loads)
         file.unlink(missing_ok=True)  # noqa: ASYNC240 - a moment
-        await asyncio.to_thread(place.command_line(), "backup", file)
+        await asyncio.to_thread(installation.command_line(), "backup", file)
         if sum(len(load.issued.codes) for load in loads) > before:
             return
     raise AssertionError("no code was issued during a backup")
 
 
 async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after_it(
-    place: InstallationPaths, restored_installation: InstallationPaths, tmp_path: Path
+    installation: InstallationPaths, restored_installation: InstallationPaths, tmp_path: Path
 ) -> None:
     file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())
-    async with serve(place, clock) as service:
+    async with serve(installation, clock) as service:
         await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
         web, oidc_client, tv = await clients_of(service)
         browser = HttpBrowser(service)
@@ -165,7 +169,7 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
             for load in loads:
                 working.create_task(load.run())
             await asyncio.gather(*(load.enough.wait() for load in loads))
-            await backed_up_while_busy(place, file, loads)
+            await backed_up_while_busy(installation, file, loads)
             for load in loads:
                 load.stop()
         ended = loads[0].issued.refresh[0]  # revoked after the backup, in which it is valid

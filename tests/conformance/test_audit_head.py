@@ -24,8 +24,8 @@ from tests.support.command_line import InstallationPaths
 
 @asynccontextmanager
 async def open_services_at(url: str, data: Path) -> AsyncIterator[Services]:
-    place = InstallationPaths(data=data, url=url)
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+    paths = InstallationPaths(data=data, url=url)
+    async with open_services(paths.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services
 
 

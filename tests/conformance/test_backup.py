@@ -72,8 +72,8 @@ async def restore(storage: Storage, contents_by_table: Held, *, replace: bool = 
 
 
 def column(contents_by_table: Held, table: str, name: str) -> list[Any]:
-    place = TABLES[table].columns.index(name)
-    return [row[place] for row in contents_by_table.get(table, [])]
+    index = TABLES[table].columns.index(name)
+    return [row[index] for row in contents_by_table.get(table, [])]
 
 
 def test_every_table_has_a_restore_policy() -> None:

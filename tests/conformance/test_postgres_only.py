@@ -33,7 +33,7 @@ from tests.support.service import RunningService, running_service
 from tests.support.tcp_proxy import half_open_proxy
 
 LOCK: Final = 7
-IMPATIENT: Final = PoolLimits(statement_seconds=0.5)  # a short timeout for a server that does not respond
+SHORT_LIMITS: Final = PoolLimits(statement_seconds=0.5)  # a short timeout for a server that does not respond
 LIMITS: Final = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
 SHOW_LIMITS = Statement(select(*(func.current_setting(name).label(name) for name in LIMITS)))
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
@@ -189,7 +189,7 @@ async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
         asyncio.timeout(LOCK_TIMEOUT),
         postgres_session(migrated_postgres_url) as administrator,
         half_open_proxy(postgres_cluster.port) as road,
-        open_storage(at_port(road.port, migrated_postgres_url), migrate=False, limits=IMPATIENT) as storage,
+        open_storage(at_port(road.port, migrated_postgres_url), migrate=False, limits=SHORT_LIMITS) as storage,
     ):
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await road.server_has_closed.wait()
@@ -212,7 +212,7 @@ async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_
     def wait(*, patience: float | None) -> Verb[bool]:
         return bool((yield Statement(select(func.pg_sleep(1).label("slept")), patience=patience)()))
 
-    async with open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage:
+    async with open_storage(migrated_postgres_url, migrate=False, limits=SHORT_LIMITS) as storage:
         with pytest.raises(Unavailable, match=r"(?i)timeout"):
             await storage.runner.write(lambda: wait(patience=None))
         assert await storage.runner.write(lambda: wait(patience=LOCK_TIMEOUT))
@@ -221,7 +221,7 @@ async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_
 async def test_canceled_write_ends_while_the_server_is_silent(migrated_postgres_url: str) -> None:
     async with (
         postgres_session(migrated_postgres_url) as holder,
-        open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage,
+        open_storage(migrated_postgres_url, migrate=False, limits=SHORT_LIMITS) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waiting = asyncio.create_task(storage.runner.write(wait_for_lock))

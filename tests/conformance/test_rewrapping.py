@@ -42,10 +42,10 @@ def url(migrated_url: str) -> str:
 @asynccontextmanager
 async def open_with_keys(url: str, data: Path, *keys: str) -> AsyncIterator[Services]:
     settings = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
-    place = InstallationPaths(
+    paths = InstallationPaths(
         data=data, url=url, environment={name: value for name, value in settings.items() if value}
     )
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+    async with open_services(paths.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services
 
 

@@ -27,8 +27,8 @@ WI-01 = "A window is shut."
 @pytest.fixture
 def project_root(tmp_path: Path) -> Path:
     """A project with one id that must be tested, and one that people check."""
-    for place in ("docs/security", "docs/reference", "tests"):
-        (tmp_path / place).mkdir(parents=True)
+    for directory in ("docs/security", "docs/reference", "tests"):
+        (tmp_path / directory).mkdir(parents=True)
     (tmp_path / SOURCE).write_text(LISTED)
     return tmp_path
 

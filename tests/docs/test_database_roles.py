@@ -102,10 +102,10 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
     secrets, data = tmp_path_factory.mktemp("secrets"), tmp_path_factory.mktemp("data")
     make_secrets(secrets)
     with PostgresCluster() as cluster:
-        place = f"{LOOPBACK}:{cluster.port}/gatehouse"
+        address = f"{LOOPBACK}:{cluster.port}/gatehouse"
         psql(cluster.url(), "--command=CREATE DATABASE gatehouse")
         psql(cluster.url("gatehouse"), f"--set=secrets={secrets}", f"--file={DEPLOY / 'postgresql-roles.sql'}")
-        owner, runtime = f"postgresql://gatehouse_owner@{place}", f"postgresql://gatehouse@{place}"
+        owner, runtime = f"postgresql://gatehouse_owner@{address}", f"postgresql://gatehouse@{address}"
         gatehouse = InstallationPaths(data=data, url=runtime).command_line()
         before_migration = gatehouse.expect_failure("admin", "setup-link")
         migration = [sys.executable, "-m", "gatehouse.storage.migrations"]

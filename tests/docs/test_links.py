@@ -34,9 +34,9 @@ def anchors(page: Path) -> frozenset[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_points_to_an_existing_file_and_anchor(page: Path) -> None:
     for target, anchor in LINK.findall(text_without_code(page)):
-        place = (page.parent / target).resolve() if target else page
-        assert place.exists(), f"{target} does not exist"
-        assert not anchor or anchor in anchors(place), f"{target}#{anchor} does not exist"
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), f"{target} does not exist"
+        assert not anchor or anchor in anchors(path), f"{target}#{anchor} does not exist"
 
 
 def sources() -> Iterator[Path]:

@@ -51,7 +51,7 @@ def test_mounted_files_exist_and_match_the_paths_in_use() -> None:
     assert all((NODES / source).resolve().is_relative_to(DEPLOY) for _, source, _ in files)
     assert all((NODES / source).is_file() for _, source, _ in files)
     beside = {target.rpartition("/") for name, _, target in files if name == "proxy"}
-    assert {place for place, _, _ in beside} == {"/etc/nginx/gatehouse"}
+    assert {directory for directory, _, _ in beside} == {"/etc/nginx/gatehouse"}
     included = re.findall(r"include (\S+);", (NODES / "nginx.conf").read_text())
     assert {file for _, _, file in beside} == {"nginx.conf", *included}
 
@@ -80,7 +80,7 @@ def test_shared_parts_of_both_compose_files_are_identical() -> None:
     assert FILE["x-postgres"] == single["x-postgres"]
     for name in ("migrate", "grants"):
         ours, theirs = dict(SERVICES[name]), dict(single["services"][name])
-        for place in ("build", "volumes"):  # relative to the file
-            ours.pop(place, None)
-            theirs.pop(place, None)
+        for key in ("build", "volumes"):  # relative to the file
+            ours.pop(key, None)
+            theirs.pop(key, None)
         assert ours == theirs

@@ -138,9 +138,9 @@ class FaultClient:
     async def _ask_once(self, ask: CheckedRequest, node: int | None, repeats: int) -> CheckedReply:
         """Send the request to a node that listens; without a connection, nothing was sent."""
         while True:
-            place = self._next_node() if node is None else node
+            node_index = self._next_node() if node is None else node
             try:
-                return await self._ask_node(place, ask, repeats)
+                return await self._ask_node(node_index, ask, repeats)
             except httpx2.ConnectError:
                 self.pool.unreached += 1
                 await asyncio.sleep(NODE_GONE)
@@ -149,12 +149,12 @@ class FaultClient:
         self._turn = (self._turn + 1) % len(self.pool.nodes)
         return self._turn
 
-    async def _ask_node(self, place: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
+    async def _ask_node(self, node_index: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
         loop = asyncio.get_running_loop()
         began = loop.time()
         response, note = None, ""
         try:
-            url = self.pool.nodes[place] + ask.path
+            url = self.pool.nodes[node_index] + ask.path
             response = await self.http.request(ask.method, url, **ask.request)
         except httpx2.ConnectError:
             raise
@@ -164,7 +164,7 @@ class FaultClient:
         one = Operation(
             t0=began,
             t1=loop.time(),
-            node=place,
+            node=node_index,
             client=self.name,
             op=ask.op,
             key=ask.key,
@@ -208,12 +208,14 @@ def error_of(response: httpx2.Response) -> str:
 
 async def ask_nodes_in_turn(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
     """Send the same request to every node in turn."""
-    return [await client.ask(ask, node=place) for place in range(len(client.pool.nodes))]
+    return [await client.ask(ask, node=node_index) for node_index in range(len(client.pool.nodes))]
 
 
 async def ask_nodes_together(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
     """Send the same request to every node at the same time."""
-    return list(await asyncio.gather(*(client.ask(ask, node=place) for place in range(len(client.pool.nodes)))))
+    return list(
+        await asyncio.gather(*(client.ask(ask, node=node_index) for node_index in range(len(client.pool.nodes))))
+    )
 
 
 def addresses(nodes: Sequence[Node]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Final
 
 import apsw
 
-PATIENCE: Final = 30.0  # seconds
+TIMEOUT: Final = 30.0  # seconds
 ORDINARY: Final = "unix"
 
 Name = str | apsw.URIFilename | None
@@ -45,7 +45,7 @@ class FaultyDisk(apsw.VFS):
             self._may_sync.set()
 
     def wait_until_syncing(self) -> None:
-        assert self._syncing.wait(PATIENCE), "no sync has begun"
+        assert self._syncing.wait(TIMEOUT), "no sync has begun"
 
     def on_read(self) -> None:
         if self.read_failure is not None:
@@ -59,7 +59,7 @@ class FaultyDisk(apsw.VFS):
 
     def on_sync(self, kind: str) -> None:
         self._syncing.set()
-        assert self._may_sync.wait(PATIENCE), "the test did not release the sync"
+        assert self._may_sync.wait(TIMEOUT), "the test did not release the sync"
         self.done.append(f"sync {kind}")
 
 

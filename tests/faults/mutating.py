@@ -17,7 +17,7 @@ from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]
 MUTATIONS_FILE: Final = Path(__file__).parent / "mutations" / "mutations.toml"
-PATIENCE: Final = 300.0  # seconds for one test
+TIMEOUT: Final = 300.0  # seconds for one test
 FAILED: Final = 1  # pytest's exit code for failed tests; collecting nothing has a different one
 
 
@@ -31,12 +31,12 @@ class Mutation:
     quick: bool = False
 
     def apply(self, package: Path) -> None:
-        place = package / self.file
-        text = place.read_text()
+        path = package / self.file
+        text = path.read_text()
         assert text.count(self.old) == 1, (
             f"{self.file} contains the line of {self.name!r} {text.count(self.old)} times"
         )
-        place.write_text(text.replace(self.old, self.new))
+        path.write_text(text.replace(self.old, self.new))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def run(test: str, directory: Path) -> Verdict:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
     return Verdict(code=finished.returncode, output=finished.stdout)
 

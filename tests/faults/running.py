@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.faults.clients import CLIENT_TIMEOUT as PATIENCE_OF_CLIENTS
-from tests.faults.clients import ClientPool, addresses
+from tests.faults.clients import CLIENT_TIMEOUT, ClientPool, addresses
 from tests.faults.fault_setup import DEV, fault_setup, nodes_of
 from tests.faults.history import NEMESIS, Act, Operation, Result
 from tests.faults.invariants.answers import (
@@ -27,7 +26,7 @@ from tests.faults.workloads.workload import Workload
 from tests.support.database_contents import open_services_on, read_all_tables, verified_audit_log
 from tests.support.processes import Node
 
-PATIENCE: Final = 60.0  # seconds without a response after which the clients fail the run
+TIMEOUT: Final = 60.0  # seconds without a response after which the clients fail the run
 MEASURE_SECONDS: Final = 0.5
 MAX_FIGURES: Final = {"kilobytes": 300_000, "descriptors": 256, "threads": 64}  # of one process (I13)
 RETRIED: Final = (Act.REMOVE, Act.REDEEM, Act.REFRESH)  # what every client repeats
@@ -47,7 +46,7 @@ class FaultRun:
     async def progress(self, more: int = 60) -> None:
         """Wait until this many more operations have succeeded; the run fails if none do."""
         recorder = self.pool.recorder
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await recorder.wait_until_succeeded(recorder.succeeded + more)
 
     async def kill(self, *nodes: Node) -> None:
@@ -100,7 +99,7 @@ class RunSetup:
     settings: dict[str, str] = field(default_factory=dict)
     flags: Sequence[Sequence[str]] = ()  # per node, if they differ
     storm: bool = False
-    patience: float = PATIENCE_OF_CLIENTS
+    patience: float = CLIENT_TIMEOUT
     front: Callable[[Sequence[Node]], AbstractAsyncContextManager[HealthCheckingProxy]] | None = (
         None  # a proxy that clients use
     )
@@ -108,23 +107,32 @@ class RunSetup:
 
 
 async def run_under_load(
-    place: RunSetup, workloads: Sequence[Workload], nemesis: Nemesis, run_record: RunRecord, *, lossy: bool = False
+    run_setup: RunSetup,
+    workloads: Sequence[Workload],
+    nemesis: Nemesis,
+    run_record: RunRecord,
+    *,
+    lossy: bool = False,
 ) -> FaultRun:
     """Run everything and raise an AssertionError with all problems. The caller checks what may be lost."""
-    nodes = nodes_of(place.url, place.data, flags=place.flags or [DEV] * place.nodes, **place.settings)
-    async with fault_setup(place.url, place.data, nodes[0].base_url) as setup:
+    nodes = nodes_of(
+        run_setup.url, run_setup.data, flags=run_setup.flags or [DEV] * run_setup.nodes, **run_setup.settings
+    )
+    async with fault_setup(run_setup.url, run_setup.data, nodes[0].base_url) as setup:
         for workload in workloads:
             await workload.prepare(setup)
     async with AsyncExitStack() as stack:
-        front = None if place.front is None else await stack.enter_async_context(place.front(nodes))
+        front = None if run_setup.front is None else await stack.enter_async_context(run_setup.front(nodes))
         targets = addresses(nodes) if front is None else [front.address]
-        pool = ClientPool(targets, run_record.recorder, run_record.seed, storm=place.storm, patience=place.patience)
+        pool = ClientPool(
+            targets, run_record.recorder, run_record.seed, storm=run_setup.storm, patience=run_setup.patience
+        )
         stack.push_async_callback(pool.close)
         run = FaultRun(nodes=nodes, pool=pool, ledger=run_record, front=front)
         stack.push_async_callback(run.kill, *nodes)
         await run.start(*nodes)
         await run_clients(run, workloads, nemesis)
-    problems = [] if lossy else await find_problems(place, workloads, run)
+    problems = [] if lossy else await find_problems(run_setup, workloads, run)
     assert not problems, f"seed {run_record.seed}: {len(problems)} problems\n" + "\n".join(problems[:40])
     return run
 
@@ -172,10 +180,10 @@ def figure_operation(key: str, figure: int) -> Operation:
 
 def figures_of(pid: int) -> dict[str, int]:
     """The figures of a process; empty if it has ended."""
-    place = Path(f"/proc/{pid}")
+    process = Path(f"/proc/{pid}")
     try:
-        status = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines() if ":\t" in line)
-        descriptors = len(list((place / "fd").iterdir()))
+        status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines() if ":\t" in line)
+        descriptors = len(list((process / "fd").iterdir()))
         return {
             "kilobytes": int(status["VmRSS"].split()[0]),
             "threads": int(status["Threads"]),
@@ -191,9 +199,9 @@ def seconds_of_work(pid: int) -> float:
     return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def find_problems(place: RunSetup, workloads: Sequence[Workload], run: FaultRun) -> list[str]:
+async def find_problems(run_setup: RunSetup, workloads: Sequence[Workload], run: FaultRun) -> list[str]:
     history = run.pool.recorder.operations
-    async with open_services_on(place.aftermath_url or place.url, place.data) as services:
+    async with open_services_on(run_setup.aftermath_url or run_setup.url, run_setup.data) as services:
         records = [
             RecordFields(event=record.event, request_id=record.request_id)
             for record in await verified_audit_log(services)

@@ -18,7 +18,7 @@ from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.processes import LOOPBACK
 from tests.support.raw_http import RawConnection, RawResponse
 
-PATIENCE: Final = 30.0  # seconds
+TIMEOUT: Final = 30.0  # seconds
 GUESSES: Final = 9  # from each address: the tenth would block it
 
 
@@ -44,7 +44,7 @@ class Guessers:
     async def wait_for_answers(self, status: int, *, more: int) -> None:
         """Wait until this many more guesses got this answer."""
         wanted = self._count_status(status) + more
-        async with asyncio.timeout(PATIENCE), self._answered:
+        async with asyncio.timeout(TIMEOUT), self._answered:
             await self._answered.wait_for(lambda: self._count_status(status) >= wanted)
 
     async def _guess_from(self, port: int, address: str) -> None:

@@ -28,8 +28,10 @@ class SimultaneousSender:
 
     async def __aenter__(self) -> Self:
         for _ in range(self._each):
-            for place, node in enumerate(self._nodes):
-                self._connections.append((place, await self._stack.enter_async_context(raw_connection(node.port))))
+            for node_index, node in enumerate(self._nodes):
+                self._connections.append(
+                    (node_index, await self._stack.enter_async_context(raw_connection(node.port)))
+                )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -47,14 +49,14 @@ class SimultaneousSender:
         return list(
             await asyncio.gather(
                 *(
-                    self._judge_response(client, place, connection, ask, began)
-                    for ((place, connection), ask, _), began in zip(shots, begins, strict=True)
+                    self._judge_response(client, node_index, connection, ask, began)
+                    for ((node_index, connection), ask, _), began in zip(shots, begins, strict=True)
                 )
             )
         )
 
     async def _judge_response(
-        self, client: FaultClient, place: int, connection: RawConnection, ask: CheckedRequest, began: float
+        self, client: FaultClient, node_index: int, connection: RawConnection, ask: CheckedRequest, began: float
     ) -> Operation:
         response = httpx_response(await connection.read_response())
         judged = judge_answer(ask, response)
@@ -62,7 +64,7 @@ class SimultaneousSender:
             Operation(
                 t0=began,
                 t1=asyncio.get_running_loop().time(),
-                node=place,
+                node=node_index,
                 client=client.name,
                 op=ask.op,
                 key=ask.key,

@@ -18,7 +18,7 @@ from tests.support.tcp_proxy import notification_filter
 from tests.support.tls import NO_TRUST_STORE
 
 LISTEN_URL: Final = "GATEHOUSE__DATABASE__LISTEN_URL"
-PATIENCE: Final = 30.0  # seconds
+TIMEOUT: Final = 30.0  # seconds
 PUBLISHED_SECONDS: Final = 1.0  # how long a node without notifications may publish a distrusted key
 STOPPED_SECONDS: Final = 1.5
 
@@ -36,7 +36,7 @@ async def two_nodes(
 
 
 def client_of_node(node: Node) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, verify=NO_TRUST_STORE, trust_env=False)
+    return httpx2.AsyncClient(base_url=node.address, timeout=TIMEOUT, verify=NO_TRUST_STORE, trust_env=False)
 
 
 async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_of_now(
@@ -57,7 +57,7 @@ async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_o
             # Each node accepts what the other one signs now.
             assert (await scenario.own_record(hearing, await scenario.log_in(http))).status_code == 200
             assert (await scenario.own_record(http, await scenario.log_in(hearing))).status_code == 200
-            async with asyncio.timeout(PUBLISHED_SECONDS + PATIENCE):
+            async with asyncio.timeout(PUBLISHED_SECONDS + TIMEOUT):
                 while tokens.kids & await published_kids(http):
                     pass
         assert road.dropped

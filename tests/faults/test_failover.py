@@ -43,7 +43,7 @@ def pair() -> Iterator[Pair]:
         yield primary, standby
 
 
-async def place_on(pair: Pair, data: Path, **settings: str) -> RunSetup:
+async def run_setup_on(pair: Pair, data: Path, **settings: str) -> RunSetup:
     primary, standby = pair
     database = database_name(await primary.create_database())
     async with postgres_session(standby.url()) as watcher:
@@ -75,8 +75,8 @@ async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_no_one_s
         await run.progress()
 
     await pair[1].make_synchronous()
-    place = await place_on(pair, tmp_path, GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS="true")
-    await run_under_load(place, usual_workloads(), promote, run_record)
+    run_setup = await run_setup_on(pair, tmp_path, GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS="true")
+    await run_under_load(run_setup, usual_workloads(), promote, run_record)
 
 
 async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
@@ -99,9 +99,9 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
         await run.progress()
         await probing
 
-    place = await place_on(pair, tmp_path)
+    run_setup = await run_setup_on(pair, tmp_path)
     ends = Revocations()
-    run = await run_under_load(place, [Codes(), ends], promote, run_record, lossy=True)
+    run = await run_under_load(run_setup, [Codes(), ends], promote, run_record, lossy=True)
     history = run.pool.recorder.operations
     about_people = [operation for operation in history if operation.key.startswith(OF_PEOPLE)]
     assert [

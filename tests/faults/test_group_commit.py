@@ -23,7 +23,7 @@ from gatehouse.storage.sqlite import connection
 from gatehouse.storage.sqlite.connection import SYNCHRONOUS_FULL, connect
 from gatehouse.storage.sqlite.runner import sqlite_path
 from gatehouse.storage.statements import Notification, Statement, Verb
-from tests.faults.disk import PATIENCE, FaultyDisk
+from tests.faults.disk import TIMEOUT, FaultyDisk
 from tests.support import racers
 from tests.support.builders import a_record, a_user
 from tests.support.clock import run_ready_tasks
@@ -55,7 +55,7 @@ async def one_group(disk: FaultyDisk, storage: Storage, *acts: Act) -> AsyncIter
 
 
 async def outcomes(waiting: list[asyncio.Task[None]]) -> list[type]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         return [type(answer) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
 
 
@@ -102,7 +102,7 @@ async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage)
         raise RuntimeError("made by a test")
 
     storage.runner.listen("things", fail)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await storage.runner.write(write_and_wake)
         await storage.accounts.add_record(a_record())
     assert [str(complaint) for complaint in complaints] == ["made by a test"]
@@ -198,7 +198,7 @@ async def test_a_brief_verb_waits_for_the_command_line_without_holding_up_the_lo
     await run_ready_tasks()
     assert not answer.done()  # the loop is not blocked
     beside.execute("COMMIT")
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await answer
     beside.close()
 
@@ -233,11 +233,11 @@ async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_write
         committing = asyncio.create_task(asyncio.to_thread(beside.execute, "COMMIT"))
         await asyncio.to_thread(disk.wait_until_syncing)
         disk.read_failure = apsw.IOError
-    assert await asyncio.to_thread(disk.read_failed.wait, PATIENCE)
+    assert await asyncio.to_thread(disk.read_failed.wait, TIMEOUT)
     disk.read_failure = None
     await committing
     beside.close()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await storage.accounts.create_user(a_user(), a_record())
 
 
@@ -286,6 +286,6 @@ async def test_a_closed_database_is_one_whole_file(migrated_sqlite_url: str, tmp
 async def test_a_write_after_the_end_is_refused_and_not_left_waiting(migrated_sqlite_url: str) -> None:
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         pass
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         with pytest.raises(Unavailable):
             await storage.accounts.add_record(a_record())

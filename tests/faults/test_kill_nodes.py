@@ -31,8 +31,8 @@ async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
         await run.progress()
         assert len(workers_of(supervised)) == 2
 
-    place = RunSetup(url=installed_postgres_url, data=tmp_path, flags=[("--dev", "--workers", "2"), ("--dev",)])
-    await run_under_load(place, all_workloads(), kill_one, run_record)
+    run_setup = RunSetup(url=installed_postgres_url, data=tmp_path, flags=[("--dev", "--workers", "2"), ("--dev",)])
+    await run_under_load(run_setup, all_workloads(), kill_one, run_record)
 
 
 @on_databases("postgres")

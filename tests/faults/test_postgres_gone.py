@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.setup_guessers import PATIENCE, Guessers, every_guess_was_counted, get_request
+from tests.faults.setup_guessers import TIMEOUT, Guessers, every_guess_was_counted, get_request
 from tests.faults.writers import acknowledged_ids, every_account_has_one_record, start_writers
 from tests.support.database_contents import open_services_on
 from tests.support.postgres import PostgresCluster
@@ -29,7 +29,7 @@ async def status_of(node: Node, path: str) -> int:
 
 async def wait_for_readiness(status: int, node: Node) -> None:
     """Poll readiness until it changes: a report is cached for a second."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while await status_of(node, "/readyz") != status:
             pass
 

@@ -33,8 +33,8 @@ async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
         await run.progress()
 
     url = await cluster.create_database()
-    place = RunSetup(url=url, data=tmp_path)
-    run = await run_under_load(place, usual_workloads(), restart, run_record)
+    run_setup = RunSetup(url=url, data=tmp_path)
+    run = await run_under_load(run_setup, usual_workloads(), restart, run_record)
     answers = [operation for operation in run.pool.recorder.operations if operation.op is not Act.MEASURE]
     assert any(response.status == 503 for response in answers)
     assert {response.status for response in answers if response.status >= 500} == {503}

@@ -45,8 +45,8 @@ async def test_r_09_sqlite_on_a_full_disk_reads_and_recovers_when_there_is_room(
 async def test_r_09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_room(
     postgres_cluster: PostgresCluster, postgres_template: str, tmp_path: Path
 ) -> None:
-    place = make_server_directory()
-    with small_disk(place, megabytes=96) as disk:
+    directory = make_server_directory()
+    with small_disk(directory, megabytes=96) as disk:
         tables = disk.root / "tables"
         tables.mkdir(mode=0o777)
         tables.chmod(0o777)
@@ -62,7 +62,7 @@ async def test_r_09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_r
             async with postgres_session(postgres_cluster.url()) as server:
                 await server.execute("DROP DATABASE full_disk WITH (FORCE)")
                 await server.execute("DROP TABLESPACE small")
-    place.rmdir()
+    directory.rmdir()
 
 
 def hand_over(directory: Path, cluster: PostgresCluster) -> None:

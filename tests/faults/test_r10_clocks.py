@@ -22,7 +22,7 @@ from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, native_proof
 from tests.support.processes import Node
 from tests.support.service import FAST_SETTINGS
 
-PATIENCE: Final = 30.0  # seconds
+TIMEOUT: Final = 30.0  # seconds
 TEST: Final = AuditOrigin(actor="test")
 RIGHT: Final = "+0"
 JUMPS: Final = ("+300", "-3600", "+2592000", "-300")  # five minutes, an hour, thirty days
@@ -56,18 +56,18 @@ def a_right_and_a_wrong_node(url: str, data: Path) -> Iterator[tuple[Node, Node,
 
 
 def readiness_status(node: Node) -> int:
-    return httpx2.get(f"{node.address}/readyz", timeout=PATIENCE).status_code
+    return httpx2.get(f"{node.address}/readyz", timeout=TIMEOUT).status_code
 
 
 async def wait_for_readiness(status: int, node: Node) -> None:
     """Poll readiness until it changes: a report is cached for a second."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while await asyncio.to_thread(readiness_status, node) != status:
             pass
 
 
 def guess(node: Node) -> int:
-    return httpx2.get(f"{node.address}/setup?token=guess", timeout=PATIENCE).status_code
+    return httpx2.get(f"{node.address}/setup?token=guess", timeout=TIMEOUT).status_code
 
 
 class Shop:
@@ -85,7 +85,7 @@ class Shop:
     def _ask(self, node: Node, **fields: str) -> Any:
         headers = {"Authorization": f"Bearer {native_proof(REDIRECT, self._secret)}"}
         body = {**fields, "redirect_uri": REDIRECT}
-        return httpx2.post(f"{node.address}{TOKEN}", data=body, headers=headers, timeout=PATIENCE).json()
+        return httpx2.post(f"{node.address}{TOKEN}", data=body, headers=headers, timeout=TIMEOUT).json()
 
 
 async def a_shop(url: str, data: Path) -> Shop:
@@ -139,7 +139,7 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
             refusals = [shop.redeem(wrong, "spent"), shop.refresh(wrong, spent), shop.refresh(wrong, blocked)]
             assert [answer["error"] for answer in refusals] == ["invalid_grant"] * 3, jump
             body = {"login": "bob@x.example", "password": PASSWORD, "factor": "f"}
-            login = httpx2.post(f"{wrong.address}/proxy/api/login", json=body, timeout=PATIENCE)
+            login = httpx2.post(f"{wrong.address}/proxy/api/login", json=body, timeout=TIMEOUT)
             assert login.json()["status"] == "LOGINERROR", jump
         assert guess(wrong) == 429  # a login blocked by guessing stays blocked when the clock goes back
         clock.set(RIGHT)

@@ -75,9 +75,9 @@ async def run_prober(node: Node) -> AsyncIterator[Prober]:
         task.cancel()
 
 
-def command(place: InstallationPaths, *words: str) -> WatchedProcess:
+def command(installation: InstallationPaths, *words: str) -> WatchedProcess:
     return WatchedProcess(
-        [*GATEHOUSE_COMMAND, *words, "--dev", "--data", str(place.data)], environment=place.settings
+        [*GATEHOUSE_COMMAND, *words, "--dev", "--data", str(installation.data)], environment=installation.settings
     )
 
 
@@ -85,7 +85,7 @@ def command(place: InstallationPaths, *words: str) -> WatchedProcess:
 async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finished_later(
     url: str, tmp_path: Path, rounds: int
 ) -> None:
-    place = InstallationPaths(data=tmp_path, url=url, environment=UNLIMITED)
+    installation = InstallationPaths(data=tmp_path, url=url, environment=UNLIMITED)
     async with open_services_on(url, tmp_path) as services:
         await services.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
@@ -94,10 +94,10 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
         async with run_prober(node) as prober, open_storage(url, migrate=False) as storage:
             for _ in range(rounds):
                 version = (await storage.keys.load_keys()).version
-                with command(place, "key", "rotate", "--now") as rotating:
+                with command(installation, "key", "rotate", "--now") as rotating:
                     await wait_until_changed(storage, version)
                     rotating.kill()
-            assert await asyncio.to_thread(command(place, "key", "rotate", "--now").wait) == 0
+            assert await asyncio.to_thread(command(installation, "key", "rotate", "--now").wait) == 0
         assert len(prober.kids) > 1
         assert node.terminate() == 0
     async with open_services_on(url, tmp_path) as services:
@@ -162,6 +162,6 @@ async def seal_many(url: str, data: Path) -> None:
 
 
 @asynccontextmanager
-async def open_installation(place: InstallationPaths) -> AsyncIterator[Services]:
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+async def open_installation(installation: InstallationPaths) -> AsyncIterator[Services]:
+    async with open_services(installation.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services

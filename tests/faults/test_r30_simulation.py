@@ -18,7 +18,7 @@ from tests.support.processes import inherited_environment
 ROOT: Final = Path(__file__).parents[2]
 SCHEDULES: Final = 10_000 if FULL_RUN else 40
 AT_A_TIME: Final = min(2, os.cpu_count() or 1) if FULL_RUN else 1
-PATIENCE: Final = 7_200.0  # seconds
+TIMEOUT: Final = 7_200.0  # seconds
 REPLAYED: Final = 5
 DIGEST: Final = re.compile(r"digest ([0-9a-f]{16})")
 
@@ -32,11 +32,11 @@ def run_simulation(*options: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
 
 
-@pytest.mark.timeout(PATIENCE)
+@pytest.mark.timeout(TIMEOUT)
 def test_r_30_every_schedule_keeps_every_invariant(record_property: Callable[[str, object], None]) -> None:
     """Runs new seeds each time and prints them at the end."""
     first, each = pick_seed(), SCHEDULES // AT_A_TIME

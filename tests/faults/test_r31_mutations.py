@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.mutating import PATIENCE, ROOT, Mutation, mutations, try_mutation
+from tests.faults.mutating import ROOT, TIMEOUT, Mutation, mutations, try_mutation
 from tests.faults.run_record import FULL_RUN
 
 LEAST = 12
 
 
-@pytest.mark.timeout(PATIENCE + 60)
+@pytest.mark.timeout(TIMEOUT + 60)
 @pytest.mark.parametrize(
     "mutation", [mutation for mutation in mutations() if FULL_RUN or mutation.quick], ids=lambda one: one.name
 )

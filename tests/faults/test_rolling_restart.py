@@ -10,7 +10,7 @@ from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.games import Games
 
-PATIENCE = 30.0  # seconds until a restarted node is ready
+TIMEOUT = 30.0  # seconds until a restarted node is ready
 
 
 async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_again(
@@ -27,8 +27,8 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
         await run.progress(30)
 
     leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # longer than the proxy needs to notice
-    place = RunSetup(url=installed_postgres_url, data=tmp_path, settings=leaving, front=proxy_before)
-    run = await run_under_load(place, [*usual_workloads(), Games()], restart, run_record)
+    run_setup = RunSetup(url=installed_postgres_url, data=tmp_path, settings=leaving, front=proxy_before)
+    run = await run_under_load(run_setup, [*usual_workloads(), Games()], restart, run_record)
     failed = [
         operation
         for operation in run.pool.recorder.operations
@@ -40,6 +40,6 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
 
 async def wait_until_ready(front: HealthCheckingProxy | None, port: int) -> None:
     assert front is not None
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while port not in front.ready:  # noqa: ASYNC110 - the proxy looks by itself
             await asyncio.sleep(0.05)

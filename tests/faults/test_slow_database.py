@@ -81,8 +81,8 @@ async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
 
         url = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_name(installed_postgres_url)}"
         few = {"GATEHOUSE__DATABASE__POOL_MAX": "3", "GATEHOUSE__DATABASE__POOL_MIN": "1"}
-        place = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
-        run = await run_under_load(place, [*usual_workloads(), PublicEndpoints()], slow_down, run_record)
+        run_setup = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
+        run = await run_under_load(run_setup, [*usual_workloads(), PublicEndpoints()], slow_down, run_record)
     shed = [operation for operation in run.pool.recorder.operations if operation.status == 503]
     assert shed
     assert all(one.patient for one in shed)

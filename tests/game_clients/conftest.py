@@ -53,9 +53,9 @@ class GameStudio:
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GameStudio]:
     """One service for all games of a test process, started from the command line."""
     home = tmp_path_factory.mktemp("studio")
-    place = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
-    with Node(data=place.data, environment=place.settings) as node:
-        commands = place.command_line()
+    installation = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
+    with Node(data=installation.data, environment=installation.settings) as node:
+        commands = installation.command_line()
         described = home / "game.yaml"
         described.write_text("applications: [{application_id: 50010, name: Sky Raiders}]")
         commands("apply", described)

@@ -50,9 +50,9 @@ class GatehouseNode:
 @pytest.fixture(scope="session")
 def gatehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatehouseNode]:
     home: Path = tmp_path_factory.mktemp("gatehouse")
-    place = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
-    with Node(data=place.data, environment=place.settings) as node:
-        commands = place.command_line()
+    installation = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
+    with Node(data=installation.data, environment=installation.settings) as node:
+        commands = installation.command_line()
         words = ("user", "create", "--login", LOGIN, "--nick", NICK, "--password-stdin")
         user_id = commands(*words, stdin=PASSWORD).strip()
         yield GatehouseNode(issuer=node.base_url, commands=commands, user_id=user_id)

@@ -34,26 +34,26 @@ def apache(gatehouse: GatehouseNode) -> Iterator[str]:
 
 @contextmanager
 def serve_apache(gatehouse: GatehouseNode, registered: RegisteredClient, port: int) -> Iterator[WatchedProcess]:
-    place = make_server_directory()
+    directory = make_server_directory()
     try:
-        with WatchedProcess(command(gatehouse, registered, port, place), user=server_user()) as process:
+        with WatchedProcess(command(gatehouse, registered, port, directory), user=server_user()) as process:
             process.wait_until_started("resuming normal operations", process.stdout)
             yield process
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(directory)
 
 
-def command(gatehouse: GatehouseNode, registered: RegisteredClient, port: int, place: Path) -> list[str]:
-    (place / "page").write_text("the page")
+def command(gatehouse: GatehouseNode, registered: RegisteredClient, port: int, directory: Path) -> list[str]:
+    (directory / "page").write_text("the page")
     settings = {
-        "place": place,
+        "place": directory,
         "modules": APACHE_MODULES,
         "port": port,
         "issuer": gatehouse.issuer,
         "client_id": registered.client_id,
         "client_secret": registered.client_secret,
     }
-    configuration = place / "apache.conf"
+    configuration = directory / "apache.conf"
     configuration.write_text(CONFIGURATION.substitute(settings))
     return [str(APACHE), "-DFOREGROUND", "-f", str(configuration)]
 

@@ -96,13 +96,13 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     await expect(page.get_by_role("radio", checked=True)).to_have_count(0)
     await picture(page, "game-login-far", width=760)
     offered = [await one.get_attribute("value") for one in await numbers.all()]
-    place = offered.index(game.answer["code"])
+    index = offered.index(game.answer["code"])
     while not await numbers.first.evaluate("radio => radio === document.activeElement"):
         await page.keyboard.press("Tab")
     await page.keyboard.press("Space")
-    for _ in range(place):
+    for _ in range(index):
         await page.keyboard.press("ArrowRight")
-    await expect(numbers.nth(place)).to_be_checked()
+    await expect(numbers.nth(index)).to_be_checked()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name=BACK)).to_be_visible()
     assert (await game.poll()).json()["user_id"] == anna.user_id

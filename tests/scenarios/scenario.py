@@ -158,8 +158,8 @@ def some_scopes(document: Mapping[str, Any]) -> dict[Scope, ScopeHoldings]:
     """The root is at the top level of the scenario, everything below it under `access`, by scope."""
     root = {ROOT: some_holdings(document.get("assigned", ()), document.get("entries", {}))}
     below = {
-        parse_scope(place): some_holdings(holdings.get("assigned", ()), holdings.get("entries", {}))
-        for place, holdings in document.get("access", {}).items()
+        parse_scope(scope_text): some_holdings(holdings.get("assigned", ()), holdings.get("entries", {}))
+        for scope_text, holdings in document.get("access", {}).items()
     }
     return {scope: holdings for scope, holdings in (root | below).items() if not holdings.is_empty}
 
@@ -255,5 +255,5 @@ def parse_scope(text: str) -> Scope:
 
 
 def parse_rule(text: str) -> tuple[Scope, Rule]:
-    place, _, path = text.rpartition("/")
-    return (parse_scope(place) if place else ROOT), parse_path(path)
+    section, _, path = text.rpartition("/")
+    return (parse_scope(section) if section else ROOT), parse_path(path)

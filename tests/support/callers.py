@@ -93,9 +93,9 @@ class ApplicationKeysInMemory:
         return next((key for key in live if key.digest == digest), None)
 
     async def record_access_key_use(self, key_id: str, now: int, not_before: int) -> None:
-        [place] = [place for place, key in enumerate(self.keys) if key.key_id == key_id]
-        if self.keys[place].last_used < not_before:
-            self.keys[place] = replace(self.keys[place], last_used=now)
+        [index] = [index for index, key in enumerate(self.keys) if key.key_id == key_id]
+        if self.keys[index].last_used < not_before:
+            self.keys[index] = replace(self.keys[index], last_used=now)
         self.uses.append((key_id, now))
 
     async def service_token(self, jti: str) -> FoundServiceToken | None:

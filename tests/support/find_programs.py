@@ -20,7 +20,7 @@ VERSION_TIMEOUT: Final = 30  # seconds for `--version`
 
 def find_postgres(debian: Path = DEBIAN_SERVERS, downloads: Path = DOWNLOADS) -> Path | None:
     """Return the directory with `initdb` and `postgres` of a supported version."""
-    return next((place for place in postgres_candidates(debian, downloads) if is_postgres(place)), None)
+    return next((candidate for candidate in postgres_candidates(debian, downloads) if is_postgres(candidate)), None)
 
 
 def postgres_candidates(debian: Path, downloads: Path) -> Iterator[Path]:
@@ -31,10 +31,10 @@ def postgres_candidates(debian: Path, downloads: Path) -> Iterator[Path]:
     yield from sorted(downloads.glob("postgres/*/pginstall*/bin"), reverse=True)
 
 
-def is_postgres(place: Path) -> bool:
-    if not (place / "initdb").is_file():
+def is_postgres(directory: Path) -> bool:
+    if not (directory / "initdb").is_file():
         return False
-    version = re.search(r"\d+", version_of(place / "postgres"))
+    version = re.search(r"\d+", version_of(directory / "postgres"))
     return version is not None and int(version[0]) >= OLDEST_POSTGRES
 
 
@@ -42,7 +42,7 @@ def find_chromium(downloads: Path = DOWNLOADS) -> Path | None:
     """Return a Chromium that starts: Ubuntu's `chromium-browser` only points to a snap."""
     installed = [Path(path) for name in CHROMIUM_NAMES if (path := shutil.which(name)) is not None]
     places = [*installed, downloads / "chromium" / "chromium"]
-    return next((place for place in places if version_of(place)), None)
+    return next((candidate for candidate in places if version_of(candidate)), None)
 
 
 def find_pgbouncer() -> Path | None:

@@ -35,14 +35,14 @@ def write_geoip(file: Path, known: Mapping[str, Mapping[str, Any]]) -> Path:
     return file
 
 
-def insert(tree: Node, network: IPv4Network, place: int) -> None:
+def insert(tree: Node, network: IPv4Network, offset: int) -> None:
     node = tree
     bits = f"{int(network.network_address):032b}"[: network.prefixlen]
     for bit in bits[:-1]:
         if node[int(bit)] is None:
             node[int(bit)] = [None, None]
         node = node[int(bit)]
-    node[int(bits[-1])] = place
+    node[int(bits[-1])] = offset
 
 
 def number_nodes(tree: Node) -> dict[int, tuple[int, Node]]:

@@ -117,11 +117,11 @@ CAMERA: Final = pytest.StashKey[Camera]()
 
 def png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Return name and data of each chunk of a PNG."""
-    place = 8
-    while place < len(content):
-        (length,) = struct.unpack_from(">I", content, place)
-        yield content[place + 4 : place + 8], content[place + 8 : place + 8 + length]
-        place += length + 12
+    offset = 8
+    while offset < len(content):
+        (length,) = struct.unpack_from(">I", content, offset)
+        yield content[offset + 4 : offset + 8], content[offset + 8 : offset + 8 + length]
+        offset += length + 12
 
 
 def read_png(content: bytes) -> tuple[tuple[int, int], list[bytes]]:

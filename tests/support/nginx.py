@@ -50,22 +50,22 @@ def nginx_proxy(port: int, nodes: Sequence[str]) -> Iterator[NginxProxy]:
     The main file is the deployed one; the included ones are the test's.
     """
     program = require_program(NGINX)
-    place = Path(tempfile.mkdtemp(prefix="gatehouse-nginx-"))
-    place.chmod(0o755)  # nginx's workers run as an unprivileged user and write below it
+    directory = Path(tempfile.mkdtemp(prefix="gatehouse-nginx-"))
+    directory.chmod(0o755)  # nginx's workers run as an unprivileged user and write below it
     try:
-        certificate = write_certificate(place)
-        shutil.copy(NODES / "nginx.conf", place)
+        certificate = write_certificate(directory)
+        shutil.copy(NODES / "nginx.conf", directory)
         lines = [f"server {node} max_fails=1 fail_timeout=5s;\n" for node in nodes]
-        (place / "nodes.conf").write_text("".join(lines))
+        (directory / "nodes.conf").write_text("".join(lines))
         listening = (NODES / "listen.conf").read_text().replace("listen 8443", f"listen {LOOPBACK}:{port}")
-        (place / "listen.conf").write_text(listening.replace("/run/secrets", str(place)))
-        command = [str(program), "-e", "stderr", "-p", str(place), "-c", str(place / "nginx.conf")]
+        (directory / "listen.conf").write_text(listening.replace("/run/secrets", str(directory)))
+        command = [str(program), "-e", "stderr", "-p", str(directory), "-c", str(directory / "nginx.conf")]
         with WatchedProcess(command) as process:
             wait_until_listening(port, process)
             trust = ssl.create_default_context(cadata=certificate)
             yield NginxProxy(base_url=f"https://{HOST}:{port}", trust=trust, process=process)
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(directory)
 
 
 def wait_until_listening(port: int, process: WatchedProcess) -> None:
@@ -78,7 +78,7 @@ def wait_until_listening(port: int, process: WatchedProcess) -> None:
             return
 
 
-def write_certificate(place: Path) -> str:
+def write_certificate(directory: Path) -> str:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
     now = datetime.now(UTC)  # noqa: TID251 - OpenSSL uses the real clock
@@ -94,6 +94,6 @@ def write_certificate(place: Path) -> str:
         .sign(key, SHA256())
     )
     pem = certificate.public_bytes(Encoding.PEM).decode()
-    (place / "tls_certificate").write_text(pem)
-    (place / "tls_key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (directory / "tls_certificate").write_text(pem)
+    (directory / "tls_key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return pem

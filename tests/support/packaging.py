@@ -34,15 +34,15 @@ def last_instruction(word: str) -> str:
     return next(instruction.rest for instruction in reversed(dockerfile_instructions()) if instruction.word == word)
 
 
-def read_compose(place: Path = DEPLOY) -> dict[str, Any]:
+def read_compose(directory: Path = DEPLOY) -> dict[str, Any]:
     """Read the compose file for one machine, or that for NODES."""
-    compose: dict[str, Any] = yaml.safe_load((place / "compose.yaml").read_text())
+    compose: dict[str, Any] = yaml.safe_load((directory / "compose.yaml").read_text())
     return compose
 
 
-def user_of(service: str, place: Path = DEPLOY) -> int:
+def user_of(service: str, directory: Path = DEPLOY) -> int:
     """The user of a compose service: our image sets its own, the others have it in the compose file."""
-    user: str = read_compose(place)["services"][service].get("user") or last_instruction("USER")
+    user: str = read_compose(directory)["services"][service].get("user") or last_instruction("USER")
     return int(user.partition(":")[0])
 
 

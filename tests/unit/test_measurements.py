@@ -31,12 +31,12 @@ FIGURES = [
 
 
 def test_a_run_is_kept_with_ratios_first_and_plots_that_are_xml(tmp_path: Path) -> None:
-    place = save_run({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
-    page = (place / "table.md").read_text()
+    directory = save_run({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
+    page = (directory / "table.md").read_text()
     assert page.index("times others") < page.index("flow, us")
     assert "over 2.3" in page
     assert "a processor, 2 cores" in page
-    drawn = {file.stem: ET.fromstring(file.read_text()) for file in place.glob("*.svg")}  # noqa: S314 - our own
+    drawn = {file.stem: ET.fromstring(file.read_text()) for file in directory.glob("*.svg")}  # noqa: S314 - our own
     assert drawn.keys() == {"peers", "growth"}
     assert newest_figures(tmp_path)["flow, us"] == 900.0
 

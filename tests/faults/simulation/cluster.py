@@ -17,10 +17,10 @@ NODES = ("a", "b")
 
 
 class SimulatedCluster:
-    def __init__(self, place: NodeFactory, chance: Chance, odds: FaultOdds) -> None:
+    def __init__(self, node_factory: NodeFactory, chance: Chance, odds: FaultOdds) -> None:
         self.chance = chance
         self.history = History()
-        self._place = place
+        self._node_factory = node_factory
         self._odds = odds
         self._nodes: dict[str, Node] = {}
         self._asking: dict[str, dict[asyncio.Future[object], None]] = {name: {} for name in NODES}  # ordered
@@ -39,7 +39,7 @@ class SimulatedCluster:
             await self.start(name)
 
     async def start(self, name: str) -> None:
-        self._nodes[name] = await self._place.open(name, self.chance, self._odds)
+        self._nodes[name] = await self._node_factory.open(name, self.chance, self._odds)
         async with self._back:
             self._back.notify_all()
 

@@ -15,7 +15,7 @@ from tests.faults.simulation.initial_state import InitialState
 from tests.faults.simulation.store import FaultOdds, FaultyRunner, LoopWriter, threadless_runner
 from tests.faults.simulation.virtual import Chance, VirtualClock
 
-PATIENT = PollThrottleLimits(max_early_polls=1_000)
+LENIENT_LIMITS = PollThrottleLimits(max_early_polls=1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class NodeFactory:
                 store=services.storage.game_sessions,
                 waiters=services.waiters,
                 write_behind=services.write_behind,
-                throttle=PollThrottle(limits=PATIENT, clock=clock),
+                throttle=PollThrottle(limits=LENIENT_LIMITS, clock=clock),
                 results=services.game_results,
                 unsent=services.unsent_answers,
                 refusals=services.game_refusals,

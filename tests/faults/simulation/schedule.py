@@ -42,11 +42,11 @@ class Outcome:
 def run(seed: int, initial_state: InitialState, directory: Path, disk: FaultyDisk) -> Outcome:
     file = directory / f"{seed}.db"
     file.write_bytes(initial_state.database)
-    place = NodeFactory(initial_state=initial_state, file=file, disk=disk, writers=[])
+    node_factory = NodeFactory(initial_state=initial_state, file=file, disk=disk, writers=[])
     loop = VirtualLoop()
     try:
         with seeded_secrets(seed):
-            return loop.run_until_complete(Schedule(seed, place).run())
+            return loop.run_until_complete(Schedule(seed, node_factory).run())
     finally:
         loop.close()
         for left in directory.glob(f"{seed}.db*"):
@@ -54,9 +54,9 @@ def run(seed: int, initial_state: InitialState, directory: Path, disk: FaultyDis
 
 
 class Schedule:
-    def __init__(self, seed: int, place: NodeFactory) -> None:
+    def __init__(self, seed: int, node_factory: NodeFactory) -> None:
         self._seed = seed
-        self._place = place
+        self._node_factory = node_factory
         self._chance = chance = Chance(seed)
         unreliable = chance.choice((0.0, 0.02, 0.08))
         self._odds = FaultOdds(
@@ -71,7 +71,7 @@ class Schedule:
         self._sessions: list[Session] = []
 
     async def run(self) -> Outcome:
-        cluster = SimulatedCluster(self._place, self._chance, self._odds)
+        cluster = SimulatedCluster(self._node_factory, self._chance, self._odds)
         problems: list[str] = []
         await cluster.begin()
         try:
@@ -84,7 +84,7 @@ class Schedule:
         return Outcome(seed=self._seed, problems=[*problems, *cluster.history.bugs], history=cluster.history)
 
     def _all_actors(self, cluster: SimulatedCluster) -> list[Coroutine[object, object, None]]:
-        chance, initial_state = self._chance, self._place.initial_state
+        chance, initial_state = self._chance, self._node_factory.initial_state
         self._families = [a_family(chance.choice(BLOCKED), is_peaceful=False) for _ in range(2)]
         self._families.append(a_family(PEACEFUL, is_peaceful=not self._jumps))
         self._sessions = [a_session(initial_state.people[chance.choice(PEOPLE[:3])]) for _ in range(2)]
@@ -116,7 +116,7 @@ class Schedule:
 
     async def _find_problems(self, history: History) -> list[str]:
         """Check the final state with a node on a working disk."""
-        node = await self._place.open("end", self._chance, FaultOdds(longest=0.0))
+        node = await self._node_factory.open("end", self._chance, FaultOdds(longest=0.0))
         try:
             return [
                 *families.codes_are_taken_once(history),
@@ -182,7 +182,7 @@ class Schedule:
 
     async def _is_good(self, node: Node, token: str) -> bool:
         try:
-            await refresh_with(token, self._place.initial_state)(node, AuditOrigin(actor="end"))
+            await refresh_with(token, self._node_factory.initial_state)(node, AuditOrigin(actor="end"))
         except GatehouseError:
             return False
         return True

@@ -64,13 +64,13 @@ async def register_game(client: FaultClient) -> tuple[str, CheckedRequest] | Non
     created = await client.ask(CheckedRequest(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
     if not created.ok or created.answer is None:
         return None
-    gsid, place = str(created.json["gsid"]), created.answer.headers["location"]
-    return gsid, poll_request(gsid, place)
+    gsid, location = str(created.json["gsid"]), created.answer.headers["location"]
+    return gsid, poll_request(gsid, location)
 
 
-def poll_request(gsid: str, place: str) -> CheckedRequest:
+def poll_request(gsid: str, location: str) -> CheckedRequest:
     request = {"json": {"gsid": gsid}, "timeout": 60}
-    return CheckedRequest(op=Act.DELIVER, key=gsid, path=place, request=request, judge=judge_delivery)
+    return CheckedRequest(op=Act.DELIVER, key=gsid, path=location, request=request, judge=judge_delivery)
 
 
 def judge_delivery(response: httpx2.Response) -> JudgedAnswer:

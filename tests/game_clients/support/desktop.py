@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.support.processes import LOOPBACK
 
-PATIENCE: Final = 60.0  # seconds: some programs are built first
+TIMEOUT: Final = 60.0  # seconds: some programs are built first
 XDG_OPEN: Final = """\
 #!{python} -IS
 import json, socket, sys
@@ -20,7 +20,7 @@ with socket.create_connection(("{host}", {port})) as test:
 class Desktop:
     def __init__(self, home: Path) -> None:
         self._test = socket.create_server((LOOPBACK, 0))
-        self._test.settimeout(PATIENCE)
+        self._test.settimeout(TIMEOUT)
         self._program = home / "xdg-open"
         words = {"python": sys.executable, "host": LOOPBACK, "port": self._test.getsockname()[1]}
         self._program.write_text(XDG_OPEN.format(**words))

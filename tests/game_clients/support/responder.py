@@ -15,7 +15,7 @@ from tests.support.processes import LOOPBACK
 
 GSID: Final = "9f1c2a54-6b1d-4d07-9a3e-2f4f0c0b7a11"
 LOCATION: Final = "kQ3v-_9xYt0PzLw2AbCdEf"
-PATIENCE: Final = 20.0  # seconds
+TIMEOUT: Final = 20.0  # seconds
 HOLDS: Final = 60.0  # seconds: longer than any test game may take
 DRIP: Final = 0.3  # seconds between two bytes
 
@@ -80,7 +80,7 @@ class Responder:
 
     def wait_for(self, name: str) -> ReceivedCall:
         with self._changed:
-            assert self._changed.wait_for(lambda: self._first(name), PATIENCE), f"{name} was not called"
+            assert self._changed.wait_for(lambda: self._first(name), TIMEOUT), f"{name} was not called"
             call = self._first(name)
         assert call is not None
         return call
@@ -177,4 +177,4 @@ def scripted_responder(
         yield responder
         responder.ended.set()
         server.shutdown()
-        serving.join(PATIENCE)
+        serving.join(TIMEOUT)

@@ -18,9 +18,9 @@ def test_sealed_value_opens_for_its_purpose(plain: bytes, purpose: str) -> None:
 
 def test_a_change_of_any_byte_is_noticed() -> None:
     sealed = NEW.seal(b"secret", purpose="p")
-    for place in range(len(sealed)):
+    for position in range(len(sealed)):
         changed = bytearray(sealed)
-        changed[place] ^= 1
+        changed[position] ^= 1
         with pytest.raises((Tampered, WrongMasterKey)):
             NEW.open(bytes(changed), purpose="p")
 

@@ -130,8 +130,8 @@ def test_a_file_that_was_cut_off_is_not_believed(file: Path, part: int) -> None:
 def test_every_flipped_bit_in_an_archive_is_detected(file: Path) -> None:
     write_archive(file)
     plain = gzip.decompress(file.read_bytes())
-    for place in range(len(plain)):
-        flipped = plain[:place] + bytes([plain[place] ^ 1 << place % 8]) + plain[place + 1 :]
+    for position in range(len(plain)):
+        flipped = plain[:position] + bytes([plain[position] ^ 1 << position % 8]) + plain[position + 1 :]
         file.write_bytes(gzip.compress(flipped, 1))
         with pytest.raises((BackupDamaged, BackupForeign)):
             refuse_wrong_mac(read(file)[1], KEY)

@@ -23,7 +23,7 @@ from tests.support.service import RunningService, running_service
 
 PATH: Final = "/proxy/api/login"
 KEYS: Final = "/proxy/oauth/keys"
-PATIENCE: Final = 60.0  # seconds until a worker stops waiting for the test
+TIMEOUT: Final = 60.0  # seconds until a worker stops waiting for the test
 EXCESS: Final = 5
 WORKERS: Final = 2
 
@@ -37,7 +37,7 @@ class SlowHashes:
 
     def verify(self, _hash: str, _password: bytes) -> bool:
         self.threads.append(threading.current_thread().name)
-        self.go.wait(PATIENCE)
+        self.go.wait(TIMEOUT)
         raise VerifyMismatchError
 
 
@@ -68,7 +68,7 @@ def begin(service: RunningService, number: int) -> list[asyncio.Task[httpx2.Resp
 
 async def first_answers(tasks: list[asyncio.Task[httpx2.Response]], number: int) -> list[httpx2.Response]:
     done: set[asyncio.Task[httpx2.Response]] = set()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while len(done) < number:
             more, _ = await asyncio.wait([task for task in tasks if task not in done], return_when="FIRST_COMPLETED")
             done |= more

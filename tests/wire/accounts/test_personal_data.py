@@ -129,9 +129,9 @@ async def test_answers_move_to_another_master_key_like_every_secret(data_setup: 
     services = data_setup.service.services
     await services.data_requests.request_export(anna.user_id, OPERATOR)
     await data_setup.run()
-    [place] = [place for place in SEALED_COLUMNS if place.name == "gdpr_calls"]
-    rows = await services.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
-    assert [rewrap_row(place, row, services.masters) is not None for row in rows] == [True] * 4
+    [column] = [column for column in SEALED_COLUMNS if column.name == "gdpr_calls"]
+    rows = await services.storage.runner.snapshot_read(partial(column.read_page, b"another", None, 10))
+    assert [rewrap_row(column, row, services.masters) is not None for row in rows] == [True] * 4
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--password-stdin")
 
 
 async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     gatehouse("user", "create", *BOB, stdin=PASSWORD)
     printed = gatehouse.run("application", "email-secret", "1")
@@ -20,7 +20,7 @@ async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
     assert (result["application_id"], first != result["email_secret"]) == (1, True)
 
     login = {"login": "bob@studio.example", "password": PASSWORD, "app_id": 1}
-    async with running_service(place.url, place.data) as service:
+    async with running_service(installation.url, installation.data) as service:
         for secret, is_shown in ((first, True), (result["email_secret"], True), (first[:-1], False)):
             response = await service.client.post("/proxy/api/login", json={**login, "with_email": secret})
             assert response.json()["status"] == "OK"

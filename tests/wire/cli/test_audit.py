@@ -11,9 +11,9 @@ BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
 
 def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
-    with Node(data=place.data, environment=place.settings) as node:
+    with Node(data=installation.data, environment=installation.settings) as node:
         gatehouse("user", "create", *BOB)
         node.terminate()  # which seals the records
     sound = gatehouse.json("audit", "verify")
@@ -25,7 +25,8 @@ def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
     assert gatehouse.json("audit", "verify")["unsealed"] == 1
     [record] = gatehouse.json("audit", "show", "--event", "user.created")
     assert record["place"] is not None
-    execute_statements(place.url, [f"UPDATE audit_events SET actor = 'no_one' WHERE place = {record['place']}"])  # noqa: S608
+    change = f"UPDATE audit_events SET actor = 'no_one' WHERE place = {record['place']}"  # noqa: S608
+    execute_statements(installation.url, [change])
     broken = gatehouse.run("audit", "verify")
     assert broken.code == 1
     assert f"record {record['place']} ({record['record_id']}) was changed" in broken.err
@@ -33,9 +34,9 @@ def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
 
 
 def test_the_log_verifies_while_a_running_service_seals_more(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
-    with Node(data=place.data, environment=place.settings):
+    with Node(data=installation.data, environment=installation.settings):
         for number in range(20):
             login = f"u{number}@studio.example"
             gatehouse("user", "create", "--login", login, "--nick", "U", "--no-password")
@@ -43,12 +44,12 @@ def test_the_log_verifies_while_a_running_service_seals_more(
 
 
 def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     refusal = RECORDER.refusal("game.poll", ORIGIN, reason="the signature is wrong", subject="a-gsid")
 
     async def refuse() -> None:
-        async with open_storage(place.url, migrate=False) as storage:
+        async with open_storage(installation.url, migrate=False) as storage:
             await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())
@@ -58,12 +59,12 @@ def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
     assert "no record none" in gatehouse.expect_failure("audit", "show", "--record", "none")
 
 
-def test_no_whole_gsid_is_printed(place: InstallationPaths, gatehouse: CommandLine) -> None:
+def test_no_whole_gsid_is_printed(installation: InstallationPaths, gatehouse: CommandLine) -> None:
     gsid = "7d4f0f0e-3c1b-4f6e-9d6a-0b8f7b1c2a3d"
     refusal = RECORDER.refusal("game_session.ended", ORIGIN, reason="canceled in the browser", subject=gsid)
 
     async def refuse() -> None:
-        async with open_storage(place.url, migrate=False) as storage:
+        async with open_storage(installation.url, migrate=False) as storage:
             await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())

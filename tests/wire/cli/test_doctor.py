@@ -24,10 +24,10 @@ def worst_findings(gatehouse: CommandLine, **environment: str) -> dict[str, tupl
 
 
 @pytest.fixture
-def filled_installation(place: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
+def filled_installation(installation: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
     """A bootstrapped installation with an administrator."""
     gatehouse("admin", "create", *ANNA, stdin="correct horse battery")
-    place.data.chmod(0o700)
+    installation.data.chmod(0o700)
     return gatehouse
 
 
@@ -65,8 +65,8 @@ def test_doctor_warns_before_the_first_administrator_exists(gatehouse: CommandLi
 
 
 def test_doctor_reports_a_missing_database_without_creating_it(tmp_path: Path) -> None:
-    place = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
-    gatehouse = place.command_line()
+    installation = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
+    gatehouse = installation.command_line()
     level, text = worst_findings(gatehouse)["database"]
     assert (level, "no database at" in text) == ("bad", True)
     assert not (tmp_path / "none.db").exists()
@@ -77,29 +77,29 @@ def test_doctor_reports_a_missing_database_without_creating_it(tmp_path: Path) -
 
 
 def test_a_wrong_master_key_and_another_schema_are_told(
-    place: InstallationPaths, filled_installation: CommandLine
+    installation: InstallationPaths, filled_installation: CommandLine
 ) -> None:
     level, text = worst_findings(filled_installation, **{MASTER: OTHER_KEY})["master key"]
     assert (level, "configure the right key" in text) == ("bad", True)
-    execute_statements(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
+    execute_statements(installation.url, ["UPDATE alembic_version SET version_num = '9999'"])
     assert "upgrade Gatehouse" in worst_findings(filled_installation)["schema"][1]
-    execute_statements(place.url, ["UPDATE alembic_version SET version_num = '0000'"])
+    execute_statements(installation.url, ["UPDATE alembic_version SET version_num = '0000'"])
     assert "gatehouse migrate" in worst_findings(filled_installation)["schema"][1]
 
 
 def test_keys_that_are_damaged_gone_or_old_are_named(
-    place: InstallationPaths, filled_installation: CommandLine
+    installation: InstallationPaths, filled_installation: CommandLine
 ) -> None:
     old, removed, damaged, *_ = filled_installation.json("key", "list")
     long_ago = f"UPDATE signing_keys SET created_at = 1 WHERE kid = '{old['kid']}'"  # noqa: S608
-    execute_statements(place.url, [long_ago])
+    execute_statements(installation.url, [long_ago])
     assert worst_findings(filled_installation)["signing keys"] == (
         "warn",
         f"{old['kid']} is due for rotation: the service rotates it while it is running",
     )
-    hex_form = "x'00'" if place.url.startswith("sqlite:") else "'\\x00'"
+    hex_form = "x'00'" if installation.url.startswith("sqlite:") else "'\\x00'"
     execute_statements(
-        place.url,
+        installation.url,
         [
             f"DELETE FROM signing_keys WHERE kid = '{removed['kid']}'",  # noqa: S608
             f"UPDATE signing_keys SET sealed_private = {hex_form} WHERE kid = '{damaged['kid']}'",  # noqa: S608
@@ -112,10 +112,11 @@ def test_keys_that_are_damaged_gone_or_old_are_named(
 
 
 def test_a_missing_index_and_a_log_no_one_seals_are_noticed(
-    place: InstallationPaths, filled_installation: CommandLine
+    installation: InstallationPaths, filled_installation: CommandLine
 ) -> None:
     execute_statements(
-        place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
+        installation.url,
+        ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"],
     )
     output = filled_installation.run("doctor").out
     assert "missing indexes: ix_users_reg_time" in output
@@ -123,13 +124,13 @@ def test_a_missing_index_and_a_log_no_one_seals_are_noticed(
 
 
 def test_a_data_directory_open_to_others_is_warned_of(
-    place: InstallationPaths, filled_installation: CommandLine
+    installation: InstallationPaths, filled_installation: CommandLine
 ) -> None:
-    place.data.chmod(0o755)
-    (place.data / "dev.key").chmod(0o644)
+    installation.data.chmod(0o755)
+    (installation.data / "dev.key").chmod(0o644)
     output = filled_installation.run("doctor").out
-    assert f"{place.data} is accessible to other users (mode 0755)" in output
-    assert f"{place.data}/dev.key is accessible to other users (mode 0644)" in output
+    assert f"{installation.data} is accessible to other users (mode 0755)" in output
+    assert f"{installation.data}/dev.key is accessible to other users (mode 0644)" in output
 
 
 def test_settings_that_would_not_start_are_all_told(filled_installation: CommandLine) -> None:
@@ -142,7 +143,7 @@ def test_settings_that_would_not_start_are_all_told(filled_installation: Command
 
 
 def test_ro_22_stored_rules_with_a_reserved_name_are_told_and_left_out_of_an_export(
-    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
+    installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     file, exported = tmp_path / "file.yaml", tmp_path / "export.yaml"
     file.write_text(
@@ -162,7 +163,7 @@ applications:
     filled_installation("apply", file)
     assert worst_findings(filled_installation)["rules"] == ("ok", "no reserved names")
     execute_statements(
-        place.url,
+        installation.url,
         [
             """UPDATE application_schemas SET private_data = replace(private_data, '"hidden"', '"secret_data"')""",
             """UPDATE roles SET meta = replace(meta, '"hidden2"', '"private_data"')""",

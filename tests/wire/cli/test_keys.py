@@ -78,8 +78,10 @@ def dev_installation(gatehouse: CommandLine, tmp_path: Path) -> Path:
     return path
 
 
-def without_dev(place: InstallationPaths, key: Path) -> CommandLine:
-    return CommandLine(("--data", place.data), {**place.settings, **BASE_URL, f"{MASTER}__FILE": str(key)})
+def without_dev(installation: InstallationPaths, key: Path) -> CommandLine:
+    return CommandLine(
+        ("--data", installation.data), {**installation.settings, **BASE_URL, f"{MASTER}__FILE": str(key)}
+    )
 
 
 def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
@@ -88,9 +90,9 @@ def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
 
 
 def test_an_installation_moves_on_from_dev_to_a_production_key(
-    place: InstallationPaths, dev_installation: Path
+    installation: InstallationPaths, dev_installation: Path
 ) -> None:
-    gatehouse = without_dev(place, dev_installation)
+    gatehouse = without_dev(installation, dev_installation)
     assert "was created with --dev" in gatehouse.expect_failure("key", "list", code=78)
     outcome = gatehouse.json("key", "rewrap")
     assert outcome == {
@@ -99,8 +101,8 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(
     }
     again = gatehouse("key", "rewrap")
     assert "Everything is encrypted with the current master key" in again
-    assert f"Delete {place.data / 'dev.key'}" in again
-    (place.data / "dev.key").unlink()
+    assert f"Delete {installation.data / 'dev.key'}" in again
+    (installation.data / "dev.key").unlink()
     assert levels(gatehouse, "master key") == ["ok"]
     assert len(gatehouse.json("key", "list")) == 5
     records = gatehouse.json("audit", "show", "--event", "installation.rewrapped")
@@ -110,14 +112,14 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(
 
 
 def test_r_24_everything_is_sealed_anew_while_the_service_runs(
-    place: InstallationPaths, dev_installation: Path
+    installation: InstallationPaths, dev_installation: Path
 ) -> None:
     """R-24: new key primary and old key previous, re-wrap, then the old key is removed."""
     new = {MASTER: dev_installation.read_text().strip()}
-    old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}
-    both = replace(place, environment={**new, **old})
+    old = {PREVIOUS: (installation.data / "dev.key").read_text().strip()}
+    both = replace(installation, environment={**new, **old})
     gatehouse = both.command_line()
-    with Node(data=place.data, environment=both.settings) as node:
+    with Node(data=installation.data, environment=both.settings) as node:
         before = httpx2.get(f"{node.address}{KEYS}").json()
         assert levels(gatehouse, "master key") == ["warn"] * 4
         assert gatehouse.json("key", "rewrap")["left"] == {}
@@ -125,23 +127,23 @@ def test_r_24_everything_is_sealed_anew_while_the_service_runs(
         assert httpx2.get(f"{node.address}{KEYS}").json() == before
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
         node.terminate()
-    only = replace(place, environment=new)
+    only = replace(installation, environment=new)
     gatehouse = only.command_line()
-    with Node(data=place.data, environment=only.settings) as node:
+    with Node(data=installation.data, environment=only.settings) as node:
         assert httpx2.get(f"{node.address}{KEYS}").json() == before
         assert levels(gatehouse, "master key") == ["ok"]
         assert gatehouse("client", "rotate-secret", "web")
 
 
 def test_a_wrong_master_key_changes_nothing(
-    place: InstallationPaths, gatehouse: CommandLine, dev_installation: Path
+    installation: InstallationPaths, gatehouse: CommandLine, dev_installation: Path
 ) -> None:
     """R-24."""
     keys = gatehouse.json("key", "list")
     records = len(gatehouse.json("audit", "show"))
     wrong = {MASTER: dev_installation.read_text().strip()}
-    for command in (("key", "rotate"), ("migrate",), ("user", "show", "1"), ("backup", place.data / "b.gz")):
+    for command in (("key", "rotate"), ("migrate",), ("user", "show", "1"), ("backup", installation.data / "b.gz")):
         assert "encrypted with" in gatehouse.expect_failure(*command, environment=wrong)
     assert gatehouse.json("key", "list") == keys
     assert len(gatehouse.json("audit", "show")) == records
-    assert not (place.data / "b.gz").exists()
+    assert not (installation.data / "b.gz").exists()

@@ -20,9 +20,9 @@ def bob(gatehouse: CommandLine) -> str:
     return gatehouse("user", "create", *BOB).strip()
 
 
-def with_passkey(place: InstallationPaths, user_id: str) -> None:
+def with_passkey(installation: InstallationPaths, user_id: str) -> None:
     async def work() -> None:
-        loaded = load(data=place.data, config=None, dev=True, environment=place.settings, flags={})
+        loaded = load(data=installation.data, config=None, dev=True, environment=installation.settings, flags={})
         async with open_services(loaded, clock=SystemClock(), serving=False) as services:
             await add_passkey(services, user_id)
 
@@ -51,9 +51,9 @@ def test_revoke_all_raises_the_epoch_and_is_on_record(gatehouse: CommandLine, bo
 
 
 def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
-    place: InstallationPaths, gatehouse: CommandLine, bob: str
+    installation: InstallationPaths, gatehouse: CommandLine, bob: str
 ) -> None:
-    with_passkey(place, bob)
+    with_passkey(installation, bob)
     assert "2step_passkey" in gatehouse.json("user", "show", bob)["tags"]
     result = gatehouse.json("admin", "reset-2fa", "bob@studio.example")
     user = gatehouse.json("user", "show", bob)
@@ -65,9 +65,9 @@ def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
 
 
 def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
-    place: InstallationPaths, gatehouse: CommandLine, bob: str
+    installation: InstallationPaths, gatehouse: CommandLine, bob: str
 ) -> None:
-    with_passkey(place, bob)
+    with_passkey(installation, bob)
     result = gatehouse.run("user", "erase", bob, stdin="n\n")
     assert (result.code, result.out) == (1, "")
     assert "Permanently erase" in result.err

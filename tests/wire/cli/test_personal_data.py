@@ -18,17 +18,17 @@ BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+def installation(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     environment = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
     return InstallationPaths(data=tmp_path / "data", url=migrated_url, environment=environment)
 
 
 @pytest.fixture
-async def shop(place: InstallationPaths) -> AsyncIterator[StubServer]:
+async def shop(installation: InstallationPaths) -> AsyncIterator[StubServer]:
     async with run_stub_server(StubServer(respond=lambda _: http_response(b'{"orders": [7]}'))) as outsider:
         base = f"http://127.0.0.1:{outsider.port}"
         settings = {"gdpr": {"data_sources": [{"fetch": f"{base}/fetch", "remove": f"{base}/remove"}]}}
-        async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+        async with open_services(installation.load_settings(), clock=SystemClock(), serving=False) as services:
             await create_application(services.storage, name="Shop", settings=settings)
         yield outsider
 

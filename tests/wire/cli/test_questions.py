@@ -16,9 +16,9 @@ KICK = "private_data.user.kick"
 
 
 @pytest.fixture
-async def shop(place: InstallationPaths) -> str:
+async def shop(installation: InstallationPaths) -> str:
     """The id of an application whose rule user.kick the other user has at the root and the owner in the project."""
-    async with running_service(place.url, place.data) as service:
+    async with running_service(installation.url, installation.data) as service:
         studio = await a_studio(service)
         await put_roles(studio, role_granting("moderator"), role_granting("other"))
         await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})

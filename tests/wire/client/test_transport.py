@@ -20,7 +20,7 @@ from tests.support.tokens import application_private_key
 
 GET = Request(method="GET", path="/")
 HELLO = b'HTTP/1.1 200 OK\r\nETag: "tag"\r\nContent-Length: 5\r\n\r\nhello'
-PATIENCE = 30  # seconds, on a busy machine
+TIMEOUT = 30  # seconds, on a busy machine
 
 
 class FixedResponseServer:
@@ -58,7 +58,7 @@ async def run_server(other: FixedResponseServer, tls: ssl.SSLContext | None = No
 
 @asynccontextmanager
 async def transport_to(
-    port: int, *, scheme: str = "http", patience: float = PATIENCE, tls: ssl.SSLContext | None = None
+    port: int, *, scheme: str = "http", patience: float = TIMEOUT, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[StandardTransport]:
     transport = StandardTransport(f"{scheme}://127.0.0.1:{port}", timeout=patience, tls=tls)
     try:

@@ -111,11 +111,11 @@ async def fill(studio: RunningService, number: int) -> None:
     """Save a role this often, several times in each second."""
 
     def verb() -> Verb[None]:
-        for place in range(number):
+        for n in range(number):
             saved = studio.services.recorder.record(
                 AuditEvent.ROLE_SAVED, AuditOrigin(actor="test"), subject="nothing"
             )
-            yield from add_audit_record(replace(saved, at=saved.at - place // 7))
+            yield from add_audit_record(replace(saved, at=saved.at - n // 7))
 
     await studio.services.storage.runner.write(verb)
 

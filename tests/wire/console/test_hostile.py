@@ -90,15 +90,15 @@ async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_noth
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    for place in LISTS:
-        assert (await ada.get(f"/console/{place}")).status_code == 200
+    for screen in LISTS:
+        assert (await ada.get(f"/console/{screen}")).status_code == 200
         for probe in PROBES:
-            page = await ada.get(f"/console/{place}?{urlencode({'q': probe})}")
-            assert page.status_code == 200, (place, probe)
-            assert "pia@players.example" not in page.text, (place, probe)
+            page = await ada.get(f"/console/{screen}?{urlencode({'q': probe})}")
+            assert page.status_code == 200, (screen, probe)
+            assert "pia@players.example" not in page.text, (screen, probe)
         for field in (*FIELDS, *PLACES):
-            response = await ada.get(f"/console/{place}?{urlencode({field: PROBES[0]})}")
-            assert response.status_code in {200, 400}, (place, field)
+            response = await ada.get(f"/console/{screen}?{urlencode({field: PROBES[0]})}")
+            assert response.status_code in {200, 400}, (screen, field)
     for probe in PROBES:
         refusal = await ada.client.post("/proxy/api/login", json={"login": probe, "password": probe})
         assert refusal.json() == {"status": "LOGINERROR"}

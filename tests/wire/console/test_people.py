@@ -283,8 +283,8 @@ async def test_permissions_of_a_person_are_shown_with_their_source(console_brows
     page_text = (await ada.get(f"{HERE}/{PIA}/roles")).text
     assert "moderator" in page_text
     record = shown_in(page_text)[0][1]
-    place = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
-    assert (record["roles"], [group["title"] for group in record["groups"]]) == ([place], ["Testers"])
+    assignment = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
+    assert (record["roles"], [group["title"] for group in record["groups"]]) == ([assignment], ["Testers"])
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
 
 

@@ -76,10 +76,10 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(console_bro
     await olga.get(path)
     page = await post_form(olga, path, do="add")
     assert '<option value="project_administrator" selected>' in page.text
-    place = f"applications:{SHOP}"
+    scope = f"applications:{SHOP}"
     rows = {
         "role": ("app_developer", "app_users_manager"),
-        "place": (place, place),
+        "place": (scope, scope),
         "until": ("2030-01-31T12:00", ""),
     }
     wrong = await post_form(olga, path, role="app_developer", place="groups:nowhere", until="")

@@ -9,10 +9,12 @@ from tests.support.keys import master_keys
 from tests.support.mail import Mailbox, composed_mail, mail_server, refusing_port, silent_server, smtp_transport_to
 from tests.support.service import RunningService
 
-IMPATIENT = 0.3  # seconds of real time, because the server has no clock to advance
+SHORT_TIMEOUT = 0.3  # seconds of real time, because the server has no clock to advance
 
 
-def outbox_worker_to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMPATIENT) -> OutboxWorker:
+def outbox_worker_to(
+    port: int, storage: Storage, clock: MovableClock, *, timeout: float = SHORT_TIMEOUT
+) -> OutboxWorker:
     carrier = smtp_transport_to(port, timeout=timeout)
     return OutboxWorker(store=storage.mail, transport=carrier, sealer=master_keys(), clock=clock)
 

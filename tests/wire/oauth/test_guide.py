@@ -20,7 +20,7 @@ REDIRECT = "http://localhost:3000/callback"
 
 
 @pytest.fixture
-def place(installed_url: str, tmp_path: Path) -> InstallationPaths:
+def installation(installed_url: str, tmp_path: Path) -> InstallationPaths:
     """The installation that `service` serves."""
     return InstallationPaths(data=tmp_path, url=installed_url)
 
@@ -29,9 +29,9 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
 
 
-def run_client_create(words: str, place: InstallationPaths) -> str:
+def run_client_create(words: str, installation: InstallationPaths) -> str:
     """Run one `client create` of the guide; return the secret it prints, if any."""
-    return place.command_line()(*words.removeprefix("$ gatehouse ").split()).strip()
+    return installation.command_line()(*words.removeprefix("$ gatehouse ").split()).strip()
 
 
 async def run_script(script: str, **values: str) -> str:
@@ -43,17 +43,17 @@ async def run_script(script: str, **values: str) -> str:
     return output.decode()
 
 
-def test_every_client_of_the_guide_is_created(place: InstallationPaths) -> None:
+def test_every_client_of_the_guide_is_created(installation: InstallationPaths) -> None:
     web, device, native = blocks("console")
-    assert len(run_client_create(web, place)) == len(run_client_create(native, place)) == 43
-    assert run_client_create(device, place) == ""
+    assert len(run_client_create(web, installation)) == len(run_client_create(native, installation)) == 43
+    assert run_client_create(device, installation) == ""
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, which the guide shows")
 async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
-    service: RunningService, anna: User, place: InstallationPaths
+    service: RunningService, anna: User, installation: InstallationPaths
 ) -> None:
-    secret = await asyncio.to_thread(run_client_create, blocks("console")[2], place)
+    secret = await asyncio.to_thread(run_client_create, blocks("console")[2], installation)
     client = await service.services.storage.clients.client("shop")
     shop = RelyingPartyClient(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
     address, exchange, refresh, userinfo, _ = blocks("sh")

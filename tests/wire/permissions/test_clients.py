@@ -202,20 +202,20 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 
 async def test_invalid_client_field_is_refused_by_name(studio: Studio) -> None:
     shop, admin = studio.shop.application_id, await create_administrator(studio)
-    for data, place in WRONG:
+    for data, field in WRONG:
         error = await studio.expect_error(400, "client", client_request("create", shop, **WEB | data), admin.headers)
-        assert place in error, (data, error)
+        assert field in error, (data, error)
     nameless = {name: value for name, value in WEB.items() if name != "name"}
     assert "data.name: " in await studio.expect_error(
         400, "client", client_request("create", shop, **nameless), studio.owner.headers
     )
     assert (await studio.expect_ok("client", client_request("get", shop), studio.owner.headers))["data"] == []
     await create_client(studio)
-    for data, place in (({"profile": "native"}, "data.profile: "), ({"public": True}, "data.public: ")):
+    for data, field in (({"profile": "native"}, "data.profile: "), ({"public": True}, "data.public: ")):
         error = await studio.expect_error(
             400, "client", client_request("save", shop, client_id="web", **data), studio.owner.headers
         )
-        assert place in error
+        assert field in error
     await create_client(studio, client_id="public", public=True)
     error = await studio.expect_error(
         400, "client", client_request("rotate", shop, client_id="public"), studio.owner.headers

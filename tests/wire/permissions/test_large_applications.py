@@ -21,7 +21,7 @@ from tests.support.studio import OTHER_USER, OWNER, Studio, put_roles, question_
 ROLES: Final = 40
 RULES: Final = 2_000  # of each role; bench/blocking.py uses an application of maximal size
 MANY: Final = 5_000  # rules that are too many for the loop
-PATIENCE: Final = 300.0  # seconds for a response on a busy machine
+TIMEOUT: Final = 300.0  # seconds for a response on a busy machine
 PEOPLE: Final = ("2000000001", "2000000002", "2000000003")
 LOOP: Final = threading.main_thread().name
 
@@ -53,8 +53,8 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
         "evaluate": (effective, "true_rules", has_long_lists),
         "render": (shapes, "_entries", lambda entries, *_: len(entries) > MANY),
     }
-    for name, (place, attribute, is_heavy) in watch.items():
-        monkeypatch.setattr(place, attribute, watch_calls(name, getattr(place, attribute), is_heavy))
+    for name, (owner, attribute, is_heavy) in watch.items():
+        monkeypatch.setattr(owner, attribute, watch_calls(name, getattr(owner, attribute), is_heavy))
     return names
 
 
@@ -78,7 +78,7 @@ def rules_of(role: str) -> dict[str, object]:
 def asker(studio: Studio, path: str, body: dict[str, object]) -> Callable[[], httpx2.Response]:
     """Send requests from a separate thread, so that the loop runs only the service."""
     url = f"{studio.service.client.base_url}/api/permissions/{path}"
-    return lambda: httpx2.post(url, json=body, headers=studio.owner.headers, timeout=PATIENCE)
+    return lambda: httpx2.post(url, json=body, headers=studio.owner.headers, timeout=TIMEOUT)
 
 
 async def all_at_once(*askers: Callable[[], httpx2.Response]) -> list[httpx2.Response]:

@@ -10,7 +10,7 @@ from http.client import HTTPResponse
 from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
-PATIENCE: Final = 30  # seconds
+TIMEOUT: Final = 30  # seconds
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def connect(port: int) -> socket.socket:
-    connection = socket.create_connection((LOOPBACK, port), timeout=PATIENCE)
+    connection = socket.create_connection((LOOPBACK, port), timeout=TIMEOUT)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 

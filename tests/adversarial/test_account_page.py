@@ -100,10 +100,10 @@ def good_tokens(user_id: str) -> Verb[int]:
 @pytest.fixture
 async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, RunningService]]:
     async with (
-        running_service(installed_postgres_url, tmp_path) as one,
-        running_service(installed_postgres_url, tmp_path, clock=one.clock) as other,
+        running_service(installed_postgres_url, tmp_path) as person,
+        running_service(installed_postgres_url, tmp_path, clock=person.clock) as other,
     ):
-        yield one, other
+        yield person, other
 
 
 def claims_of(jwt: str) -> dict[str, Any]:
@@ -339,7 +339,7 @@ async def test_lg_19_no_spelling_takes_over_someone_elses_address(
     (message,) = await new_messages(service)
     assert message.to == "bob@studio.example"
     assert "/verify-email" not in message.text
-    assert [(await read_user(service, one)).login for one in (anna, bob)] == [LOGIN, "bob@studio.example"]
+    assert [(await read_user(service, person)).login for person in (anna, bob)] == [LOGIN, "bob@studio.example"]
 
 
 async def test_lg_19_the_new_address_counts_only_after_its_own_proof_and_the_old_one_is_told(

@@ -141,12 +141,12 @@ async def test_lg_15_of_many_at_once_one_uses_it(service: RunningService, anna: 
     people_at_once = [HttpBrowser(service) for _ in range(6)]
     link = await reset_link(service, people_at_once[0])
     responses = await asyncio.gather(
-        *(choose(one, link, f"{NEW} {number}") for number, one in enumerate(people_at_once))
+        *(choose(person_browser, link, f"{NEW} {number}") for number, person_browser in enumerate(people_at_once))
     )
     assert sorted(response.status_code for response in responses) == [303, 403, 403, 403, 403, 403]
     assert (await read_user(service, anna)).version == 2
-    for one in people_at_once:
-        await one.client.aclose()
+    for person_browser in people_at_once:
+        await person_browser.client.aclose()
 
 
 @pytest.mark.usefixtures("anna")

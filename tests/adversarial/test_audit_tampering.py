@@ -395,7 +395,7 @@ def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(vic
     if position > 0:  # sealing continues after it
         assert any(f"it continues at record {position + 1}" in problem for problem in problems)
         records = victim.gatehouse.json("audit", "show", "--event", "user.changed")
-        assert sorted(one["place"] for one in records) == [position, position + 2, position + 3]
+        assert sorted(record["place"] for record in records) == [position, position + 2, position + 3]
 
 
 def test_op_04_forged_records_hold_up_no_sealing(victim: Victim) -> None:

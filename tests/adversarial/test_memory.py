@@ -53,7 +53,7 @@ class Studio:
         """The megabytes of the database, with dead rows and SQLite's write-ahead file."""
         if self.url.startswith("sqlite:"):
             file = Path(self.url.removeprefix("sqlite:///"))
-            return sum(one.stat().st_size for one in file.parent.glob(f"{file.name}*")) / MEGABYTE
+            return sum(path.stat().st_size for path in file.parent.glob(f"{file.name}*")) / MEGABYTE
         connection = await asyncpg.connect(self.url)
         try:
             size: int = await connection.fetchval("SELECT pg_database_size(current_database())")

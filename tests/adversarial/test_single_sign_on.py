@@ -130,12 +130,12 @@ async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answ
     nodes: Nodes, anna: User, account_browser: AccountBrowser, ending: Ending
 ) -> None:
     all_tokens = [await sign_in_client(nodes, client, account_browser) for client in await clients_of(nodes.here)]
-    for one in all_tokens:
-        await one.works()
+    for client_tokens in all_tokens:
+        await client_tokens.works()
     await account_browser.get("/account")
     await ending(nodes.here, account_browser, anna)
-    for one in all_tokens:
-        await one.is_dead()
+    for client_tokens in all_tokens:
+        await client_tokens.is_dead()
 
 
 # -- TK-18: other events that end a grant ----------------------------------------------------------------

@@ -181,6 +181,6 @@ def other_character(character: str) -> str:
 def welch_of_cropped(first: list[float], last: list[float]) -> float:
     """Welch's t of the samples, without the slowest of both kinds together."""
     longest = sorted(first + last)[int(len(first + last) * KEPT_SHARE) - 1]
-    one, two = ([sample for sample in samples if sample <= longest] for samples in (first, last))
-    spread = math.sqrt(variance(one) / len(one) + variance(two) / len(two))
-    return (fmean(one) - fmean(two)) / spread
+    number, two = ([sample for sample in samples if sample <= longest] for samples in (first, last))
+    spread = math.sqrt(variance(number) / len(number) + variance(two) / len(two))
+    return (fmean(number) - fmean(two)) / spread

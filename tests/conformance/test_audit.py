@@ -193,7 +193,7 @@ async def test_erasing_deletes_the_personal_part_and_the_chain_still_verifies(st
     entry = RECORDER.record(AuditEvent.USER_ERASED, ORIGIN, subject="installation")
     assert await storage.audit.erase_personal("1000000001", entry) == 2
     records = await storage.audit.newest_records(10, "1000000001", "")
-    assert [(one.personal, one.salt, one.subject) for one in records] == [(None, None, "1000000001")] * 2
+    assert [(entry.personal, entry.salt, entry.subject) for entry in records] == [(None, None, "1000000001")] * 2
     assert (await verify(storage)).problems == ()
 
 

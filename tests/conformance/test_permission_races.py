@@ -232,7 +232,9 @@ async def test_project_keeps_one_owner_under_concurrent_removals(seeded_storage:
     assert run_races([racers.leave_as_owners], migrated_url) == {"leave_as_owners": {WON: TRIES}}
     for n in range(10):
         left = [await seeded_storage.permissions.facts(user_id, [1]) for user_id in race_owners(n)]
-        assert [one.owns for one in left if one and one.owns] == [{f"race_{n}": NO_END}]
+        assert [person_facts.owns for person_facts in left if person_facts and person_facts.owns] == [
+            {f"race_{n}": NO_END}
+        ]
 
 
 async def test_facts_and_structure_of_one_version_are_of_one_moment(seeded_storage: Storage) -> None:

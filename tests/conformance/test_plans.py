@@ -59,8 +59,8 @@ def statements_in(value: object) -> Iterator[Statement]:
     if isinstance(value, Statement):
         yield value
     elif isinstance(value, tuple | list):
-        for one in value:
-            yield from statements_in(one)
+        for item in value:
+            yield from statements_in(item)
     elif isinstance(value, dict):
         yield from statements_in(list(value.values()))
 

@@ -205,12 +205,12 @@ async def test_last_of_many_concurrent_administrator_removals_is_refused(
     provisions: ProvisionStorage,
 ) -> None:
     everyone = [a_user() for _ in range(6)]
-    await write_all(provisions, *(AddUser(one, administrator=True) for one in everyone))
+    await write_all(provisions, *(AddUser(user, administrator=True) for user in everyone))
     await asyncio.gather(
         *(read_stored_state(provisions) for _ in everyone)
     )  # a connection for each: they start together
     answers = await asyncio.gather(
-        *(write_all(provisions, RemoveUser(one)) for one in everyone), return_exceptions=True
+        *(write_all(provisions, RemoveUser(user)) for user in everyone), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["NoAdministratorLeft", *["NoneType"] * 5]
 
@@ -220,7 +220,7 @@ async def test_administrator_removal_waits_for_a_concurrent_one(migrated_postgre
     both = [a_user(), a_user()]
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         provisions = await with_application_1(storage)
-        await write_all(provisions, *(AddUser(one, administrator=True) for one in both))
+        await write_all(provisions, *(AddUser(user, administrator=True) for user in both))
         other = await asyncpg.connect(migrated_postgres_url)
         async with other.transaction():
             await other.execute("SELECT 1 FROM roles WHERE application_id = 1 AND name = 'administrator' FOR UPDATE")

@@ -105,14 +105,14 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
     await provision_setup.apply(**RICH)
     await second.apply(**await provision_setup.export())
     here, there = (await read_stored_state(storage)).permissions, (await second.state()).permissions
-    assert {place: one.scopes for place, one in here.records.items() if one.scopes} == {
-        place: one.scopes for place, one in there.records.items() if one.scopes
+    assert {place: record.scopes for place, record in here.records.items() if record.scopes} == {
+        place: record.scopes for place, record in there.records.items() if record.scopes
     }
-    assert {number: (one.schema, one.roles) for number, one in here.applications.items()} == {
-        number: (one.schema, one.roles) for number, one in there.applications.items()
+    assert {number: (record.schema, record.roles) for number, record in here.applications.items()} == {
+        number: (record.schema, record.roles) for number, record in there.applications.items()
     }
-    assert {key: one.groups for key, one in here.projects.items()} == {
-        key: one.groups for key, one in there.projects.items()
+    assert {key: record.groups for key, record in here.projects.items()} == {
+        key: record.groups for key, record in there.projects.items()
     }
 
 
@@ -139,9 +139,9 @@ async def test_plan_predicts_exactly_what_apply_stores(provision_setup: Provisio
 
 
 def without_versions(state: PermissionState) -> dict[str, Any]:
-    def without_version(one: Any) -> Any:
-        fields = {"version": 0, "updated_at": 0} if hasattr(one, "updated_at") else {"version": 0}
-        return replace(one, **fields)
+    def without_version(record: Any) -> Any:
+        fields = {"version": 0, "updated_at": 0} if hasattr(record, "updated_at") else {"version": 0}
+        return replace(record, **fields)
 
     return {
         "projects": {
@@ -155,16 +155,16 @@ def without_versions(state: PermissionState) -> dict[str, Any]:
             key: (
                 without_version(model.application),
                 without_version(model.schema),
-                {name: without_version(one) for name, one in model.roles.items()},
+                {name: without_version(record) for name, record in model.roles.items()},
             )
             for key, model in state.applications.items()
         },
         "records": {
-            key: without_version(one)
-            for key, one in state.records.items()
-            if one.scopes or one.login or one.secret_data
+            key: without_version(record)
+            for key, record in state.records.items()
+            if record.scopes or record.login or record.secret_data
         },
-        "service_accounts": {key: without_version(one) for key, one in state.service_accounts.items()},
+        "service_accounts": {key: without_version(record) for key, record in state.service_accounts.items()},
         "access_keys": state.access_keys,
     }
 
@@ -548,7 +548,7 @@ async def test_only_one_of_two_concurrent_applies_of_a_file_makes_changes(
 ) -> None:
     del provision_setup
     async with open_storage(migrated_url, migrate=False) as other:
-        benches = [ProvisionSetup(ProvisionStorage(one.runner)) for one in (storage, other)]
+        benches = [ProvisionSetup(ProvisionStorage(record.runner)) for record in (storage, other)]
         plans = await asyncio.gather(*(bench.apply(**RICH) for bench in benches))
     assert 0 in [len(plan.changes) for plan in plans]
     assert plan_lines(await benches[0].plan(**RICH)) == []

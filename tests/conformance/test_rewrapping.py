@@ -100,7 +100,9 @@ def every_secret() -> Verb[Sequence[Row]]:
 async def test_a_secret_replaced_meanwhile_stays(services: Services) -> None:
     primary = rewrapping.primary_key_prefix(services.masters)
     rows = await services.storage.runner.snapshot_read(partial(CLIENT_SECRETS.read_page, primary, None, 10))
-    moved = [one for row in rows if (one := rewrap_row(CLIENT_SECRETS, row, services.masters)) is not None]
+    moved = [
+        moved_row for row in rows if (moved_row := rewrap_row(CLIENT_SECRETS, row, services.masters)) is not None
+    ]
     fresh = (await services.clients.list())[0]
     await services.storage.clients.rotate_secret(
         fresh.client_id, services.clients.stored_secret(fresh, "first"), a_record(), old_ends_at=1

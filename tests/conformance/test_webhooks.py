@@ -74,5 +74,5 @@ async def test_webhooks_that_are_made_at_once_are_all_made_or_told_to_try_again(
         *(store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED)) for _ in range(6)),
         return_exceptions=True,
     )
-    assert all(isinstance(one, Webhook | Conflict) for one in created)
-    assert len(await store.webhooks()) == sum(isinstance(one, Webhook) for one in created) > 0
+    assert all(isinstance(webhook, Webhook | Conflict) for webhook in created)
+    assert len(await store.webhooks()) == sum(isinstance(webhook, Webhook) for webhook in created) > 0

@@ -161,7 +161,7 @@ class FaultClient:
         except httpx2.TransportError as error:
             note = type(error).__name__
         judged = JudgedAnswer(result=Result.INFO, note=note) if response is None else judge_answer(ask, response)
-        one = Operation(
+        operation = Operation(
             t0=began,
             t1=loop.time(),
             node=node_index,
@@ -178,7 +178,7 @@ class FaultClient:
             event=ask.event,
             repeats=repeats,
         )
-        written = self.pool.recorder.write(one)
+        written = self.pool.recorder.write(operation)
         if written.result is Result.INFO and ask.op in WRITES and ask.repeatable and not repeats:
             self.pool.lost.append((self, ask, written))
         return CheckedReply(operation=written, answer=response)

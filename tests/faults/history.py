@@ -96,9 +96,10 @@ def by_key(history: Iterable[Operation]) -> dict[str, list[Operation]]:
     return groups
 
 
-def describe(one: Operation) -> str:
+def describe(operation: Operation) -> str:
     """One line about an operation, to find it in the file."""
-    return f"#{one.number} {one.op} {one.key!r} {one.value!r} {one.result} ({one.t0:.4f} to {one.t1:.4f})"
+    times = f"({operation.t0:.4f} to {operation.t1:.4f})"
+    return f"#{operation.number} {operation.op} {operation.key!r} {operation.value!r} {operation.result} {times}"
 
 
 class Recorder:
@@ -114,8 +115,8 @@ class Recorder:
     def next_number(self) -> int:
         return len(self.operations) + 1
 
-    def write(self, one: Operation) -> Operation:
-        numbered = msgspec.structs.replace(one, number=self.next_number())
+    def write(self, operation: Operation) -> Operation:
+        numbered = msgspec.structs.replace(operation, number=self.next_number())
         self.operations.append(numbered)
         self.succeeded += numbered.ok and numbered.status > 0
         self._file.write(msgspec.json.encode(numbered) + b"\n")

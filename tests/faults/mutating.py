@@ -52,7 +52,7 @@ class Verdict:
 
 
 def mutations() -> list[Mutation]:
-    return [Mutation(**one) for one in tomllib.loads(MUTATIONS_FILE.read_text())["mutation"]]
+    return [Mutation(**entry) for entry in tomllib.loads(MUTATIONS_FILE.read_text())["mutation"]]
 
 
 def try_mutation(mutation: Mutation, directory: Path) -> Verdict:

@@ -62,10 +62,10 @@ class FaultRun:
         loop = asyncio.get_running_loop()
         began = loop.time()
         yield
-        one = Operation(
+        operation = Operation(
             t0=began, t1=loop.time(), node=0, client=NEMESIS, op=Act.FAULT, key=what, value="", result=Result.OK
         )
-        self.pool.recorder.write(one)
+        self.pool.recorder.write(operation)
 
 
 class Rounds:
@@ -167,7 +167,7 @@ def workers_of(node: Node) -> list[int]:
     """The child processes of a running node."""
     pid = node.process.pid
     with suppress(OSError):
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
 
 

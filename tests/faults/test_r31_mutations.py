@@ -22,9 +22,9 @@ def test_r_31_a_precaution_taken_out_turns_its_test_red(mutation: Mutation, tmp_
 def test_r_31_every_mutation_on_the_list_changes_what_is_there_and_names_a_test_that_is_there() -> None:
     listed = mutations()
     assert len(listed) >= LEAST
-    assert len({one.name for one in listed}) == len(listed)
-    for one in listed:
-        assert one.old != one.new
-        assert (ROOT / "src" / "gatehouse" / one.file).read_text().count(one.old) == 1, one.name
-        file, _, test = one.test.partition("::")
-        assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), one.name
+    assert len({mutation.name for mutation in listed}) == len(listed)
+    for mutation in listed:
+        assert mutation.old != mutation.new
+        assert (ROOT / "src" / "gatehouse" / mutation.file).read_text().count(mutation.old) == 1, mutation.name
+        file, _, test = mutation.test.partition("::")
+        assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), mutation.name

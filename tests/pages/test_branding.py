@@ -66,7 +66,7 @@ async def test_every_page_shows_the_branding_and_stays_readable(
     async with running_service(sqlite_url, tmp_path, environment=environment) as service:
         await apply_document(service)
         page = await context.new_page()
-        problems = [one for path in PAGES for one in await open_and_check(page, f"{service.base_url}{path}")]
+        problems = [problem for path in PAGES for problem in await open_and_check(page, f"{service.base_url}{path}")]
         await page.goto(service.base_url)
         styles = await page.evaluate(SHOWN)
         assert (await page.title()).endswith("· Sky & Sea <Studio>")
@@ -75,7 +75,9 @@ async def test_every_page_shows_the_branding_and_stays_readable(
         expected = light_shades(accent) if scheme == "light" else dark_shades(accent)
         assert styles["button"] == css_color(expected.button)
         await sign_in_to_console(service, page, ADA)
-        problems += [one for path in SCREENS for one in await open_and_check(page, f"{service.base_url}{path}")]
+        problems += [
+            problem for path in SCREENS for problem in await open_and_check(page, f"{service.base_url}{path}")
+        ]
         assert problems == []
         picture = await page.request.get(styles["logo"][2])
         assert picture.headers["content-type"] == "image/png"

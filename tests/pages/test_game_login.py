@@ -95,7 +95,7 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     await expect(numbers).to_have_count(3)
     await expect(page.get_by_role("radio", checked=True)).to_have_count(0)
     await picture(page, "game-login-far", width=760)
-    offered = [await one.get_attribute("value") for one in await numbers.all()]
+    offered = [await option.get_attribute("value") for option in await numbers.all()]
     index = offered.index(game.answer["code"])
     while not await numbers.first.evaluate("radio => radio === document.activeElement"):
         await page.keyboard.press("Tab")

@@ -55,7 +55,7 @@ class NaiveEvaluation:
         merged: list[str] = []
         for tree, appended in self._true_sources(scope, rule):
             own = self._leaf(tree, rule).get("params", "")
-            merged += [one for one in [*own.split(","), *appended.split(",")] if one and one not in merged]
+            merged += [item for item in [*own.split(","), *appended.split(",")] if item and item not in merged]
         return list(dict.fromkeys(merged))
 
     def _tiers(self, scope: Scope) -> Iterator[list[Any]]:
@@ -97,7 +97,7 @@ class NaiveEvaluation:
         keys = [role.role for role in self._holdings(scope).roles if self._lives(role.end)]
         revoked: set[str] = set()
         if not scope.is_root and scope.kind is None:
-            for grant in sorted(self._grants(scope), key=lambda one: one.group_id):
+            for grant in sorted(self._grants(scope), key=lambda item: item.group_id):
                 if self._is_member(self._project(scope), grant.group_id):
                     keys += [key for key in grant.roles if grant.action == "grant"]
                     revoked |= {key for key in grant.roles if grant.action == "revoke"}
@@ -128,9 +128,9 @@ class NaiveEvaluation:
         ownership = self.scenario.facts.owns.get(scope.project_id)
         if ownership is not None and self._lives(ownership):
             return True
-        if any(self._is_member(model, one) for one in model.project.disallow):
+        if any(self._is_member(model, item) for item in model.project.disallow):
             return False
-        if model.project.allow and not any(self._is_member(model, one) for one in model.project.allow):
+        if model.project.allow and not any(self._is_member(model, item) for item in model.project.allow):
             return False
         domains = [name.lower() for name in model.project.settings.allowed_domains]
         return not domains or self.scenario.facts.subject.domain in domains

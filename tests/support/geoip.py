@@ -86,7 +86,7 @@ def encode_value(value: Any, kind: int = 0) -> bytes:
         return control_bytes(kind, len(number)) + number
     if isinstance(value, list):
         return control_bytes(ARRAY, len(value)) + b"".join(map(encode_value, value))
-    pairs = (encode_value(name) + encode_value(one, NUMBERS.get(name, UINT32)) for name, one in value.items())
+    pairs = (encode_value(name) + encode_value(item, NUMBERS.get(name, UINT32)) for name, item in value.items())
     return control_bytes(MAP, len(value)) + b"".join(pairs)
 
 

@@ -48,7 +48,7 @@ class SignedTokens:
     @property
     def kids(self) -> frozenset[str]:
         tokens = (self.user_jwt, self.service_jwt, self.refresh_token, self.id_token, self.exchanged_jwt)
-        return frozenset(header_of(one)["kid"] for one in tokens)
+        return frozenset(header_of(token)["kid"] for token in tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

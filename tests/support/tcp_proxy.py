@@ -82,8 +82,8 @@ class SlowProxy:
     async def close(self) -> None:
         for end in self._ends:
             end.close()
-        for one in self._carrying:
-            one.cancel()
+        for task in self._carrying:
+            task.cancel()
         await asyncio.gather(*self._carrying, return_exceptions=True)
 
 
@@ -120,8 +120,8 @@ class NotificationFilter:
     async def close(self) -> None:
         for end in self._ends:
             end.close()
-        for one in self._carrying:
-            one.cancel()
+        for task in self._carrying:
+            task.cancel()
         await asyncio.gather(*self._carrying, return_exceptions=True)
 
 

@@ -36,9 +36,9 @@ class Times:
             tests[folder] += 1
         write = terminalreporter.write_line
         write(f"{'seconds in':40} {'tests':>7} {'set-up':>8} {'body':>8} {'tear-down':>10} {'all':>8}")
-        for folder, spent in sorted(folders.items(), key=lambda one: -one[1].total()):
+        for folder, spent in sorted(folders.items(), key=lambda item: -item[1].total()):
             parts = [spent[phase] for phase in PHASES]
             write(f"{folder:40} {tests[folder]:7} {parts[0]:8.1f} {parts[1]:8.1f} {parts[2]:10.1f} {sum(parts):8.1f}")
         write(f"the {SLOWEST} slowest")
-        for nodeid, spent in sorted(self._seconds.items(), key=lambda one: -one[1].total())[:SLOWEST]:
+        for nodeid, spent in sorted(self._seconds.items(), key=lambda item: -item[1].total())[:SLOWEST]:
             write(f"{spent.total():8.1f} s  {nodeid}")

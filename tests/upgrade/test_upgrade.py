@@ -123,4 +123,4 @@ async def test_versions_of_a_schema_read_as_they_were_stored_whole(
         number: {**schema_document(model.schema), "roles": [role_document(role) for role in model.roles.values()]}
         for number, model in past.items()
     } == before
-    assert [(one.version, bool(one.changes)) for one in rows] == [(3, True), (2, True), (1, False)]
+    assert [(row.version, bool(row.changes)) for row in rows] == [(3, True), (2, True), (1, False)]

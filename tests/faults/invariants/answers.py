@@ -42,12 +42,14 @@ def i8_one_record_for_each_change(history: History, records: Iterable[RecordFiel
     """One record per acknowledged change, none per refused one, and at most one if the result is unknown."""
     counts = Counter((record.event, record.request_id) for record in records)
     problems = []
-    for one in history:
-        if not (one.event and one.request_id):
+    for operation in history:
+        if not (operation.event and operation.request_id):
             continue
-        times = counts[one.event, one.request_id]
-        if (one.ok and times != 1) or (one.result is Result.FAIL and times) or times > 1:
-            problems.append(f"I8: {times} records {one.event!r} of {describe(one)}, request {one.request_id}")
+        times = counts[operation.event, operation.request_id]
+        if (operation.ok and times != 1) or (operation.result is Result.FAIL and times) or times > 1:
+            problems.append(
+                f"I8: {times} records {operation.event!r} of {describe(operation)}, request {operation.request_id}"
+            )
     return problems
 
 
@@ -63,9 +65,9 @@ def i13_figures_stay_bounded(history: History, mosts: Mapping[str, float]) -> li
 def i14_a_lost_answer_hides_no_half(history: History) -> list[str]:
     """A repeated request gets the same response, a conflict, or the error that the grant was used."""
     repeated: dict[int, list[Operation]] = {}
-    for one in history:
-        if one.repeats:
-            repeated.setdefault(one.repeats, []).append(one)
+    for op in history:
+        if op.repeats:
+            repeated.setdefault(op.repeats, []).append(op)
     return [
         f"I14: {describe(operation)}, and once more: {describe(again)} {again.status} {again.note}"
         for operation in history

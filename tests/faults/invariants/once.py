@@ -55,9 +55,9 @@ def family_of_each(history: History) -> dict[str, str]:
 def families_that_were_reused(history: History, families: Mapping[str, str]) -> dict[str, Operation]:
     """Families refused for presenting a token after its rotation, which ends the whole family."""
     rotated: dict[str, Operation] = {}
-    for one in operations_of(history, Act.REFRESH):
-        if one.ok:
-            rotated.setdefault(one.key, one)
+    for op in operations_of(history, Act.REFRESH):
+        if op.ok:
+            rotated.setdefault(op.key, op)
     return {
         families.get(operation.key, operation.key): operation
         for operation in operations_of(history, Act.REFRESH)

@@ -38,25 +38,25 @@ def i6_every_record_is_linearizable(history: History) -> list[str]:
 def unknown_values(key: str, about: History) -> list[str]:
     """Reads of a value that was never written, was refused, or was not yet sent."""
     started: dict[str, float] = {}
-    for one in operations_of(about, Act.WRITE):
-        if one.maybe:
-            started[one.value] = min(one.t0, started.get(one.value, inf))
+    for operation in operations_of(about, Act.WRITE):
+        if operation.maybe:
+            started[operation.value] = min(operation.t0, started.get(operation.value, inf))
     problems = []
-    for one in operations_of(about, Act.READ):
-        if not one.ok or not one.value:  # an empty value: the record before any save
+    for operation in operations_of(about, Act.READ):
+        if not operation.ok or not operation.value:  # an empty value: the record before any save
             continue
-        if one.value not in started:
-            problems.append(f"I6: {key!r}: read what was never saved: {describe(one)}")
-        elif one.t1 < started[one.value]:
-            problems.append(f"I6: {key!r}: read before anyone began to save it: {describe(one)}")
+        if operation.value not in started:
+            problems.append(f"I6: {key!r}: read what was never saved: {describe(operation)}")
+        elif operation.t1 < started[operation.value]:
+            problems.append(f"I6: {key!r}: read before anyone began to save it: {describe(operation)}")
     return problems
 
 
 def zones_of(about: History) -> list[Zone]:
     clusters: dict[str, list[Operation]] = {"": []}
-    for one in about:
-        if one.ok or (one.op is Act.WRITE and one.maybe):
-            clusters.setdefault(one.value, []).append(one)
+    for op in about:
+        if op.ok or (op.op is Act.WRITE and op.maybe):
+            clusters.setdefault(op.value, []).append(op)
     seen = {operation.value for operation in operations_of(about, Act.READ) if operation.ok}
     return [
         zone_of(value, cluster)

@@ -246,7 +246,7 @@ def one_refresh_token_is_good(history: History, family: Family, good: list[str])
     """I2: `good` has the numbers of the tokens accepted after the run, each tried after the grace period."""
     acknowledged = max((int(generation_of(token)) for token in family.refresh), default=0)
     problems = [f"I2: of {family.grant_id} these are good: {good}"] if len(good) > 1 else []
-    if any(int(one) < acknowledged for one in good):
+    if any(int(generation) < acknowledged for generation in good):
         problems.append(f"I2: of {family.grant_id} {good} is good, though {acknowledged} was given out")
     if good and endings(history, family):
         problems.append(f"I3: {good} of {family.grant_id} is good after its end")

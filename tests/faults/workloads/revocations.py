@@ -121,8 +121,8 @@ class Revocations:
         """Remove a key whose creation response was lost."""
         body = {"action": "get", **about}
         listed = await client.ask(permission_request(Act.READ, "", "accessKey", body, self._owner))
-        for one in listed.json["data"] if listed.ok else []:
-            await client.ask(self._ending_key(f"forgotten {one['id']}", about, one["id"]))
+        for key in listed.json["data"] if listed.ok else []:
+            await client.ask(self._ending_key(f"forgotten {key['id']}", about, key["id"]))
 
     def _ending_key(self, key: str, about: dict[str, Any], number: object) -> CheckedRequest:
         removed = {"action": "delete", **about, "data": {"id": number}}

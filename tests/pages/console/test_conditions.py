@@ -107,7 +107,7 @@ async def test_rows_of_a_form_come_and_go_in_place(service: RunningService, page
 async def test_every_screen_is_accessible_and_fits_a_phone(service: RunningService, page: Page) -> None:
     await apply_document(service)
     groups = (await service.services.storage.projects.project(PROJECT)).groups
-    staff = next(one for one, group in groups.items() if group.title == "Staff")
+    staff = next(group_id for group_id, group in groups.items() if group.title == "Staff")
     await sign_in_to_console(service, page, OLGA)
     problems: dict[str, object] = {}
     for screen in SCREENS:

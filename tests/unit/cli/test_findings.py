@@ -15,8 +15,10 @@ PREFIX = "GATEHOUSE__"
 
 def risks(installation: TemporaryInstallation, environment: Mapping[str, str], *, dev: bool = False) -> list[str]:
     findings = list(about_settings(installation.load({**SOUND, **environment} if not dev else environment, dev=dev)))
-    assert all(one.level is Level.WARN for one in findings) or [one.level for one in findings] == [Level.OK]
-    return [one.text for one in findings if one.level is Level.WARN]
+    assert all(finding.level is Level.WARN for finding in findings) or [finding.level for finding in findings] == [
+        Level.OK
+    ]
+    return [finding.text for finding in findings if finding.level is Level.WARN]
 
 
 @pytest.fixture

@@ -62,7 +62,9 @@ def test_only_groups_sharing_an_index_key_with_the_person_are_evaluated() -> Non
     scenario = a_scenario(document)
     marks = person_index_keys(scenario.facts)
     reached = [
-        one for one, group in scenario.structure.projects["mg"].groups.items() if group_index_keys(group) & marks
+        group_id
+        for group_id, group in scenario.structure.projects["mg"].groups.items()
+        if group_index_keys(group) & marks
     ]
     assert reached == ["g7", "g8", "g9"]
     assert list(scenario.effective().granted_roles(Scope("mg"))) == ["editor"]

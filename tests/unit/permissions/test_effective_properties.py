@@ -118,10 +118,10 @@ def test_the_evaluation_is_the_naive_one(scenario: Scenario) -> None:
     for scope in SCOPES:
         rules = effective.rules(scope)
         assert set(rules) == {rule for rule in RULES if naive.holds(scope, rule)}
-        assert {one.role.name for one in effective.granted_roles(scope).values()} == naive.roles(scope)
-        for rule, one in rules.items():
-            assert list(one.params) == naive.params(scope, rule)
-            assert one.seconds_left(NOW) == naive.seconds_left(scope, rule)
+        assert {item.role.name for item in effective.granted_roles(scope).values()} == naive.roles(scope)
+        for rule, item in rules.items():
+            assert list(item.params) == naive.params(scope, rule)
+            assert item.seconds_left(NOW) == naive.seconds_left(scope, rule)
 
 
 @given(worlds)
@@ -152,9 +152,9 @@ def test_an_explanation_agrees_with_the_decision_and_has_a_reason(scenario: Scen
             deciding = [contribution for contribution in explanation.contributions if contribution.decides]
             assert explanation.allowed is scenario.allows(scope, rule)
             assert not (explanation.allowed and explanation.missing)
-            assert not explanation.allowed or any(one.value for one in deciding)
-            shut = any(one.kind in BARRIERS for one in explanation.missing)
-            assert explanation.allowed or shut or not any(one.value for one in deciding)
+            assert not explanation.allowed or any(item.value for item in deciding)
+            shut = any(item.kind in BARRIERS for item in explanation.missing)
+            assert explanation.allowed or shut or not any(item.value for item in deciding)
 
 
 BARRIERS = {

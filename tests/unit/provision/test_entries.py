@@ -14,7 +14,7 @@ def problems(document: dict[str, object]) -> tuple[str, ...]:
 
 def test_sections_come_in_the_order_in_which_they_are_made() -> None:
     entries = read_entries({"clients": [], "users": []}, SECTIONS)
-    assert [one.section.name for one in entries] == ["users", "clients"]
+    assert [entry.section.name for entry in entries] == ["users", "clients"]
     assert [entry.section.name for entry in read_entries({"clients": []}, SECTIONS)] == ["clients"]
 
 

@@ -15,7 +15,7 @@ GUIDE = (ROOT / "docs" / "guides" / "apply.md").read_text()
 def test_every_file_in_the_guide_can_be_read() -> None:
     files = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     documents = [read_entries(read_document(file.encode(), ".yaml"), SECTIONS) for file in files]
-    section_names = [one.section.name for file in documents for one in file]
+    section_names = [entries.section.name for file in documents for entries in file]
     assert section_names == [section.name for section in SECTIONS]
 
 

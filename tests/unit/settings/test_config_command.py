@@ -137,7 +137,7 @@ def test_flags_of_a_command_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert load_settings(invocation, {"server.port": "2000"}).settings.server.port == 2000
 
 
-def test_an_error_of_a_room_ends_a_command_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_a_service_ends_a_command_with_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     def fail() -> None:
         raise Conflict("that name is taken")

@@ -28,7 +28,7 @@ def sha1(text: str) -> str:
 
 def snippets(client: Client, *, issuer: str = ISSUER, **settings: object) -> dict[str, str]:
     application = Application(application_id=50_001, name="Wiki", settings=settings, created_at=NOW)
-    return {one.name: one.text for one in client_recipe(client, application, base_url=issuer)}
+    return {recipe.name: recipe.text for recipe in client_recipe(client, application, base_url=issuer)}
 
 
 def a_client(profile: ClientProfile, *, public: bool = False) -> Client:

@@ -101,7 +101,8 @@ def test_every_text_is_used() -> None:
     problems = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
     notices = [replace(SIGN_IN, notice=notice) for notice in Notice]
     denials = [
-        replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=one)) for one in LoginRefusalReason
+        replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=reason))
+        for reason in LoginRefusalReason
     ]
     for context in [*STATES.values(), *problems, *notices, *denials]:
         pages.render_html(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))

@@ -126,7 +126,7 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
     (message,) = await new_messages(service)
     assert (message.to, message.subject) == (BOB, "You already have an account")
     assert "token=" not in message.text
-    assert [(await read_user(service, one)).login for one in (anna, bob)] == [LOGIN, BOB]
+    assert [(await read_user(service, person)).login for person in (anna, bob)] == [LOGIN, BOB]
 
 
 async def test_an_address_taken_meanwhile_is_not_taken_over(

@@ -94,7 +94,7 @@ async def test_every_application_is_called_and_its_data_collected_once(data_setu
     assert (paths(data_setup.shop), paths(data_setup.forum)) == (["/characters", "/fetch"],) * 2
     assert set((await data_setup.states(request_id)).values()) == {"done"}
     collected = await services.data_requests.collect(anna.user_id)
-    assert [(one.application, json.loads(one.document)) for one in collected] == [
+    assert [(jobs.application, json.loads(jobs.document)) for jobs in collected] == [
         *(("Shop", {"orders": [7]}), ("Shop", {"orders": [7]}), ("Forum", ["a post"]), ("Forum", ["a post"])),
     ]
     assert await services.data_requests.collect(anna.user_id) == []
@@ -189,7 +189,7 @@ async def test_r_27_one_that_never_answers_is_given_up_in_the_end(data_setup: Da
     assert (await data_setup.request(request_id)).calls[0].trouble == "answered 503"
 
 
-async def test_a_house_that_died_in_the_middle_is_finished_by_another(data_setup: DataSetup, anna: User) -> None:
+async def test_call_of_a_process_that_ended_is_made_by_another(data_setup: DataSetup, anna: User) -> None:
     """A call was claimed by a process that has ended: after its lease it is claimed again."""
     store, clock = data_setup.service.services.storage.personal_data, data_setup.service.clock
     await data_setup.service.services.erasure.erase(anna, OPERATOR)
@@ -226,7 +226,7 @@ async def test_no_url_has_two_concurrent_calls(data_setup: DataSetup, anna: User
         clock=services.clock,
         issuer=services.base_url,
     )
-    rounds = [asyncio.create_task(one.run_once()) for one in (services.data_jobs, neighbour)]
+    rounds = [asyncio.create_task(jobs.run_once()) for jobs in (services.data_jobs, neighbour)]
     await entered.wait()
     assert data_setup.shop.connections == 1
     gate.set()

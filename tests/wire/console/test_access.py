@@ -110,7 +110,7 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
         "groups?group_id=&project_id=chess_club": (False, False, False),
         f"resources?kind=groups&resource_id=test&project_id={PROJECT}": (True, True, False),
     }
-    people = [await console_browsers(one) for one in (ADA, OLGA, PIA)]
+    people = [await console_browsers(user_id) for user_id in (ADA, OLGA, PIA)]
     for path, expected in paths.items():
         offered = [(await person.get(f"/console/access/{path}")).text for person in people]
         wanted = project if path.startswith("projects") else testers
@@ -130,8 +130,8 @@ async def test_the_beginnings_of_permissions_are_suggested_where_someone_may_rea
 ) -> None:
     page = (await (await console_browsers(ADA)).get(WHO)).text
     offered = page.partition('<datalist id="beginnings">')[2].partition("</datalist>")[0]
-    for one in ("user.", "user.kick", "badge.gold"):
-        assert f'<option value="{one}">' in offered
+    for user_id in ("user.", "user.kick", "badge.gold"):
+        assert f'<option value="{user_id}">' in offered
 
 
 async def test_holder_matrix_shows_the_source_and_end_of_each_cell(

@@ -249,7 +249,7 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     assert refusals[0].record_id in second
     assert 'rel="next"' not in second
     rows = list(csv.DictReader(io.StringIO((await ada.get(f"{address}?format=csv")).text)))
-    assert [row["record_id"] for row in rows] == [one.record_id for one in reversed(refusals)]
+    assert [row["record_id"] for row in rows] == [refusal.record_id for refusal in reversed(refusals)]
     assert (await (await console_browsers(OLGA)).get(address)).status_code == 403
 
 

@@ -354,23 +354,23 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
         False,
         ("openid", "email"),
     )
-    one = f"{PAGE}/clients/shop-web"
+    client_path = f"{PAGE}/clients/shop-web"
     assert (await olga.get(f"{APPLICATIONS}/{WIKI}/clients/shop-web")).status_code == 404
-    page = await olga.get(one)
+    page = await olga.get(client_path)
     assert secret not in page.text
-    refusal = await olga.post(one, **fields | {"claims": "roles=1:roles"})
+    refusal = await olga.post(client_path, **fields | {"claims": "roles=1:roles"})
     assert refusal.status_code == 403, "claims of a different application"
-    await ada.get(one)
-    await olga.get(one)
-    await olga.post(one, **fields | {"client_name": "The Shop"})
-    stale = await ada.post(one, **fields | {"client_name": "Ada's"}, first_party="yes")
+    await ada.get(client_path)
+    await olga.get(client_path)
+    await olga.post(client_path, **fields | {"client_name": "The Shop"})
+    stale = await ada.post(client_path, **fields | {"client_name": "Ada's"}, first_party="yes")
     assert (stale.status_code, "The Shop" in stale.text) == (409, True)
-    await olga.get(one)
-    await olga.post(one, **fields | {"client_name": "Our Shop"})
+    await olga.get(client_path)
+    await olga.post(client_path, **fields | {"client_name": "Our Shop"})
     assert (await clients.get("shop-web")).name == "Our Shop"
 
-    await olga.get(f"{one}/rotate")
-    newer = secret_on(await olga.post(f"{one}/rotate"))
+    await olga.get(f"{client_path}/rotate")
+    newer = secret_on(await olga.post(f"{client_path}/rotate"))
     for either in (secret, newer):
         response = await studio.client.post(
             "/proxy/oauth/token",
@@ -378,13 +378,13 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
             auth=("shop-web", either),
         )
         assert response.json()["error"] == "invalid_grant", "the client is accepted, the code is not"
-    recipe = await olga.get(f"{one}/recipe")
+    recipe = await olga.get(f"{client_path}/recipe")
     assert f"{studio.base_url}/.well-known/openid-configuration" in recipe.text
     assert newer not in recipe.text
-    await olga.get(f"{one}/remove")
-    await olga.post(f"{one}/remove")
+    await olga.get(f"{client_path}/remove")
+    await olga.post(f"{client_path}/remove")
     assert "No clients yet." in (await olga.follow()).text
-    assert (await (await console_browsers(DEV)).get(one)).status_code == 403
+    assert (await (await console_browsers(DEV)).get(client_path)).status_code == 403
 
 
 def public_pem() -> str:

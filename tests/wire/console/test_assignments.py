@@ -124,7 +124,7 @@ async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     manager = await filled_console(OLGA)
-    review = await review_changes(manager, "\n".join(f"{one},cashier,," for one in (ADA, OLGA, DEV, MAX)))
+    review = await review_changes(manager, "\n".join(f"{browser},cashier,," for browser in (ADA, OLGA, DEV, MAX)))
     assert "no seats left for 2 people" in review  # the assignment on the wiki is one of the three
     result = await apply_changes(manager, review, status=409)
     assert "2 people could not be changed" in result
@@ -178,7 +178,7 @@ async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleB
         (manager, f"who=all&q={DEV[-3:]}", []),
         (manager, f"q={DEV}", [DEV]),  # the nick is shown to people who know the id
         (manager, "q=dev@studio.example", []),
-        (manager, "q=pia@players.example", []),  # a search by address finds nobody they can see
+        (manager, "q=pia@players.example", []),  # a search by address finds no one they can see
         (manager, "q=PI", [PIA]),
         (olga, "who=all&q=dev", []),
         (olga, "q=Dev@studio.example", [DEV]),  # she manages the project
@@ -189,7 +189,11 @@ async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleB
     )
     for browser_client, query, user_ids in cases:
         assert listed_rows((await browser_client.get(f"{PAGE}?{query}")).text) == user_ids, query
-    assert [">Everyone<" in (await one.get(PAGE)).text for one in (manager, olga, ada)] == [False, False, True]
+    assert [">Everyone<" in (await browser.get(PAGE)).text for browser in (manager, olga, ada)] == [
+        False,
+        False,
+        True,
+    ]
     by_address = f"dev@studio.example,cashier,,\nnobody@studio.example,cashier,,\n{OLGA},cashier,,"
     for browser_client, problems in ((manager, 2), (olga, 1)):
         review = await review_changes(browser_client, by_address)
@@ -209,8 +213,8 @@ async def test_person_without_role_access_sees_only_role_names(filled_console: C
     assert await columns(manager) == ["beta", "cashier", "insider", "moderator"]
     assert await columns(manager, "roles=cash") == ["cashier"]
     assert await columns(manager, "roles=money") == []
-    seats = [" of 3" in (await one.get(PAGE)).text for one in (manager, olga)]
-    seats += [" of 3" in await review_changes(one, f"{PIA},cashier,,") for one in (manager, olga)]
+    seats = [" of 3" in (await browser.get(PAGE)).text for browser in (manager, olga)]
+    seats += [" of 3" in await review_changes(browser, f"{PIA},cashier,,") for browser in (manager, olga)]
     assert seats == [False, True, False, True]
     ada = await filled_console(ADA)
     await apply_changes(ada, await review_changes(ada, f"{PIA},boss,,"))

@@ -91,13 +91,13 @@ async def fill_lists(studio: RunningService, ada: HttpBrowser) -> list[str]:
     await ada.get("/console/settings/webhooks/new")
     await ada.post("/console/settings/webhooks/new", url="https://receiver.example/", events="account")
     (webhook,) = await studio.services.storage.webhooks.webhooks()
-    one = f"/console/settings/webhooks/{webhook.webhook_id}"
-    await ada.get(one)
-    await ada.post(f"{one}/test")
+    webhook_path = f"/console/settings/webhooks/{webhook.webhook_id}"
+    await ada.get(webhook_path)
+    await ada.post(f"{webhook_path}/test")
     (group,) = re.findall(
         rf'href="({MIND_GAMES}/groups/[0-9a-f]+)"', (await ada.get(f"{MIND_GAMES}/groups?q=Test")).text
     )
-    return [one, group, f"{group}/who"]
+    return [webhook_path, group, f"{group}/who"]
 
 
 async def is_a_file_as_well(browser_client: HttpBrowser, path: str) -> bool:

@@ -100,7 +100,9 @@ class FormSender:
     async def post(self, path: str, **form_values: Any) -> Any:
         guard = hidden_fields((await self._browser.get(self.page)).text)["csrf"]
         form_values = {
-            name: list(one) if isinstance(one, tuple) else str(one) for name, one in form_values.items() if one != ""
+            name: list(value) if isinstance(value, tuple) else str(value)
+            for name, value in form_values.items()
+            if value != ""
         }
         return await self._browser.client.post(path, data={"csrf": guard, **form_values})
 

@@ -49,9 +49,11 @@ def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
     }
     if table.name == "clients":  # its id stays, in a row without an owner
         del its["client_id"]
-    conditions = {name: or_(*(table.c[name] == one for one in ones)) for name, ones in its.items() if name in table.c}
+    conditions = {
+        name: or_(*(table.c[name] == value for value in ones)) for name, ones in its.items() if name in table.c
+    }
     if "resource_id" in table.c:
-        conditions["resource_id"] = or_(*(table.c.resource_id == str(one) for one in (SHOP, WIKI)))
+        conditions["resource_id"] = or_(*(table.c.resource_id == str(value) for value in (SHOP, WIKI)))
     return conditions
 
 
@@ -88,8 +90,8 @@ def rows(table: Table) -> Verb[list[Row]]:
 
 
 async def publish(studio: RunningService, title: str, author: str, *, limit: int) -> Project:
-    one = Project(project_id=title.lower().replace(" ", "_"), title=title, author=author, created_at=1)
-    return await studio.services.storage.projects.publish_project(one, None, limit, (), lambda _: ())
+    value = Project(project_id=title.lower().replace(" ", "_"), title=title, author=author, created_at=1)
+    return await studio.services.storage.projects.publish_project(value, None, limit, (), lambda _: ())
 
 
 async def test_a_removed_project_goes_for_good_and_only_its_names_stay(

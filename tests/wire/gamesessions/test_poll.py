@@ -113,8 +113,8 @@ async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Ru
         polling, other = game.start_poll(states="1"), await register_game(service)
         unasked = other.start_poll()
         await wait_until_held(service, 2)
-        for one in (game, other):
-            await store.record_progress(one.gsid, service.clock.now(), signing_in=moved == "signing_in")
+        for session_game in (game, other):
+            await store.record_progress(session_game.gsid, service.clock.now(), signing_in=moved == "signing_in")
         body = (await polling).json()
         assert (body["status"], body["state"], body["delay"]) == ("RETRY", moved, 1)
         await wait_until_held(service, 1)

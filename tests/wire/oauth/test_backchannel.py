@@ -218,7 +218,7 @@ async def test_however_it_ends_the_client_is_told_once(
     await ending(SignOutSetup(logout_setup=logout_setup, browser=account_browser, anna=anna))
     await logout_setup.run()
     await logout_setup.run()
-    assert [claims_of(token_in(one))["sid"] for one in logout_setup.shop.received] == [sid]
+    assert [claims_of(token_in(request))["sid"] for request in logout_setup.shop.received] == [sid]
 
 
 async def test_a_client_is_told_long_after_its_access_token_has_ended(
@@ -245,7 +245,7 @@ async def test_signing_in_once_more_ends_nothing(
     await account_browser.get("/account")
     await account_browser.post_with_csrf("/sign-out")
     await logout_setup.run()
-    assert [claims_of(token_in(one))["sid"] for one in logout_setup.shop.received] == [before]
+    assert [claims_of(token_in(request))["sid"] for request in logout_setup.shop.received] == [before]
 
 
 @pytest.mark.usefixtures("oidc_client")
@@ -278,7 +278,7 @@ async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
         await logout_setup.service.clock.advance(1)
     logout_setup.shop.respond = lambda _: http_response(b"")
     await logout_setup.run()
-    tokens = [token_in(one) for one in logout_setup.shop.received]
+    tokens = [token_in(request) for request in logout_setup.shop.received]
     assert len({claims_of(token)["jti"] for token in tokens}) == 4
     assert claims_of(tokens[-1])["iat"] == logout_setup.service.clock.now()
     assert await logout_setup.waiting() == []

@@ -326,7 +326,7 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
         ("client.refused", "shelf", "wrong credentials"),
         ("client.refused", "web", "wrong credentials"),
     ]
-    assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in refusals)
+    assert all(refusal.request_id and refusal.personal["address"] == "127.0.0.1" for refusal in refusals)
     stored = await service.services.storage.audit.find_record(refusals[0].record_id)
     assert stored is not None
     responses = [

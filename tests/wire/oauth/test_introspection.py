@@ -102,7 +102,7 @@ async def test_an_application_learns_whether_its_login_token_is_live(
     own = await an_oidc_client(service, "own", application_id=shop.application_id)
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop.application_id}
     token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
-    nobodys = (await service.client.post("/proxy/api/login", json={**ask, "app_id": 0})).json()["token"]
+    unbound_token = (await service.client.post("/proxy/api/login", json={**ask, "app_id": 0})).json()["token"]
     about = {
         "active": True,
         "iss": service.base_url,
@@ -112,7 +112,7 @@ async def test_an_application_learns_whether_its_login_token_is_live(
     assert success_body(await introspect(own, token)) == about
     assert (
         success_body(await introspect(oidc_client, token))
-        == success_body(await introspect(oidc_client, nobodys))
+        == success_body(await introspect(oidc_client, unbound_token))
         == INACTIVE
     )
     await service.clock.advance(3_600)

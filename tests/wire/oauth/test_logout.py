@@ -166,7 +166,7 @@ async def test_canceled_logout_leaves_the_person_signed_in(browser_client: HttpB
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_an_address_without_a_client_is_nobodys(browser_client: HttpBrowser) -> None:
+async def test_redirect_uri_without_a_client_is_not_followed(browser_client: HttpBrowser) -> None:
     """oidcc-rp-initiated-logout-no-id-token-hint: confirmed, signed out, and not redirected."""
     page = await browser_client.get(path(post_logout_redirect_uri=BYE, state="s"))
     assert BYE not in page.text

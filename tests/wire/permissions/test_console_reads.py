@@ -51,7 +51,7 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
             ask = {"action": "get", **body}
             data = (await studio.expect_ok(path, ask, admin.headers))["data"]
             records = data if isinstance(data, list) else [data]
-            assert any(expected.items() <= one.items() for one in records), path
+            assert any(expected.items() <= record.items() for record in records), path
             await studio.expect_error(403, path, ask, studio.other_user.headers)
             if path != "activity":
                 await studio.expect_error(403, path, ask, studio.owner.headers)
@@ -97,7 +97,7 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
         response = await studio.post("settings", ask, admin.headers)
         assert {"part", *fields} <= response.json()["data"].keys(), part
         assert [value for value in secrets if value in response.text] == [], part
-        for headers in (vouched, *(one.headers for one in others)):
+        for headers in (vouched, *(record.headers for record in others)):
             await studio.expect_error(403, "settings", ask, headers)
     for data in ({}, {"part": "secrets"}, {"part": "email", "page": 0}, {"part": "email", "limit": 1_001}):
         await studio.expect_error(400, "settings", {"action": "get", "data": data}, admin.headers)
@@ -107,14 +107,16 @@ async def test_a_service_that_vouches_shows_an_owner_of_the_log_no_more_than_it_
     shop = studio.shop.application_id
     wiki = await create_application(studio.service.services.storage, name="Wiki", project_id=PROJECT)
     about = (f"application {shop}", f"project {PROJECT}", f"application {wiki.application_id}")
-    written = [studio.service.services.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=one) for one in about]
+    written = [
+        studio.service.services.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=record) for record in about
+    ]
 
     def verb() -> Verb[None]:
-        for one in written:
-            yield from add_audit_record(one)
+        for record in written:
+            yield from add_audit_record(record)
 
     await studio.service.services.storage.runner.write(verb)
-    asks = [{"action": "get", "data": {"record_id": one.record_id}} for one in written]
+    asks = [{"action": "get", "data": {"record_id": record.record_id}} for record in written]
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     elsewhere = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
     for ask in asks:
@@ -199,11 +201,11 @@ async def test_single_group_and_single_member_can_be_read(studio: Studio) -> Non
         )
         for title in ("Artists", "Testers")
     ]
-    groups = [one["data"] for one in bodies]
+    groups = [body["data"] for body in bodies]
     ask = {"action": "get", "data": {"project_id": PROJECT}}
     for group in groups:
-        one = (await studio.expect_ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]
-        assert one == {"groups": [group], "max_users_cnt": 100}
+        record = (await studio.expect_ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]
+        assert record == {"groups": [group], "max_users_cnt": 100}
     await studio.expect_error(404, "group", {**ask, "group_id": "0" * 24}, studio.owner.headers)
     member = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     every = (
@@ -211,10 +213,10 @@ async def test_single_group_and_single_member_can_be_read(studio: Studio) -> Non
     )["data"]
     for user_id in (member.user_id, studio.other_user.user_id):
         data = {"id": PROJECT, "user_id": user_id}
-        one = (await studio.expect_ok("project/membership", {"action": "get", "data": data}, studio.owner.headers))[
-            "data"
-        ]
-        assert one == every | {
+        record = (
+            await studio.expect_ok("project/membership", {"action": "get", "data": data}, studio.owner.headers)
+        )["data"]
+        assert record == every | {
             "users": {name: holdings for name, holdings in every["users"].items() if name == user_id}
         }
     misplaced = {"action": "save", "data": {"id": PROJECT, "user_id": member.user_id}}

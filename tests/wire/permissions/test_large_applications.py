@@ -117,7 +117,7 @@ async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monke
     await put_roles(studio, role_granting("given"))
     ask = {"action": "get", **question_body(studio)}
     await asyncio.gather(*(studio.expect_ok("meta/data", ask, studio.other_user.headers) for _ in range(8)))
-    assert len([one for one in loads if studio.shop.application_id in one]) == 1
+    assert len([load for load in loads if studio.shop.application_id in load]) == 1
 
 
 async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question(

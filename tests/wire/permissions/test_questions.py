@@ -276,7 +276,7 @@ async def test_explanation_of_an_allowed_rule_names_the_deciding_source(studio: 
         [],
     )
     assert explanation["path"] == [{"source": "assigned_role", "scope": {}, "value": True, "role": "moderator"}]
-    assert [one["source"] for one in explanation["overridden"]] == ["schema_default"]
+    assert [resource["source"] for resource in explanation["overridden"]] == ["schema_default"]
     assert explanation["sentences"][0] == "Allowed: private_data.user.kick at the root."
 
 
@@ -330,7 +330,7 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
     await set_user_roles(studio, "1000000003", {ROOT: ["full"]})
     await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
     explanation = await explained_to_owner(studio, ip="127.0.0.1")
-    missing_facts = {one["kind"] + " " + one["role"]: one for one in explanation["missing"]}
+    missing_facts = {resource["kind"] + " " + resource["role"]: resource for resource in explanation["missing"]}
     assert explanation["allowed"] is False
     assert missing_facts["role_expired expired"]["since"] == now - 5
     assert missing_facts["role_full full"]["limit"] == 1
@@ -371,9 +371,9 @@ async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(stud
     await put_roles(studio, role_granting("moderator"))
     other = {"application_id": studio.other.application_id, "data": {"rule": "x", "project_id": PROJECT}}
     hidden = (await studio.expect_ok("explain", other, studio.other_user.headers))["data"]["missing"]
-    assert [one["kind"] for one in hidden] == ["project_unknown"]
+    assert [resource["kind"] for resource in hidden] == ["project_unknown"]
     seen = (await studio.expect_ok("explain", other, studio.owner.headers))["data"]["missing"]
-    assert [one["kind"] for one in seen] == ["not_given"]
+    assert [resource["kind"] for resource in seen] == ["not_given"]
 
 
 async def test_check_and_explain_agree(studio: Studio) -> None:
@@ -428,13 +428,13 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
         assert "project_unknown" in explanations[0]
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
     explanation = await explain_as(studio, studio.other_user, **on_group)
-    assert [one["kind"] for one in explanation["missing"]] == ["project_unknown"]
+    assert [resource["kind"] for resource in explanation["missing"]] == ["project_unknown"]
 
 
 async def test_person_without_project_access_cannot_probe_its_resources(studio: Studio) -> None:
     """They develop one of its applications, and get the same response for existing and missing resources."""
     storage = studio.service.services.storage
-    one = await create_application(storage, name="Tools", project_id=PROJECT)
+    resource = await create_application(storage, name="Tools", project_id=PROJECT)
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     developer = await create_person_with(studio, {on_shop: holdings_with("app_developer")})
     await put_group(studio)
@@ -454,7 +454,7 @@ async def test_person_without_project_access_cannot_probe_its_resources(studio: 
         if closed:
             shut = ProjectSettings(allowed_domains=("nowhere.example",))
             await storage.projects.edit_project(PROJECT, set_project_fields(settings=shut))
-        there, elsewhere = one.application_id, studio.other.application_id
+        there, elsewhere = resource.application_id, studio.other.application_id
         assert await explain_resource("applications", there) == await explain_resource("applications", elsewhere)
         assert await explain_resource("applications", there) == await explain_resource("applications", 99)
         assert await explain_resource("groups", GROUP) == await explain_resource("groups", "0" * 24)
@@ -463,7 +463,7 @@ async def test_person_without_project_access_cannot_probe_its_resources(studio: 
 async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) -> None:
     await a_guarded_project(studio)
     at_root = await explain(studio)
-    assert [one["kind"] for one in at_root["missing"]] == ["not_given"]
+    assert [resource["kind"] for resource in at_root["missing"]] == ["not_given"]
     assert at_root["sentences"][1:] == [
         "The default in the schema says no, which decides.",
         "No role or entry grants it at the root.",
@@ -479,7 +479,7 @@ async def test_project_member_learns_that_a_project_is_closed_but_not_why(studio
     await set_user_roles(studio, OTHER_USER, {P: ["hidden"]})
     explanation = await explain(studio, project_id="codename")
     assert explanation["scope"] == {"project_id": PROJECT}
-    assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
+    assert [resource["kind"] for resource in explanation["missing"]] == ["project_closed", "not_given"]
     assert not [secret for secret in SECRETS[1:] if secret in str(explanation)]
 
 
@@ -507,7 +507,7 @@ async def test_a_right_in_a_project_that_lets_no_one_in_opens_nothing(studio: St
     await a_guarded_project(studio)
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     explanation = await explain_as(studio, viewer, project_id=PROJECT)
-    assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
+    assert [resource["kind"] for resource in explanation["missing"]] == ["project_closed", "not_given"]
     assert not [secret for secret in SECRETS if secret in str(explanation)]
 
 
@@ -520,7 +520,9 @@ async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:
             "tagged", condition=parse_condition({"or": [{"tag": f"tag{number}"} for number in range(200)]})
         ),
     )
-    missing_roles = {one["role"]: one for one in reversed((await explained_to_owner(studio))["missing"])}
+    missing_roles = {
+        resource["role"]: resource for resource in reversed((await explained_to_owner(studio))["missing"])
+    }
     assert missing_roles["chosen"]["failed"][0]["wanted"].endswith(f"and {500 - MAX_USERS_SHOWN} more")
     assert len(missing_roles["tagged"]["failed"]) == MAX_FAILED_TESTS
 

@@ -245,8 +245,8 @@ async def test_simulation_requires_the_rights_of_members_and_of_the_save(busy: S
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
     lists_roles = {"canSeeRoleList": {"value": True}}
     await set_user_roles(busy, OTHER_USER, {}, secret_data={"meta": reads, "application": lists_roles})
-    for one in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
-        await busy.expect_error(403, "simulate", question_body(busy, change=one), busy.other_user.headers)
+    for proposal in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
+        await busy.expect_error(403, "simulate", question_body(busy, change=proposal), busy.other_user.headers)
     may_save = {**lists_roles, "canModifySchema": {"value": True}}
     await set_user_roles(busy, OTHER_USER, {}, secret_data={"meta": reads, "application": may_save})
     await busy.expect_ok("simulate", question_body(busy, change=change), busy.other_user.headers)

@@ -393,19 +393,19 @@ async def test_sc_12_with_apps_data_tells_of_what_they_may_see(studio: Studio) -
     storage = studio.service.services.storage
     apps = [await create_application(storage, name=f"App {n}", project_id=PROJECT) for n in range(10)]
     await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
-    one = apps[3].application_id
-    narrow = await create_person_with(studio, {application_scope(PROJECT, one): holdings_with("app_developer")})
+    user_id = apps[3].application_id
+    narrow = await create_person_with(studio, {application_scope(PROJECT, user_id): holdings_with("app_developer")})
     ask = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
     both = {**ask, "options": {"with_apps_data": True, "with_roles": True}}
     data = (await studio.expect_ok("meta/data", both, narrow.headers))["data"]
     assert data == {
         "rules": [
-            f"{PROJECT}/applications/{one}/app.can_manage_app_api_keys",
-            f"{PROJECT}/applications/{one}/app.can_modify_schema",
+            f"{PROJECT}/applications/{user_id}/app.can_manage_app_api_keys",
+            f"{PROJECT}/applications/{user_id}/app.can_modify_schema",
         ],
-        "roles": [f"{PROJECT}.applications.{one}/app_developer"],
+        "roles": [f"{PROJECT}.applications.{user_id}/app_developer"],
         "projects": {PROJECT: {"name": "Mind Games"}},
-        "apps": {PROJECT: [{"id": one, "name": "App 3"}]},
+        "apps": {PROJECT: [{"id": user_id, "name": "App 3"}]},
     }
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     data = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
@@ -519,10 +519,11 @@ async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_no_on
     )
     blind = await create_person_with(studio, secret_data=all_of(secret=("self", "self")))
     foreign, unknown = [
-        await studio.post("meta/data", get_request(studio, one), blind.headers) for one in (user.user_id, no_one)
+        await studio.post("meta/data", get_request(studio, user_id), blind.headers)
+        for user_id in (user.user_id, no_one)
     ]
     assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
-    for body in (save_request(studio, one, public_data=BADGE) for one in (user.user_id, no_one)):
+    for body in (save_request(studio, user_id, public_data=BADGE) for user_id in (user.user_id, no_one)):
         await studio.expect_error(403, "meta/data", body, blind.headers)
 
 

@@ -173,7 +173,7 @@ def project(name: str, wrap: Callable[[Ids, Any], object] = lambda _, value: val
 
 
 def grants(ids: Ids, entries: Sequence[Body]) -> dict[str, object]:
-    groups = [{"group_id": ids.group, "roles": [], "action": "grant", **one} for one in entries]
+    groups = [{"group_id": ids.group, "roles": [], "action": "grant", **entry} for entry in entries]
     return {"services": {str(ids.shop): {"groups": groups}}}
 
 

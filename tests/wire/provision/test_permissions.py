@@ -173,7 +173,7 @@ def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: InstallationP
         assert "record of user 1001" in gatehouse("apply", file)
         assert gatehouse("apply", file) == NOTHING
         exported = yaml.safe_load(gatehouse("export"))["applications"]
-        (shop,) = [one for one in exported if one["application_id"] == 50001]
+        (shop,) = [application for application in exported if application["application_id"] == 50001]
         assert shop.get("users", {}).get("1001", {}).get("private_data", {}) == private_data
 
 

@@ -1,4 +1,4 @@
-"""What every kind of test may ask for: a database, a browser; and the list of what could not be tested."""
+"""Fixtures for all tests: databases and a browser; plus a summary of the programs that were missing."""
 
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -14,16 +14,14 @@ from tests.support.chromium import launch_browser, save_screenshot
 from tests.support.postgres import PostgresCluster
 
 pytest_plugins = ["tests.support.databases", "tests.support.guide_pictures", "tests.support.times"]
-# That a machine is busy is no finding; what must not take long is bounded where it is tested.
+# A busy machine is not a failure; tests that must be quick set their own time limits.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 DATABASES: Final = ("sqlite", "postgres")
 CALL_FAILED: Final = pytest.StashKey[bool]()
-SUMMARY_PROPERTY: Final = (
-    "told_at_the_end"  # a property of a test: a line for anyone who reads the outcome of the run
-)
-PAGE_TIMEOUT: Final = 10_000  # milliseconds a page may take before a browser test gives up
+SUMMARY_PROPERTY: Final = "told_at_the_end"  # a test property: a line for the summary of the run
+PAGE_TIMEOUT: Final = 10_000  # milliseconds
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
-    items.sort(key=needs_no_browser)  # the first worker starts with the first ones: one browser, not one per worker
+    items.sort(key=needs_no_browser)  # the first worker gets the first tests, so only one worker starts a browser
 
 
 def needs_no_browser(item: pytest.Item) -> bool:
@@ -45,7 +43,7 @@ def needs_no_browser(item: pytest.Item) -> bool:
 
 
 def uses_database(item: pytest.Item, database: str) -> bool:
-    """By its parameter, or by asking for that one's fixtures: `postgres_url`, `migrated_sqlite_url`."""
+    """Whether the test runs on the database: by its parameter, or by a fixture such as `postgres_url`."""
     parameters = getattr(item, "callspec", None)
     fixtures = getattr(item, "fixturenames", ())
     return database in (parameters.params.values() if parameters else ()) or any(
@@ -55,20 +53,20 @@ def uses_database(item: pytest.Item, database: str) -> bool:
 
 @pytest.fixture(scope="session")
 def postgres_cluster() -> Iterator[PostgresCluster]:
-    """One server for each test process, started by the first test that wants it."""
+    """A PostgreSQL server per test process, started by the first test that needs it."""
     with PostgresCluster() as cluster:
         yield cluster
 
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    """A database that does not exist yet."""
+    """The URL of a SQLite database that does not exist yet."""
     return f"sqlite:///{tmp_path / 'gatehouse.db'}"
 
 
 @pytest.fixture
 def postgres_url(postgres_cluster: PostgresCluster) -> Iterator[str]:
-    """An empty database."""
+    """The URL of an empty PostgreSQL database."""
     url = postgres_cluster.create_database_sync()
     yield url
     postgres_cluster.drop_sync(url)
@@ -76,15 +74,15 @@ def postgres_url(postgres_cluster: PostgresCluster) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """An empty database of each kind, one after the other."""
+    """The URL of an empty database; the test runs once per kind."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 
 
-# Anyone who uses these runs on the loop of the session: `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
+# Tests that use these run on the session's event loop: `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """One for each test process; tests take a context of their own."""
+    """A browser per test process; each test opens its own context."""
     async with launch_browser() as chromium:
         yield chromium
 
@@ -113,9 +111,9 @@ def pytest_runtest_makereport(
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
-    for line in missing_program_lines(report.longrepr[2] for report in skipped):  # place, line number, reason
+    for line in missing_program_lines(report.longrepr[2] for report in skipped):  # path, line number, reason
         terminalreporter.write_line(line, yellow=True)
-    for report in (one for reports in terminalreporter.stats.values() for one in reports):
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
         if getattr(report, "when", "") == "teardown":
             for name, line in report.user_properties:
                 if name == SUMMARY_PROPERTY:

@@ -1,4 +1,4 @@
-"""What hostile bytes meet in a release is uvloop, and where there is none the standard loop: both are tried."""
+"""Run the tests on both event loops: uvloop, which a release uses where it exists, and the standard loop."""
 
 import asyncio
 from collections.abc import Callable, Mapping

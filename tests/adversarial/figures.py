@@ -1,7 +1,7 @@
-"""The full figures of the checklist's rows about time and volume, on a serving process, as a table.
+"""Measure the checklist's rows about time and volume in full on a serving process, and print them as a table.
 
-`make adversarial`, on a machine that does nothing else: minutes. What each row promises is tested with smaller
-numbers in the ordinary tests; here it is measured, printed beside its bound, and fails where it is out of bounds.
+`make adversarial` takes minutes, on an otherwise idle machine. The ordinary tests check each row with smaller
+numbers; this prints each figure beside its bound and fails if one is out of bounds.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ GSID: Final = "/proxy/api/gameSession/getGsid"
 RESULT: Final = "/proxy/api/gameSession/getGsidResult"
 LOGIN: Final = "/proxy/api/login"
 EXCHANGE: Final = "/api/permissions/exchangeJwt"
-GUESSES: Final = 100  # wrong proofs of one source, before it has to wait
+GUESSES: Final = 100  # wrong proofs from one source before it is limited
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -64,7 +64,7 @@ Measure = Callable[[Target], AsyncIterator[Figure]]
 
 
 def groups() -> Mapping[str, tuple[Mapping[str, str], Sequence[Measure]]]:
-    """What is measured on one process, with its settings."""
+    """The measurements of one process, with its settings."""
     return {
         "answers": (UNLIMITED, (milliseconds_of, oversized_tokens, session_ids, slow_connections, distinct_values)),
         "rates": (QUIET, (floods, measure_limited)),
@@ -76,7 +76,7 @@ def groups() -> Mapping[str, tuple[Mapping[str, str], Sequence[Measure]]]:
 
 
 async def run_measures(data: Path, environment: Mapping[str, str], measures: Sequence[Measure]) -> list[Figure]:
-    """Each is printed as soon as it is known."""
+    """Run the measurements and print each when it is done."""
     figures: list[Figure] = []
     async with serve_node(data, environment) as target:
         for measure in measures:
@@ -97,7 +97,7 @@ def request_to(method: str, path: str, content: bytes = b"", headers: dict[str, 
 
 
 def hostile_requests() -> Sequence[tuple[str, str, float, Ask]]:
-    """Id, what is sent, the milliseconds it may take, and how."""
+    """Id, request, the milliseconds it may take, and how it is sent."""
     authorize = "/proxy/oauth/authorize?client_id=x&"
     many_fields = b"&".join(b"a%d=1" % number for number in range(MEGABYTE // 10))
     parts = b"--b\r\n" + b"X: 1\r\n" * DEEP + b"\r\n\r\n--b--\r\n"
@@ -158,13 +158,13 @@ async def milliseconds_of(target: Target) -> AsyncIterator[Figure]:
 
 
 async def slowest_milliseconds(target: Target, ask: Ask) -> float:
-    """Milliseconds; refused each time. The very slowest is left out: it may be someone else's."""
+    """The slowest of several tries in milliseconds, all refused. The very slowest is dropped as noise."""
     taken = []
     for _ in range(TRIES + 1):
         began = time.perf_counter()
-        answer = await ask(target)
+        response = await ask(target)
         taken.append(time.perf_counter() - began)
-        assert 300 <= answer.status_code < 500, answer.text[:200]
+        assert 300 <= response.status_code < 500, response.text[:200]
     return sorted(taken[1:])[-2] * 1_000
 
 
@@ -185,7 +185,7 @@ async def oversized_tokens(target: Target) -> AsyncIterator[Figure]:
 
 
 async def distinct_values(target: Target) -> AsyncIterator[Figure]:
-    """Everything a caller may choose, another each time."""
+    """Values of everything a caller may choose, different each time."""
     kinds: Sequence[Callable[[int], Awaitable[httpx2.Response]]] = (
         lambda number: target.client.get(f"/proxy/oauth/authorize?client_id=c{number}"),
         lambda number: target.client.post(RESULT, json={"gsid": f"{number:036x}"}),
@@ -197,7 +197,7 @@ async def distinct_values(target: Target) -> AsyncIterator[Figure]:
     )
     share = VOLUME // len(kinds)
     for kind in kinds:
-        await send_many(share // 20, kind)  # what is kept at all is there
+        await send_many(share // 20, kind)  # fill the caches first
     before = target.memory()
     for kind in kinds:
         await send_many(share, kind, begin=share)
@@ -209,17 +209,17 @@ async def distinct_values(target: Target) -> AsyncIterator[Figure]:
 
 async def session_ids(target: Target) -> AsyncIterator[Figure]:
     number = min(10_000, VOLUME)
-    answers = await send_many(number, lambda _: target.client.post(GSID))
-    gsids = [answer.json()["gsid"] for answer in answers]
-    locations = [answer.headers["location"].partition("location=")[2] for answer in answers]
+    responses = await send_many(number, lambda _: target.client.post(GSID))
+    gsids = [response.json()["gsid"] for response in responses]
+    locations = [response.headers["location"].partition("location=")[2] for response in responses]
     assert len(set(gsids)) == len(set(locations)) == number
-    # Base64url characters hold six bits each; a part that many share would be a clock or a counter.
-    shared = max(sum(one.startswith(start) for one in gsids) for start in {gsid[:4] for gsid in gsids})
+    # Base64url characters have six bits each; a part that many ids share would be a clock or a counter.
+    shared = max(sum(gsid.startswith(start) for gsid in gsids) for start in {gsid[:4] for gsid in gsids})
     yield Figure("GS-11", "bits in a Location", min(map(len, locations)) * 6, 128, "bits", at_least=True)
     yield Figure("GS-11", f"of {number:,} gsids that begin alike in four letters", shared, 12, "gsids")
 
 
-# -- patience -------------------------------------------------------------------------------------------
+# -- timeouts -------------------------------------------------------------------------------------------
 
 
 async def slow_connections(target: Target) -> AsyncIterator[Figure]:
@@ -238,7 +238,7 @@ async def slow_connections(target: Target) -> AsyncIterator[Figure]:
 
 
 async def floods(target: Target) -> AsyncIterator[Figure]:
-    """How many of a flood from one source are let in; the others are told when to come back."""
+    """How many requests of a flood from one source are admitted; the others get Retry-After."""
     rates, client = RateSettings(), target.client
     rows: Sequence[tuple[str, str, int, int, Callable[[int], Awaitable[httpx2.Response]]]] = (
         (
@@ -262,11 +262,11 @@ async def floods(target: Target) -> AsyncIterator[Figure]:
 async def flood(
     name: str, what: str, number: int, a_minute: int, ask: Callable[[int], Awaitable[httpx2.Response]]
 ) -> Figure:
-    """An allowance is there at once, and comes again while the flood lasts."""
+    """The allowance is available at once and refills during the flood."""
     began = time.perf_counter()
-    answers = await send_many(number, ask)
+    responses = await send_many(number, ask)
     bound = a_minute * (1 + (time.perf_counter() - began) / 60)
-    refused = [answer for answer in answers if answer.status_code == 429]
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
-    let_in = number - len(refused)
+    refusals = [response for response in responses if response.status_code == 429]
+    assert all(int(response.headers["retry-after"]) > 0 for response in refusals)
+    let_in = number - len(refusals)
     return Figure(name, f"let in of {number:,} {what}, {a_minute} a minute", let_in, round(bound), "requests")

@@ -1,4 +1,4 @@
-"""Figures about callers who have something to show, right or wrong: proofs, keys, tokens, and who suffers by them."""
+"""Figures about callers with credentials, right or wrong: proofs, keys, tokens, and the effect on other callers."""
 
 import asyncio
 import secrets
@@ -32,18 +32,18 @@ from tests.support.studio import FACTOR, OTHER_USER, OWNER, PROJECT
 API: Final = "/api/permissions"
 GUESSER: Final = "127.0.1.1"
 ITS_OWN: Final = "127.0.1.2"
-ADDRESSES: Final = [f"127.0.2.{number}" for number in range(1, 11)]  # one principal asks from all of them
+ADDRESSES: Final = [f"127.0.2.{number}" for number in range(1, 11)]  # one principal sends from all of them
 A_CLIENT: Final = "web"
 ROUNDS: Final = 3  # of parallel uses
-OTHERS: Final = 50  # requests of someone else while one floods
+OTHERS: Final = 50  # requests of a second caller during a flood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredInstallation:
-    """Who calls the process."""
+    """The callers of the measured process."""
 
     target: Target
-    services: Services  # beside it, as a command has it
+    services: Services  # opened separately, as a command does
     user_id: str
     secret: str
     application_id: int
@@ -51,7 +51,7 @@ class MeasuredInstallation:
     other_user: dict[str, str]
 
     async def code(self) -> str:
-        """One that the client may redeem."""
+        """A code that the client may redeem."""
         code, now = secrets.token_urlsafe(32), self.services.clock.now()
         grant = a_grant(
             client_id=A_CLIENT,
@@ -66,14 +66,14 @@ class MeasuredInstallation:
         return code
 
     async def access_key(self) -> str:
-        made = await self.ask("accessKey", action="save", application_id=self.application_id, data={})
-        key: str = made["data"]["hash"]
+        created = await self.ask("accessKey", action="save", application_id=self.application_id, data={})
+        key: str = created["data"]["hash"]
         return key
 
     async def ask(self, path: str, **fields: object) -> Any:
-        answer = await self.target.client.post(f"{API}/{path}", json=fields, headers=self.owner)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = await self.target.client.post(f"{API}/{path}", json=fields, headers=self.owner)
+        assert response.status_code == 200, response.text
+        return response.json()
 
 
 @asynccontextmanager
@@ -109,31 +109,31 @@ def headers_of(jwt: str) -> dict[str, str]:
 
 
 async def measure_limited(target: Target) -> AsyncIterator[Figure]:
-    """Where the rates count."""
-    async with measured_installation(target) as world:
+    """With rate limits."""
+    async with measured_installation(target) as installation:
         for measure in (guessed_proofs, one_principal):
-            async for figure in measure(world):
+            async for figure in measure(installation):
                 yield figure
 
 
 async def measure_unlimited(target: Target) -> AsyncIterator[Figure]:
-    """Where they would hide what is measured."""
-    async with measured_installation(target) as world:
+    """Without rate limits, which would hide what is measured."""
+    async with measured_installation(target) as installation:
         for measure in (parallel_uses, unknown_keys):
-            async for figure in measure(world):
+            async for figure in measure(installation):
                 yield figure
 
 
 # -- TK-29 ----------------------------------------------------------------------------------------------
 
 
-async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
+async def guessed_proofs(installation: MeasuredInstallation) -> AsyncIterator[Figure]:
     number, own = scale_volume(500), scale_volume(20)
-    code = await world.code()
+    code = await installation.code()
     fields = {"grant_type": "authorization_code", "redirect_uri": REDIRECT}
-    right = {"Authorization": f"Bearer {native_proof(REDIRECT, world.secret)}"}
+    right = {"Authorization": f"Bearer {native_proof(REDIRECT, installation.secret)}"}
     began = time.perf_counter()
-    async with client_of(world.target.node, address=GUESSER) as guesser:
+    async with client_of(installation.target.node, address=GUESSER) as guesser:
         answers = await send_many(
             number,
             lambda one: guesser.post(
@@ -143,9 +143,10 @@ async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     tried = count_with_status(answers, 401)
     most = GUESS_LIMIT.free_attempts + AT_ONCE + (time.perf_counter() - began) / GUESS_LIMIT.first_delay
     yield Figure("TK-29", f"of {number} guessed proofs from one source, looked at", tried, round(most), "proofs")
-    async with client_of(world.target.node, address=ITS_OWN) as client:
+    async with client_of(installation.target.node, address=ITS_OWN) as client:
         served = [
-            await client.post(TOKEN, data={**fields, "code": await world.code()}, headers=right) for _ in range(own)
+            await client.post(TOKEN, data={**fields, "code": await installation.code()}, headers=right)
+            for _ in range(own)
         ]
     yield Figure(
         *(
@@ -159,33 +160,35 @@ async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     )
 
 
-def count_with_status(answers: Sequence[httpx2.Response], status: int) -> int:
-    """How many with this one; the others must be told when to come back."""
-    refused = [answer for answer in answers if answer.status_code != status]
-    assert all(answer.status_code == 429 and int(answer.headers["retry-after"]) > 0 for answer in refused), {
-        answer.status_code for answer in refused
+def count_with_status(responses: Sequence[httpx2.Response], status: int) -> int:
+    """How many have this status; the others must have Retry-After."""
+    refusals = [response for response in responses if response.status_code != status]
+    assert all(response.status_code == 429 and int(response.headers["retry-after"]) > 0 for response in refusals), {
+        response.status_code for response in refusals
     }
-    return len(answers) - len(refused)
+    return len(responses) - len(refusals)
 
 
 # -- PA-15 ----------------------------------------------------------------------------------------------
 
 
-async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
-    """From many addresses, so that no address alone asks too much."""
+async def one_principal(installation: MeasuredInstallation) -> AsyncIterator[Figure]:
+    """Send from many addresses, so that no single address reaches its limit."""
     number, a_minute = scale_volume(10_000), RateSettings().admin
     async with AsyncExitStack() as stack:
         clients = [
-            await stack.enter_async_context(client_of(world.target.node, address=address)) for address in ADDRESSES
+            await stack.enter_async_context(client_of(installation.target.node, address=address))
+            for address in ADDRESSES
         ]
         began = time.perf_counter()
         flood = asyncio.create_task(
             send_many(
-                number, lambda one: clients[one % len(clients)].post(f"{API}/user/info", headers=world.owner, json={})
+                number,
+                lambda one: clients[one % len(clients)].post(f"{API}/user/info", headers=installation.owner, json={}),
             )
         )
         others = [
-            await world.target.client.post(f"{API}/user/info", headers=world.other_user, json={})
+            await installation.target.client.post(f"{API}/user/info", headers=installation.other_user, json={})
             for _ in range(OTHERS)
         ]
         let_in = count_with_status(await flood, 200)
@@ -207,21 +210,23 @@ async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 # -- AK-07 ----------------------------------------------------------------------------------------------
 
 
-async def parallel_uses(world: MeasuredInstallation) -> AsyncIterator[Figure]:
-    """On bare connections: an HTTP client with a thousand of them would be measured instead."""
+async def parallel_uses(installation: MeasuredInstallation) -> AsyncIterator[Figure]:
+    """Use bare connections: an HTTP client with a thousand of them would dominate the measurement."""
     number = scale_volume(1_000)
-    use = use_of(await world.access_key(), world)
+    use = use_of(await installation.access_key(), installation)
     async with AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(raw_connection(world.target.node.port)) for _ in range(number)]
+        opened = [
+            await stack.enter_async_context(raw_connection(installation.target.node.port)) for _ in range(number)
+        ]
         began = time.perf_counter()
         failures = sum([await use_fails(opened[0], use) for _ in range(number)])
         alone = time.perf_counter() - began
-        seen, together = [await last_used(world)], 0.0
+        seen, together = [await last_used(installation)], 0.0
         for _ in range(ROUNDS):
-            asked = time.perf_counter()
+            started = time.perf_counter()
             failures += sum(await asyncio.gather(*(use_fails(connection, use) for connection in opened)))
-            together += (time.perf_counter() - asked) / ROUNDS
-            seen.append(await last_used(world))
+            together += (time.perf_counter() - started) / ROUNDS
+            seen.append(await last_used(installation))
     written = 1 + (time.perf_counter() - began) // USE_RECORD_INTERVAL
     yield Figure("AK-07", f"failures of {ROUNDS} times {number:,} uses at once", failures, 0, "uses")
     yield Figure("AK-07", f"time of {number:,} uses at once, of that one after the other", together / alone, 1.5, "x")
@@ -229,10 +234,10 @@ async def parallel_uses(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     yield Figure("AK-07", "steps back of last_used", sum(one > two for one, two in pairwise(seen)), 0, "steps")
 
 
-def use_of(key: str, world: MeasuredInstallation) -> bytes:
-    """A request that shows the key: the owner's record is read."""
-    jwt = world.owner["Authorization"].removeprefix("Bearer ")
-    content = json_body(action="get", application_id=world.application_id, data={}, jwt=jwt)
+def use_of(key: str, installation: MeasuredInstallation) -> bytes:
+    """A request with the access key that reads the owner's record."""
+    jwt = installation.owner["Authorization"].removeprefix("Bearer ")
+    content = json_body(action="get", application_id=installation.application_id, data={}, jwt=jwt)
     head = f"POST {API}/meta/data HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
     return f"{head}Authorization: Bearer {key}\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content
 
@@ -242,17 +247,17 @@ async def use_fails(connection: RawConnection, request: bytes) -> bool:
     return (await connection.read_response()).status != httpx2.codes.OK
 
 
-async def last_used(world: MeasuredInstallation) -> str:
-    [listed] = (await world.ask("accessKey", action="get", application_id=world.application_id))["data"]
-    moment: str = listed["last_used"]
+async def last_used(installation: MeasuredInstallation) -> str:
+    [data] = (await installation.ask("accessKey", action="get", application_id=installation.application_id))["data"]
+    moment: str = data["last_used"]
     return moment
 
 
 # -- UI-25 ----------------------------------------------------------------------------------------------
 
 
-async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
-    """Tokens that are well made in all but their key, and say in every way they know where to find it."""
+async def unknown_keys(installation: MeasuredInstallation) -> AsyncIterator[Figure]:
+    """Tokens that are valid except for their key, and that name places to fetch it from in every known way."""
     number, called = scale_volume(10_000), 0
 
     def on_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -264,16 +269,16 @@ async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     forged = forgery(f"http://{LOOPBACK}:{listener.sockets[0].getsockname()[1]}")
 
     async def ask(one: int) -> httpx2.Response:
-        answer = await world.target.client.post(f"{API}/check", content=forged(one), headers=JSON)
-        assert answer.status_code == 401, answer.text
-        return answer
+        response = await installation.target.client.post(f"{API}/check", content=forged(one), headers=JSON)
+        assert response.status_code == 401, response.text
+        return response
 
     async with listener:
         await send_many(number // 10, ask)
-        before = world.target.memory()
+        before = installation.target.memory()
         await send_many(number, ask, begin=number)
     yield Figure("UI-25", f"calls to the address that {number:,} tokens with random kids name", called, 0, "calls")
-    yield Figure("UI-25", "memory after them", world.target.memory() - before, 5, "MB")
+    yield Figure("UI-25", "memory after them", installation.target.memory() - before, 5, "MB")
 
 
 def forgery(address: str) -> Callable[[int], bytes]:

@@ -1,4 +1,4 @@
-"""Figures about connections: sockets by the thousand, floods of frames, two people on one, and the process's end."""
+"""Figures about connections: thousands of sockets, floods of frames, two users on one connection, and shutdown."""
 
 import asyncio
 import json
@@ -32,18 +32,18 @@ from tests.support.websockets import KEY, PATH
 GAME: Final = GameSettings()
 UPGRADE: Final = b" HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY
 MEGABYTE: Final = 1_000_000
-SLACK: Final = 50  # descriptors that come and go: the database, connections that are being refused
+SLACK: Final = 50  # short-lived descriptors: the database, connections being refused
 EXIT_WITHIN: Final = 35  # seconds
-HEAD_WITHIN: Final = 12  # seconds: ten for a head, and the round in which it is noticed
+HEAD_WITHIN: Final = 12  # seconds: ten for a request head, and the interval of the check
 RACING: Final = 100  # handshakes at a time
-SIGN_EVERY: Final = 3  # seconds; ten without one are the end
+SIGN_EVERY: Final = 3  # seconds; after ten without a sign the service closes
 
 
 # -- HT-17 ----------------------------------------------------------------------------------------------
 
 
 async def series(target: Target) -> AsyncIterator[Figure]:
-    """Paths, client ids and reasons to be refused, another each time."""
+    """Paths, client ids and causes of refusal, different each time."""
     number = scale_volume(100_000)
     kinds = (
         lambda one: target.client.get(f"/nowhere/{one}"),
@@ -71,33 +71,35 @@ async def series(target: Target) -> AsyncIterator[Figure]:
 
 async def shared_connection(target: Target) -> AsyncIterator[Figure]:
     number, mixed = scale_volume(10_000), 0
-    async with measured_installation(target) as world:
+    async with measured_installation(target) as installation:
         for begin in range(0, number, 10):
             async with raw_connection(target.node.port) as connection:
-                for one in range(begin, min(begin + 10, number)):
-                    answers = await ask_both(connection, world, one)
-                    mixed += answers != [(OWNER, 1 + one % 7), (OTHER_USER, 1 + one % 5)]
-                whole = check_request(world, world.owner, 3, one)
-                connection.send(whole[: 1 + one % (len(whole) - 1)])  # and is gone in the middle of it
+                for n in range(begin, min(begin + 10, number)):
+                    answers = await ask_both(connection, installation, n)
+                    mixed += answers != [(OWNER, 1 + n % 7), (OTHER_USER, 1 + n % 5)]
+                whole = check_request(installation, installation.owner, 3, n)
+                connection.send(whole[: 1 + n % (len(whole) - 1)])  # disconnects in the middle of it
                 connection.abort()
     yield Figure("HT-20", f"of {number:,} pairs on shared connections, answered with another's", mixed, 0, "pairs")
 
 
-async def ask_both(connection: RawConnection, world: MeasuredInstallation, number: int) -> list[tuple[str, int]]:
-    """Whose answer came, and to how many questions."""
-    asked = check_request(world, world.owner, 1 + number % 7, number)
-    asked += check_request(world, world.other_user, 1 + number % 5, number + 1)
-    cut = number % len(asked)  # another place each time
-    connection.send(asked[:cut])
+async def ask_both(
+    connection: RawConnection, installation: MeasuredInstallation, number: int
+) -> list[tuple[str, int]]:
+    """Send both users' requests on one connection; return whose responses came, and how many."""
+    request = check_request(installation, installation.owner, 1 + number % 7, number)
+    request += check_request(installation, installation.other_user, 1 + number % 5, number + 1)
+    cut = number % len(request)  # a different position each time
+    connection.send(request[:cut])
     await connection.drain()
-    connection.send(asked[cut:])
+    connection.send(request[cut:])
     bodies = [json.loads((await connection.read_response()).body) for _ in range(2)]
-    return [(one["user_id"], len(one["data"])) for one in bodies]
+    return [(body["user_id"], len(body["data"])) for body in bodies]
 
 
-def check_request(world: MeasuredInstallation, who: dict[str, str], questions: int, number: int) -> bytes:
-    checks = [{"rule": f"rule_{one}"} for one in range(questions)]
-    content = json_body(application_id=world.application_id, data={"checks": checks})
+def check_request(installation: MeasuredInstallation, who: dict[str, str], questions: int, number: int) -> bytes:
+    checks = [{"rule": f"rule_{number}"} for number in range(questions)]
+    content = json_body(application_id=installation.application_id, data={"checks": checks})
     named = "".join(f"{name}: {value}\r\n" for name, value in who.items())
     head = f"POST {API}/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{named}".encode()
     if number % 3 == 0:
@@ -126,12 +128,18 @@ async def sockets(target: Target) -> AsyncIterator[Figure]:
         yield Figure("WS-06", what, len(opened), GAME.sockets_per_source, "sockets")
         beside = await p99(target.client)
         yield Figure("WS-06", "p99 beside them", beside * 1_000, max(2 * usual, MACHINE_NOISE) * 1_000, "ms")
-        held = target.descriptors() - descriptors
-        yield Figure("WS-06", "descriptors of the process for them", held, GAME.sockets_per_source + SLACK, "files")
+        open_sockets_count = target.descriptors() - descriptors
+        yield Figure(
+            "WS-06",
+            "descriptors of the process for them",
+            open_sockets_count,
+            GAME.sockets_per_source + SLACK,
+            "files",
+        )
 
 
 async def keep_alive(opened: Sequence[RawConnection]) -> None:
-    """Give a sign of life for each, as a game does that is asked for one: anyone who is silent would be let go of."""
+    """Send a sign of life on each socket, as a game does; a silent one would be closed."""
     while True:
         await asyncio.sleep(SIGN_EVERY)
         for connection in opened:
@@ -139,29 +147,29 @@ async def keep_alive(opened: Sequence[RawConnection]) -> None:
 
 
 async def sessions(target: Target, number: int) -> list[bytes]:
-    """The paths of sockets of new game sessions, each with its Location."""
-    answers = await send_many(number, lambda _: target.client.post(GET_GSID))
+    """The socket paths of new game sessions, each with its Location."""
+    responses = await send_many(number, lambda _: target.client.post(GET_GSID))
     return [
-        f"{PATH}{answer.json()['gsid']}?location={answer.headers['location'].partition('location=')[2]}".encode()
-        for answer in answers
+        f"{PATH}{response.json()['gsid']}?location={response.headers['location'].partition('location=')[2]}".encode()
+        for response in responses
     ]
 
 
 async def open_sockets(
     target: Target, stack: AsyncExitStack, paths: Sequence[bytes], opened: list[RawConnection]
 ) -> None:
-    """Anyone who is let in stays."""
+    """Open the sockets; those that are accepted stay open."""
     waiting = iter(paths)
 
     async def work() -> None:
         for path in waiting:
             connection = raw_connection(target.node.port)
-            made = await connection.__aenter__()
-            made.send(b"GET " + path + UPGRADE + b"\r\n")
-            status = (await made.read_response()).status
+            created = await connection.__aenter__()
+            created.send(b"GET " + path + UPGRADE + b"\r\n")
+            status = (await created.read_response()).status
             assert status in (101, 429), status
             if status == 101:
-                opened.append(made)
+                opened.append(created)
                 stack.push_async_exit(connection)
             else:
                 await connection.__aexit__(None, None, None)
@@ -188,7 +196,7 @@ FLOODS: Final = {
 
 async def frames(target: Target) -> AsyncIterator[Figure]:
     for what, (piece, times, code) in FLOODS.items():
-        await expect_close(target, piece, times, code)  # whatever is kept for the first of them is there
+        await expect_close(target, piece, times, code)  # fill the buffers first
         before = target.memory()
         for _ in range(scale_volume(10)):
             await expect_close(target, piece, times, code)
@@ -219,19 +227,19 @@ async def expect_close(target: Target, piece: bytes, times: int, code: int) -> N
 
 
 async def stopping(target: Target) -> AsyncIterator[Figure]:
-    """The last thing that is asked of this process."""
+    """The last measurement, because it ends the process."""
     polls, writes = scale_volume(1_000), scale_volume(100)
     async with AsyncExitStack() as stack:
         answers = await send_many(polls, lambda _: target.client.post(GET_GSID))
         polling = []
-        for answer in answers:
+        for response in answers:
             connection = await stack.enter_async_context(raw_connection(target.node.port))
-            location = answer.headers["location"].partition("location=")[2]
-            content = json_body(gsid=answer.json()["gsid"])
+            location = response.headers["location"].partition("location=")[2]
+            content = json_body(gsid=response.json()["gsid"])
             connection.send(head_of(f"{RESULT}?location={location}", content) + b"\r\n" + content)
             polling.append(connection)
         writing = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(writes)]
-        for connection in writing:  # each is begun: the service waits for what it has to say
+        for connection in writing:  # each has begun: the service waits for its body
             connection.send(head_of(GET_GSID, b"{}") + b"Expect: 100-continue\r\n\r\n")
             assert (await connection.read_response()).status == 100
         await wait_until_held(target, polls)
@@ -244,29 +252,29 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
         code = await asyncio.to_thread(target.node.process.wait, EXIT_WITHIN * 2)
         taken = time.perf_counter() - began
     assert code == 0
-    retried = sum(answer.status == 200 and json.loads(answer.body)["status"] == "RETRY" for answer in responses)
-    finished = sum(answer.status == 200 and "gsid" in json.loads(answer.body) for answer in written)
+    retried = sum(response.status == 200 and json.loads(response.body)["status"] == "RETRY" for response in responses)
+    finished = sum(response.status == 200 and "gsid" in json.loads(response.body) for response in written)
     yield Figure("OP-07", f"of {polls:,} held polls at SIGTERM, told RETRY", retried, polls, "polls", at_least=True)
     yield Figure("OP-07", f"of {writes} writes that had begun, finished", finished, writes, "writes", at_least=True)
-    errors = sum(answer.status >= 500 for answer in (*responses, *written))
+    errors = sum(response.status >= 500 for response in (*responses, *written))
     yield Figure("OP-07", "answers of them that were 5xx", errors, 0, "answers")
     yield Figure("OP-07", "until the process was gone", taken, EXIT_WITHIN, "s")
 
 
 def head_of(path: str, content: bytes) -> bytes:
-    """Of a request with this body; the empty line is still to come."""
+    """The head of a request with this body, without the empty line."""
     length = f"Content-Length: {len(content)}\r\n"
     return f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{length}".encode()
 
 
 async def wait_until_held(target: Target, number: int) -> None:
-    """Until the process says that it holds so many; a poll that is not held within its time never will be."""
+    """Wait until the process reports that many held polls; a poll not held in time never will be."""
     async with asyncio.timeout(POLL_HOLD_SECONDS):
         while held_count(await target.metrics()) < number:
             pass
 
 
 def held_count(metrics: str) -> float:
-    found = re.search(r"^gatehouse_held_requests (\S+)$", metrics, re.MULTILINE)
-    assert found is not None
-    return float(found[1])
+    match = re.search(r"^gatehouse_held_requests (\S+)$", metrics, re.MULTILINE)
+    assert match is not None
+    return float(match[1])

@@ -1,4 +1,4 @@
-"""What the figures of the checklist share: a serving process, many requests, and a number beside its bound."""
+"""Helpers of the checklist's figures: a serving process, many requests, and a number beside its bound."""
 
 import asyncio
 import json
@@ -17,16 +17,16 @@ import httpx2
 from tests.support.processes import Node
 from tests.support.tls import NO_TRUST_STORE
 
-WHOLE: Final = "ADVERSARIAL_WHOLE" in os.environ  # noqa: TID251 - by `make adversarial`; else a sample
-VOLUME: Final = int(os.environ.get("ADVERSARIAL_VOLUME", "1000000"))  # noqa: TID251 - of HT-18, said to the tests
+WHOLE: Final = "ADVERSARIAL_WHOLE" in os.environ  # noqa: TID251 - set by `make adversarial`; otherwise a sample
+VOLUME: Final = int(os.environ.get("ADVERSARIAL_VOLUME", "1000000"))  # noqa: TID251 - of HT-18, an option of the tests
 AT_ONCE: Final = 50
-PATIENCE: Final = 300  # seconds; how long an answer may take is said by the bounds
-MACHINE_NOISE: Final = 0.005  # seconds: what the machine itself may add to an answer
+TIMEOUT: Final = 300  # seconds; the bounds limit how long a response may take
+MACHINE_NOISE: Final = 0.005  # seconds that the machine itself may add to a response
 OPERATOR: Final = "the token of the metrics reader"
 QUIET: Final = {"GATEHOUSE__LOG__LEVEL": "error", "GATEHOUSE__OPERATIONS__TOKEN": OPERATOR}
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false", **QUIET}
 JSON: Final = {"Content-Type": "application/json"}
-MAX_KEPT_ANSWERS: Final = 20_000  # answers
+MAX_KEPT_ANSWERS: Final = 20_000  # responses
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,19 @@ class Target:
     client: httpx2.AsyncClient
 
     def memory(self) -> float:
-        """Megabytes the process holds."""
+        """The resident memory of the process in megabytes."""
         status = Path(f"/proc/{self.node.process.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert found is not None
-        return int(found[1]) / 1024
+        match = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert match is not None
+        return int(match[1]) / 1024
 
     def descriptors(self) -> int:
         return len(list(Path(f"/proc/{self.node.process.pid}/fd").iterdir()))
 
     async def metrics(self) -> str:
-        answer = await self.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
-        assert answer.status_code == 200, answer.text
-        return answer.text
+        response = await self.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
+        assert response.status_code == 200, response.text
+        return response.text
 
 
 @asynccontextmanager
@@ -78,14 +78,14 @@ async def serve_node(data: Path, environment: Mapping[str, str]) -> AsyncIterato
 
 
 def client_of(node: Node, *, address: str | None = None, connections: int = AT_ONCE) -> httpx2.AsyncClient:
-    """One that asks this process, from an address of its own if it is given one."""
+    """An HTTP client of this process, optionally from its own address."""
     limits = httpx2.Limits(max_connections=connections)
     transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NO_TRUST_STORE, limits=limits)
-    return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, transport=transport)
+    return httpx2.AsyncClient(base_url=node.address, timeout=TIMEOUT, transport=transport)
 
 
 def scale_volume(number: int) -> int:
-    """What the checklist says, or less in a trial run."""
+    """The checklist's number, or less in a trial run."""
     return min(number, VOLUME)
 
 
@@ -100,26 +100,26 @@ async def send_many(
     begin: int = 0,
     at_once: int = AT_ONCE,
 ) -> list[httpx2.Response]:
-    """So many requests, some at a time; what they were answered, for those that look."""
+    """Send this many requests, some at a time; return the responses."""
     answers: list[httpx2.Response] = []
     numbers = iter(range(begin, begin + number))
 
     async def work() -> None:
-        for one in numbers:
+        for n in numbers:
             try:
-                answer = await ask(one)
+                response = await ask(n)
             except httpx2.RemoteProtocolError:  # the kept connection had been idle for too long
-                answer = await ask(one)
-            assert answer.status_code < 500, answer.text
+                response = await ask(n)
+            assert response.status_code < 500, response.text
             if number <= MAX_KEPT_ANSWERS:
-                answers.append(answer)
+                answers.append(response)
 
     await asyncio.gather(*(work() for _ in range(at_once)))
     return answers
 
 
 async def p99(client: httpx2.AsyncClient) -> float:
-    """Seconds, of a path that costs nothing itself."""
+    """The 99th percentile in seconds of a path that costs nothing itself."""
     taken = []
     for _ in range(1_000):
         began = time.perf_counter()

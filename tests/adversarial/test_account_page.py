@@ -1,4 +1,4 @@
-"""The account page against people who mean harm (checklist section 4, and OP-14)."""
+"""Attacks on the account page (checklist section 4, and OP-14)."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -24,7 +24,7 @@ from tests.support.service import RunningService, running_service
 STALE: Final = 601
 FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
 
-# Every form of the account page, filled in so that it would do something.
+# Every form of the account page, with fields that would change something.
 FORMS: Final[dict[str, dict[str, str]]] = {
     "/account/profile": {"nick": "Mallory"},
     "/account/email": {"login": "mallory@evil.example"},
@@ -83,7 +83,7 @@ async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
-# -- LG-20: everything is dead on every node at the answer ---------------------------------------------
+# -- LG-20: the response means that everything has ended on every node ---------------------------------
 
 STILL_GOOD: Final = Statement(
     select(func.count().label("found"))
@@ -100,10 +100,10 @@ def good_tokens(user_id: str) -> Verb[int]:
 @pytest.fixture
 async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, RunningService]]:
     async with (
-        running_service(installed_postgres_url, tmp_path) as one,
-        running_service(installed_postgres_url, tmp_path, clock=one.clock) as other,
+        running_service(installed_postgres_url, tmp_path) as person,
+        running_service(installed_postgres_url, tmp_path, clock=person.clock) as other,
     ):
-        yield one, other
+        yield person, other
 
 
 def claims_of(jwt: str) -> dict[str, Any]:
@@ -119,8 +119,8 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
     here, there = nodes
     anna = await create(here)
     async with account_browser_for(here) as account_browser, account_browser_for(there) as elsewhere:
-        asked = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
-        body = (await here.client.post("/proxy/api/login", json=asked)).json()
+        login = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
+        body = (await here.client.post("/proxy/api/login", json=login)).json()
         assert await elsewhere.is_signed_in()
         assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 1
         await ending(here, account_browser, anna)
@@ -131,7 +131,7 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
 
 
 async def is_refused(node: RunningService, claims: dict[str, Any]) -> bool:
-    """A user JWT with an older epoch than its user's is refused everywhere (R2), and one of no one too."""
+    """A user JWT with an older epoch than its user's is refused everywhere (R2), and so is one of an unknown user."""
     try:
         user = await node.services.storage.accounts.user(claims["uid"])
     except UserNotFound:
@@ -154,7 +154,7 @@ async def test_lg_20_a_session_that_works_on_one_node_works_on_the_other_until_t
         assert (await there.client.get("/account", headers=cookie)).status_code == 303
 
 
-# -- LG-28: people end their own sessions, with a fresh proof, at once ---------------------------------
+# -- LG-28: people end their own sessions, with a fresh proof, immediately -----------------------------
 
 
 async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_proof(
@@ -166,8 +166,8 @@ async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_pr
         await here.clock.advance(STALE)
         page = (await account_browser.get("/account")).text
         assert page.count("last seen") == 2
-        asked = await account_browser.submit("/account/sessions/end")
-        assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fsessions%2Fend"
+        response = await account_browser.submit("/account/sessions/end")
+        assert response.headers["location"] == "/confirm?next=%2Faccount%2Fsessions%2Fend"
         assert await stolen.is_signed_in()
         await account_browser.confirm(password=PASSWORD)
         await account_browser.submit_and_read_notice("/account/sessions/end")
@@ -175,16 +175,16 @@ async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_pr
         assert await account_browser.is_signed_in()
 
 
-# -- LG-24: nothing is left to look at -----------------------------------------------------------------
+# -- LG-24: nothing is left to read --------------------------------------------------------------------
 
 
 async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(account_browser: AccountBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
-        answer = await account_browser.get(path)
-        assert answer.headers["cache-control"] == "no-store"
+        response = await account_browser.get(path)
+        assert response.headers["cache-control"] == "no-store"
     await account_browser.get("/account")
-    answer = await account_browser.submit("/sign-out")
-    assert (answer.headers["cache-control"], answer.headers["clear-site-data"]) == ("no-store", '"cache"')
+    response = await account_browser.submit("/sign-out")
+    assert (response.headers["cache-control"], response.headers["clear-site-data"]) == ("no-store", '"cache"')
     assert (await account_browser.get("/account")).headers["location"] == "/sign-in"
 
 
@@ -192,13 +192,13 @@ async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
     service: RunningService, account_browser: AccountBrowser
 ) -> None:
     await account_browser.get("/account/delete")
-    answer = await account_browser.submit("/account/delete", login=LOGIN)
-    assert answer.headers["clear-site-data"] == '"cache"'
-    assert LOGIN not in answer.text
+    response = await account_browser.submit("/account/delete", login=LOGIN)
+    assert response.headers["clear-site-data"] == '"cache"'
+    assert LOGIN not in response.text
     assert (await service.client.get("/account")).status_code == 303
 
 
-# -- OP-14: a copy, and the end ------------------------------------------------------------------------
+# -- OP-14: export and deletion ------------------------------------------------------------------------
 
 
 async def test_op_14_no_one_gets_a_copy_of_someone_else(
@@ -260,12 +260,12 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
     await strange.client.aclose()
     for path, fields in FORMS.items():
         for csrf in ("", foreign, unsigned, "é"):
-            answer = await account_browser.client.post(path, data={**fields, "csrf": csrf})
-            assert answer.status_code == 403, path
+            response = await account_browser.client.post(path, data={**fields, "csrf": csrf})
+            assert response.status_code == 403, path
         own = hidden_fields((await account_browser.get("/account")).text)["csrf"]
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
-            answer = await account_browser.client.post(path, data={**fields, "csrf": own}, headers=headers)
-            assert answer.status_code == 403, path
+            response = await account_browser.client.post(path, data={**fields, "csrf": own}, headers=headers)
+            assert response.status_code == 403, path
         plain = await account_browser.client.post(
             path, content=f"csrf={own}".encode(), headers={"Content-Type": "text/plain"}
         )
@@ -339,7 +339,7 @@ async def test_lg_19_no_spelling_takes_over_someone_elses_address(
     (message,) = await new_messages(service)
     assert message.to == "bob@studio.example"
     assert "/verify-email" not in message.text
-    assert [(await read_user(service, one)).login for one in (anna, bob)] == [LOGIN, "bob@studio.example"]
+    assert [(await read_user(service, person)).login for person in (anna, bob)] == [LOGIN, "bob@studio.example"]
 
 
 async def test_lg_19_the_new_address_counts_only_after_its_own_proof_and_the_old_one_is_told(
@@ -369,7 +369,7 @@ async def test_lg_21_whatever_a_person_calls_things_is_shown_escaped_and_never_e
     await account_browser.submit_and_read_notice("/account/email", login="{{7*7}}@new.example")
     page = (await account_browser.get("/account")).text
     typed = (await account_browser.submit("/account/email", login=HOSTILE)).text
-    for shown in (page, typed):
-        assert "<script>alert" not in shown
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;{{7*7}}${7*7}&#39;" in shown
+    for page_shown in (page, typed):
+        assert "<script>alert" not in page_shown
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;{{7*7}}${7*7}&#39;" in page_shown
     assert "{{7*7}}@new.example" in page

@@ -1,4 +1,4 @@
-"""Registration, confirmation and recovery against people who mean harm (checklist section 4)."""
+"""Attacks on registration, confirmation and recovery (checklist section 4)."""
 
 import asyncio
 import re
@@ -57,7 +57,7 @@ async def read_user(service: RunningService, user: User) -> User:
 
 
 async def ask(browser_client: HttpBrowser, path: str, login: str) -> httpx2.Response:
-    """Register, forget or have it sent again, with a page of its own each time."""
+    """Register, request a reset or a new message, each from a freshly loaded page."""
     await browser_client.get("/register")
     new = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
     return await browser_client.post(path, login=login, **new)
@@ -75,20 +75,20 @@ async def choose(browser_client: HttpBrowser, link: str, password: str = NEW, **
     )
 
 
-def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
-    """Everything a prober can compare, without what they typed and what differs on every load."""
-    text = re.sub(r"\b\w+@studio\.example", "", answer.text)
+def comparable_response(response: httpx2.Response) -> tuple[object, ...]:
+    """Everything an attacker can compare, without their input and what differs on every load."""
+    text = re.sub(r"\b\w+@studio\.example", "", response.text)
     text = re.sub(r'name="csrf" value="\w+"', "", text)
-    headers = [(name, value) for name, value in answer.headers.multi_items() if name not in ALWAYS_NEW]
-    return answer.status_code, text, headers
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in ALWAYS_NEW]
+    return response.status_code, text, headers
 
 
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("path", ["/register", "/forgot", "/verify-email/again"])
 async def test_lg_05_known_and_unknown_addresses_get_one_answer(browser_client: HttpBrowser, path: str) -> None:
-    known, unknown = await ask(browser_client, path, ANNA), await ask(browser_client, path, NO_ONE)
-    assert as_seen(known) == as_seen(unknown)
-    assert known.status_code == 200
+    response, unknown = await ask(browser_client, path, ANNA), await ask(browser_client, path, NO_ONE)
+    assert comparable_response(response) == comparable_response(unknown)
+    assert response.status_code == 200
 
 
 async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(
@@ -108,14 +108,14 @@ async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(
 async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
     service: RunningService, browser_client: HttpBrowser, login: str
 ) -> None:
-    await ask(browser_client, "/register", NO_ONE.replace("none", "warm"))  # the decoy is made once
+    await ask(browser_client, "/register", NO_ONE.replace("none", "warm"))  # the decoy hash is computed once
     worked = count_hash_jobs(service)
     await ask(browser_client, "/register", login)
     assert len(list(worked)) == 1
 
 
 def count_hash_jobs(service: RunningService) -> Iterator[object]:
-    """The hashes and checks under way from here on; ends with what was done."""
+    """The number of hash computations inside the block."""
     passwords, done = service.services.passwords, []
     run = passwords._run
 
@@ -140,11 +140,13 @@ async def test_lg_15_a_reset_link_works_once(
 async def test_lg_15_of_many_at_once_one_uses_it(service: RunningService, anna: User) -> None:
     people_at_once = [HttpBrowser(service) for _ in range(6)]
     link = await reset_link(service, people_at_once[0])
-    answers = await asyncio.gather(*(choose(one, link, f"{NEW} {place}") for place, one in enumerate(people_at_once)))
-    assert sorted(answer.status_code for answer in answers) == [303, 403, 403, 403, 403, 403]
+    responses = await asyncio.gather(
+        *(choose(person_browser, link, f"{NEW} {number}") for number, person_browser in enumerate(people_at_once))
+    )
+    assert sorted(response.status_code for response in responses) == [303, 403, 403, 403, 403, 403]
     assert (await read_user(service, anna)).version == 2
-    for one in people_at_once:
-        await one.client.aclose()
+    for person_browser in people_at_once:
+        await person_browser.client.aclose()
 
 
 @pytest.mark.usefixtures("anna")
@@ -196,8 +198,8 @@ async def test_lg_15_a_second_factor_is_still_asked_for(
     await new_messages(service)
     assert (await choose(browser_client, await reset_link(service, browser_client))).status_code == 303
     assert "gh_session" not in browser_client.cookies
-    answer = await browser_client.sign_in(ANNA, NEW)
-    assert answer.headers["location"].startswith("/sign-in/factor")
+    response = await browser_client.sign_in(ANNA, NEW)
+    assert response.headers["location"].startswith("/sign-in/factor")
     assert "gh_session" not in browser_client.cookies
 
 
@@ -209,7 +211,7 @@ async def test_lg_15_every_session_and_token_ends_with_the_old_password(
     assert (await signed_in.get("/")).status_code == 303
     await choose(browser_client, await reset_link(service, browser_client))
     assert (await signed_in.get("/")).status_code == 200
-    assert (await read_user(service, anna)).rev > anna.rev  # an older user JWT is refused by it (R2)
+    assert (await read_user(service, anna)).rev > anna.rev  # which ends older user JWTs (R2)
     await signed_in.client.aclose()
 
 
@@ -220,8 +222,8 @@ async def test_lg_16_a_flood_sends_five_letters_and_every_answer_is_the_same(
 ) -> None:
     spellings = (login, login.upper(), f" {login} ", login.capitalize())
     answers = [await ask(browser_client, "/forgot", spellings[n % 4]) for n in range(12)]
-    assert len({as_seen(answer)[0] for answer in answers}) == 1
-    assert as_seen(answers[0]) == as_seen(answers[8])
+    assert len({comparable_response(answer)[0] for answer in answers}) == 1
+    assert comparable_response(answers[0]) == comparable_response(answers[8])
     messages = await new_messages(service)
     assert len(messages) == (5 if login == ANNA else 0)
     await service.clock.advance(HALF_AN_HOUR)
@@ -275,9 +277,9 @@ async def test_lg_17_a_nul_ends_no_password(service: RunningService, browser_cli
         await choose(browser_client, link, "abcdefghijk\0x and more")
     ).status_code == 400  # refused centrally (S-19)
     assert await read_user(service, anna) == anna
-    kept = await service.services.passwords.hash("abc\0x")
-    assert await service.services.passwords.matches("abc\0x", kept)
-    assert not await service.services.passwords.matches("abc\0y", kept)
+    password_hash = await service.services.passwords.hash("abc\0x")
+    assert await service.services.passwords.matches("abc\0x", password_hash)
+    assert not await service.services.passwords.matches("abc\0y", password_hash)
 
 
 @pytest.mark.parametrize(("size", "status"), [(1_025, 400), (100_000, 400), (2**20, 413)])
@@ -288,8 +290,10 @@ async def test_lg_17_an_oversized_password_is_refused_unhashed(
     link = await reset_link(service, browser_client)
     worked = count_hash_jobs(service)
     await browser_client.get("/forgot")
-    answer = await browser_client.post("/reset", token=token_in_link(link), password="x" * size, repeated="x" * size)
-    assert answer.status_code == status
+    response = await browser_client.post(
+        "/reset", token=token_in_link(link), password="x" * size, repeated="x" * size
+    )
+    assert response.status_code == status
     assert list(worked) == []
 
 
@@ -342,10 +346,10 @@ async def test_lg_19_the_flag_is_false_until_the_mailed_proof(
     await ask(browser_client, "/register", BOB)
     link = await link_in_new_message(service)
     await browser_client.sign_in(BOB, NEW)
-    made = await service.services.storage.accounts.user_by_login(login_key(BOB))
-    assert made is not None
-    assert not made.email_verified
-    assert "email_verified" not in made.tag_text
+    user = await service.services.storage.accounts.user_by_login(login_key(BOB))
+    assert user is not None
+    assert not user.email_verified
+    assert "email_verified" not in user.tag_text
     await browser_client.get(link)
     await browser_client.post("/verify-email")
-    assert (await read_user(service, made)).email_verified
+    assert (await read_user(service, user)).email_verified

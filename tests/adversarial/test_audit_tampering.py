@@ -1,6 +1,6 @@
-"""The audit log in the hands of someone who may write to the database and has no master key (checklist OP)."""
+"""Tampering with the audit log by someone who can write to the database and lacks the master key (checklist OP)."""
 
-# ruff: noqa: S608 - statements are made of the names and places of this test
+# ruff: noqa: S608 - statements contain only names and positions of this test
 
 import re
 import shutil
@@ -28,7 +28,7 @@ from tests.support.studio import a_studio
 
 OPERATIONS: Final = 200
 ROUND: Final = 20  # operations between two seals
-OLD_ROUNDS: Final = 6  # after which copies are kept
+OLD_ROUNDS: Final = 6  # after which a copy is made
 ENVIRONMENT: Final = {
     "GATEHOUSE__SERVER__BASE_URL": "http://localhost:8080",
     "GATEHOUSE__RATES__ENABLED": "false",
@@ -48,8 +48,8 @@ class SealedLog:
     template: Path | str
     older_template: Path | str
     data: Path  # with the master key
-    seals: Sequence[int]  # the place of each
-    heads: Sequence[str]  # noted after each
+    seals: Sequence[int]  # the position of each
+    heads: Sequence[str]  # as noted after each
 
     @property
     def old_end(self) -> int:
@@ -99,7 +99,7 @@ class Caller:
 
 
 async def prepare(url: str, data: Path) -> Caller:
-    """A studio and its owner; what made them left records that no installation has made."""
+    """Create a studio and its owner, and delete the records that the builders wrote."""
     async with serve(url, data) as service:
         studio = await a_studio(service)
         await execute_statement(url, f"{NO_RECORDS} WHERE place IS NULL")
@@ -114,13 +114,13 @@ async def serve(url: str, data: Path) -> AsyncIterator[RunningService]:
 
 
 async def operate(url: str, data: Path, caller: Caller, *, rounds: int) -> tuple[list[int], list[str]]:
-    """Make and remove access keys over HTTP; seal after each round, and note the head."""
+    """Create and remove access keys over HTTP; seal after each round, and note the head."""
     seals, heads = [], []
     async with serve(url, data) as service:
         for _ in range(rounds):
             for _ in range(ROUND // 2):
-                made = await access_key(service, caller, "save", {})
-                await access_key(service, caller, "delete", {"id": made["id"]})
+                created = await access_key(service, caller, "save", {})
+                await access_key(service, caller, "delete", {"id": created["id"]})
             await service.services.audit_sealer.seal_all()
             end = await service.services.storage.audit.chain_end()
             seals.append(end.last_place)
@@ -132,15 +132,15 @@ async def access_key(
     service: RunningService, caller: Caller, action: str, data: Mapping[str, str]
 ) -> Mapping[str, str]:
     body = {"action": action, "application_id": caller.application_id, "data": data}
-    answer = await service.client.post("/api/permissions/accessKey", json=body, headers=caller.headers)
-    assert answer.status_code == 200, answer.text
-    found: Mapping[str, str] = answer.json().get("data") or {}
-    return found
+    response = await service.client.post("/api/permissions/accessKey", json=body, headers=caller.headers)
+    assert response.status_code == 200, response.text
+    key: Mapping[str, str] = response.json().get("data") or {}
+    return key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victim:
-    """A copy of the database, to be tampered with."""
+    """A copy of the database to tamper with."""
 
     log: SealedLog
     place: InstallationPaths
@@ -154,23 +154,23 @@ class Victim:
             run_in_thread(execute_statement(self.place.url, statement))
 
     def problems(self, *options: str | Path) -> list[str]:
-        """What verification finds: it exits 1 if that is anything."""
+        """The problems that verification finds; it exits with 1 if there are any."""
         finished = self.gatehouse.run("audit", "verify", *options, "--json")
-        found: list[str] = finished.json()["problems"]
-        assert finished.code == (1 if found else 0), finished.err
-        return found
+        problems: list[str] = finished.json()["problems"]
+        assert finished.code == (1 if problems else 0), finished.err
+        return problems
 
-    def go_on(self) -> None:
-        """What a service does that runs on: one more record, sealed."""
-        run_in_thread(self._go_on())
+    def append_record(self) -> None:
+        """Write and seal one more record, as a running service does."""
+        run_in_thread(self._append_record())
 
-    async def _go_on(self) -> None:
-        async with self.opened() as services:
+    async def _append_record(self) -> None:
+        async with self.open_victim() as services:
             await note(services)
             await services.audit_sealer.seal_all()
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Services]:
+    async def open_victim(self) -> AsyncIterator[Services]:
         async with open_services(self.place.load_settings(), clock=SystemClock(), serving=False) as services:
             yield services
 
@@ -201,14 +201,14 @@ def victim_of(log: SealedLog, template: Path | str, request: pytest.FixtureReque
         cluster.drop_sync(url)
 
 
-# -- every tampering, and where it is found -------------------------------------------------------------
+# -- every kind of tampering, and where it is detected --------------------------------------------------
 
 
 def edit(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
     if table == EVENTS:
-        place = log.seals[3] + 7
-        return [f"UPDATE {EVENTS} SET actor = 'x' || substr(actor, 2) WHERE place = {place}"], [
-            rf"record {place} \(\w+\) was changed"
+        position = log.seals[3] + 7
+        return [f"UPDATE {EVENTS} SET actor = 'x' || substr(actor, 2) WHERE place = {position}"], [
+            rf"record {position} \(\w+\) was changed"
         ]
     return [f"UPDATE {SEALS} SET at = at + 1 WHERE place = {log.seals[4]}"], [
         rf"the seal at record {log.seals[4]} was changed, or a seal after record {log.seals[3]} was deleted"
@@ -217,8 +217,8 @@ def edit(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
 
 def delete_one(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
     if table == EVENTS:
-        place = log.seals[3] + 7
-        return [f"{NO_RECORDS} WHERE place = {place}"], [f"record {place} is missing"]
+        position = log.seals[3] + 7
+        return [f"{NO_RECORDS} WHERE place = {position}"], [f"record {position} is missing"]
     return [f"{NO_SEALS} WHERE place = {log.seals[4]}"], [
         f"the seal at record {log.seals[5]} was changed, or a seal after record {log.seals[3]} was deleted"
     ]
@@ -227,15 +227,15 @@ def delete_one(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
 def swap_two(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
     if table == EVENTS:
         one, other = log.seals[1] + 3, log.seals[1] + 9
-        found = [f"the chain breaks between records {log.seals[1] + 1} and {log.seals[2]}: .*"]
+        problems = [f"the chain breaks between records {log.seals[1] + 1} and {log.seals[2]}: .*"]
     else:
         one, other = log.seals[6], log.seals[8]
-        found = [f"the seal at record {place} was changed, .*" for place in (one, other)]
+        problems = [f"the seal at record {position} was changed, .*" for position in (one, other)]
     return [
         f"UPDATE {table} SET place = -place WHERE place IN ({one}, {other})",
         f"UPDATE {table} SET place = {other} WHERE place = -{one}",
         f"UPDATE {table} SET place = {one} WHERE place = -{other}",
-    ], found
+    ], problems
 
 
 def cut_tail(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
@@ -262,14 +262,14 @@ TAMPERINGS: Final = (edit, delete_one, swap_two, cut_tail, delete_all, older_cop
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("tampering", TAMPERINGS, ids=[one.__name__ for one in TAMPERINGS])
+@pytest.mark.parametrize("tampering", TAMPERINGS, ids=[tampering.__name__ for tampering in TAMPERINGS])
 def test_op_04_tampering_is_found_and_located(victim: Victim, tampering: object, target: str) -> None:
     assert callable(tampering)
     expected: list[str] = []
     for table in TARGETS[target]:
-        statements, found = tampering(victim.log, table)
+        statements, patterns = tampering(victim.log, table)
         victim.tamper(*statements)
-        expected += found
+        expected += patterns
     problems = victim.problems()
     assert [one for one in expected if not any(re.fullmatch(one, problem) for problem in problems)] == [], problems
     assert [problem for problem in problems if not any(re.fullmatch(one, problem) for one in expected)] == []
@@ -284,7 +284,7 @@ def test_op_04_a_log_that_went_on_after_it_was_cut_tells_the_gap_for_ever(
     log, tables = victim.log, TARGETS[target]
     for table in tables:
         victim.tamper(*tampering(log, table)[0])
-    victim.go_on()
+    victim.append_record()
     last = 0 if tampering is delete_all else log.old_end
     sealed, recorded = (last if SEALS in tables else log.end), (last if EVENTS in tables else log.end)
     ends = f"its seals ended at record {sealed} and its records at record {recorded}"
@@ -296,7 +296,7 @@ def test_op_04_a_log_that_went_on_after_it_was_cut_tells_the_gap_for_ever(
     for _ in range(2):
         problems = {re.sub(r"^found broken at \S+: ", "", problem) for problem in victim.problems()}
         assert problems == expected
-        victim.go_on()
+        victim.append_record()
     [record] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
     assert record["place"] == log.end + 1
     assert f"it continues at record {log.end + 1}" in victim.gatehouse.run("doctor").out
@@ -306,7 +306,7 @@ def test_op_04_a_log_that_was_not_touched_is_sound_and_stays_so(victim: Victim) 
     assert victim.log.end >= OPERATIONS
     assert victim.problems() == []
     assert victim.problems("--head", victim.log.heads[-1]) == []
-    victim.go_on()
+    victim.append_record()
     assert victim.problems(*(word for head in victim.log.heads for word in ("--head", head))) == []
 
 
@@ -318,7 +318,7 @@ BYTES: Final = [
 
 @pytest.mark.parametrize(("table", "column"), BYTES)
 def test_op_04_a_change_of_any_column_is_found(victim: Victim, table: str, column: str) -> None:
-    place = victim.log.seals[4]
+    position = victim.log.seals[4]
     changed = {
         "at": "at - 1",
         "details": "'{' || substr(details, 3)",
@@ -327,10 +327,10 @@ def test_op_04_a_change_of_any_column_is_found(victim: Victim, table: str, colum
         "commitment": "mac",
         "mac": "commitment",
     }.get(column, f"'x' || {column}")
-    victim.tamper(f"UPDATE {table} SET {column} = {changed} WHERE place = {place}")
+    victim.tamper(f"UPDATE {table} SET {column} = {changed} WHERE place = {position}")
     [problem] = victim.problems()
-    assert f"record {place} " in problem
-    victim.go_on()
+    assert f"record {position} " in problem
+    victim.append_record()
     assert problem in victim.problems()
 
 
@@ -341,9 +341,11 @@ def test_op_04_a_change_of_any_column_is_found(victim: Victim, table: str, colum
 def test_op_04_a_head_that_was_deleted_is_missed_for_ever(victim: Victim, statements: Sequence[str]) -> None:
     victim.tamper(NO_HEAD, *statements)
     assert "the head of the audit log is missing or was changed" in victim.problems()
-    victim.go_on()
-    found = [problem for problem in victim.problems() if "the head of the log was missing or unreadable" in problem]
-    assert len(found) == 1
+    victim.append_record()
+    problems = [
+        problem for problem in victim.problems() if "the head of the log was missing or unreadable" in problem
+    ]
+    assert len(problems) == 1
 
 
 def test_op_04_a_head_that_was_changed_is_found(victim: Victim) -> None:
@@ -358,7 +360,7 @@ def test_op_04_an_older_head_is_found_also_after_the_service_went_on(victim: Vic
     assert problem.startswith(
         f"there is a seal at record {victim.log.end}, but the log was sealed up to record {victim.log.old_end}"
     )
-    victim.go_on()
+    victim.append_record()
     [problem] = victim.problems()
     assert f"the log had been sealed up to record {victim.log.old_end}; its seals ended at" in problem
 
@@ -378,22 +380,22 @@ def test_op_04_retention_is_not_misled_by_the_time_of_a_seal(victim: Victim) -> 
 @pytest.mark.parametrize("place", ["-5", "1000000000", "+1"])
 def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(victim: Victim, place: str) -> None:
     async def record() -> None:
-        async with victim.opened() as services:
+        async with victim.open_victim() as services:
             await note(services)
 
     run_in_thread(record())
-    given = victim.log.end + 1 if place == "+1" else int(place)
-    victim.tamper(f"UPDATE {EVENTS} SET place = {given} WHERE place IS NULL")
+    position = victim.log.end + 1 if place == "+1" else int(place)
+    victim.tamper(f"UPDATE {EVENTS} SET place = {position} WHERE place IS NULL")
     [problem] = victim.problems()
-    assert problem.startswith(f"record {given} is ")
-    victim.go_on()
-    victim.go_on()
+    assert problem.startswith(f"record {position} is ")
+    victim.append_record()
+    victim.append_record()
     problems = victim.problems()
-    assert any(f"record {given} " in problem or f"and {given}:" in problem for problem in problems)
-    if given > 0:  # sealing goes on behind it
-        assert any(f"it continues at record {given + 1}" in problem for problem in problems)
-        shown = victim.gatehouse.json("audit", "show", "--event", "user.changed")
-        assert sorted(one["place"] for one in shown) == [given, given + 2, given + 3]
+    assert any(f"record {position} " in problem or f"and {position}:" in problem for problem in problems)
+    if position > 0:  # sealing continues after it
+        assert any(f"it continues at record {position + 1}" in problem for problem in problems)
+        records = victim.gatehouse.json("audit", "show", "--event", "user.changed")
+        assert sorted(record["place"] for record in records) == [position, position + 2, position + 3]
 
 
 def test_op_04_forged_records_hold_up_no_sealing(victim: Victim) -> None:
@@ -404,9 +406,9 @@ def test_op_04_forged_records_hold_up_no_sealing(victim: Victim) -> None:
             for name in ("a", "b", "c")
         )
     )
-    victim.go_on()
-    [changed] = victim.gatehouse.json("audit", "show", "--event", "user.changed")
-    assert changed["place"] == victim.log.end + 1
+    victim.append_record()
+    [record] = victim.gatehouse.json("audit", "show", "--event", "user.changed")
+    assert record["place"] == victim.log.end + 1
     assert len(victim.problems()) == 600
 
 
@@ -414,10 +416,10 @@ def test_op_04_forged_seals_hold_up_no_sealing(victim: Victim) -> None:
     forged = f"SELECT place + {victim.log.end}, at, link, kid, signature FROM {SEALS}"
     victim.tamper(f"INSERT INTO {SEALS} {forged}")
     assert len(victim.problems()) == 1 + OPERATIONS // ROUND
-    victim.go_on()
+    victim.append_record()
     last = 2 * victim.log.end
     assert any(f"it continues at record {last + 1}" in problem for problem in victim.problems())
-    victim.go_on()
+    victim.append_record()
     [record] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
     assert record["place"] == last + 1
 
@@ -425,7 +427,7 @@ def test_op_04_forged_seals_hold_up_no_sealing(victim: Victim) -> None:
 def test_op_04_an_installation_without_its_key_does_not_start_a_new_log(victim: Victim) -> None:
     victim.tamper(NO_RECORDS, NO_SEALS, NO_HEAD, "DELETE FROM installation WHERE name = 'instance_key'")
     with pytest.raises(InstanceKeyMissing):
-        victim.go_on()
+        victim.append_record()
 
 
 # -- the whole database replaced ------------------------------------------------------------------------
@@ -437,11 +439,11 @@ def test_op_04_a_replaced_database_is_found_by_a_noted_head(older_victim: Victim
     ends = f"the log ends at record {log.old_end}; the stored head is {log.end}: "
     lines = (f'{{"event": "audit.head", "head": "{head}"}}\n' for head in log.heads)
     (tmp_path / "service.log").write_text("".join(lines))
-    for given in (log.heads[-1], tmp_path / "service.log"):
+    for noted in (log.heads[-1], tmp_path / "service.log"):
         (tmp_path / "service.log").write_text(
-            "".join(f'{{"event": "audit.head", "head": "{one}"}}\n' for one in log.heads)
+            "".join(f'{{"event": "audit.head", "head": "{head}"}}\n' for head in log.heads)
         )
-        problems = older_victim.problems("--head", given)
+        problems = older_victim.problems("--head", noted)
         assert problems[-1].startswith(ends)
     assert len(problems) == OPERATIONS // ROUND - OLD_ROUNDS
 
@@ -449,15 +451,15 @@ def test_op_04_a_replaced_database_is_found_by_a_noted_head(older_victim: Victim
 def test_op_04_a_replaced_database_that_went_on_is_found_by_a_noted_head(older_victim: Victim) -> None:
     log = older_victim.log
 
-    async def go_on() -> None:
-        async with older_victim.opened() as services:
+    async def append_record() -> None:
+        async with older_victim.open_victim() as services:
             for number in range(log.old_end + 1, log.end + 5):
                 await note(services)
                 if number in log.seals:
                     await services.audit_sealer.seal_all()
             await services.audit_sealer.seal_all()
 
-    run_in_thread(go_on())
+    run_in_thread(append_record())
     assert older_victim.problems() == []
     options = [word for head in log.heads[4:7] for word in ("--head", head)]
     [problem] = older_victim.problems(*options)
@@ -477,8 +479,8 @@ def test_op_04_older_tables_with_their_head_are_found_by_a_noted_head(victim: Vi
 
 
 def test_op_04_a_noted_head_that_was_made_up_is_told(victim: Victim) -> None:
-    version, installation, place, link, mac = victim.log.heads[-1].split(".")
-    forged = ".".join((version, installation, str(int(place) - 1), link, mac))
+    version, installation, position, link, mac = victim.log.heads[-1].split(".")
+    forged = ".".join((version, installation, str(int(position) - 1), link, mac))
     [problem] = victim.problems("--head", forged)
     assert problem == f"this head was not created by this installation, or was changed: {forged}"
     assert "neither a head nor a readable file" in victim.gatehouse.expect_failure(
@@ -488,15 +490,15 @@ def test_op_04_a_noted_head_that_was_made_up_is_told(victim: Victim) -> None:
 
 def test_op_04_a_restored_backup_is_sound_and_older_than_the_noted_head(victim: Victim, tmp_path: Path) -> None:
     file = tmp_path / "backup.jsonl.gz"
-    made = victim.gatehouse.json("backup", file)
-    assert made["audit_head"] == victim.log.heads[-1]
-    victim.go_on()
-    victim.go_on()
+    created = victim.gatehouse.json("backup", file)
+    assert created["audit_head"] == victim.log.heads[-1]
+    victim.append_record()
+    victim.append_record()
     later = victim.gatehouse("audit", "head").strip()
     victim.gatehouse("restore", file, "--replace")
-    assert victim.problems("--head", made["audit_head"]) == []
+    assert victim.problems("--head", created["audit_head"]) == []
     [problem] = victim.problems("--head", later)
     assert problem.startswith(f"the log ends at record {victim.log.end}; the stored head is {victim.log.end + 2}: ")
-    victim.go_on()
-    assert victim.problems("--head", made["audit_head"]) == []
+    victim.append_record()
+    assert victim.problems("--head", created["audit_head"]) == []
     assert victim.problems("--head", later) != []

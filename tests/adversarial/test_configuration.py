@@ -1,4 +1,4 @@
-"""Checklist OP-01 and OP-02: an installation that is unsafe or unclear does not start, and says why."""
+"""Checklist OP-01 and OP-02: an unsafe or unclear installation does not start, and says why."""
 
 from pathlib import Path
 

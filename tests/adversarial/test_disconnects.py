@@ -30,11 +30,11 @@ async def test_ht_23_who_leaves_at_any_byte_leaves_a_whole_write_or_none(install
         half, whole = save_request(studio.owner, "half"), save_request(studio.owner, "whole")
         places = [*range(0, len(half) - 60, 97), *range(len(half) - 60, len(half), 7), len(half) - 1]
         for place in places:
-            for request in (half[:place], whole):  # neither waits for an answer
+            for request in (half[:place], whole):  # neither waits for a response
                 async with raw_connection(port) as connection:
                     connection.send(request)
                     await connection.drain()
-    # The server has stopped: whatever it had begun is done, or is not.
+    # The server has stopped: each write has been completed or not begun.
     async with open_storage(installed_url, migrate=False) as storage:
         project = (await storage.projects.project(PROJECT)).project
         records = await storage.audit.newest_records(1_000, f"project {PROJECT}", AuditEvent.PROJECT_CHANGED.value)

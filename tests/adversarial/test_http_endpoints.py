@@ -40,54 +40,54 @@ def app() -> ASGIApp:
 
 @pytest.fixture
 def app_with_large_limits() -> ASGIApp:
-    """The same paths with a body limit so wide that only the parsers are left to refuse."""
+    """The same paths with so large a body limit that only the parsers can refuse."""
     return SampleAsgiApp(endpoints=[replace(endpoint, body_limit=MEGABYTES) for endpoint in sample_endpoints()]).app()
 
 
 async def test_ht_06_a_million_form_fields_are_refused_at_once(app_with_large_limits: ASGIApp) -> None:
     body = b"&".join([b"a=1"] * 1_000_000)
-    answer = await await_within_cpu_seconds(
+    response = await await_within_cpu_seconds(
         0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[FORM])
     )
-    assert answer.status == 413
+    assert response.status == 413
 
 
 async def test_ht_06_a_field_of_a_hundred_megabytes_is_refused_before_it_is_read(app: ASGIApp) -> None:
     headers = [FORM, ("Content-Length", str(100 * 1024 * 1024))]
-    answer = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, headers=headers))
-    assert answer.status == 413
+    response = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, headers=headers))
+    assert response.status == 413
 
 
 async def test_ht_06_brackets_in_a_field_name_build_nothing(app: ASGIApp) -> None:
     body = b"a" + b"[b]" * 20_000 + b"=1"
-    answer = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, body=body, headers=[FORM]))
-    assert answer.status == 400
+    response = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, body=body, headers=[FORM]))
+    assert response.status == 400
 
 
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=", "application/x-www-form-urlencoded; a=", "a/b;"])
 async def test_ht_06_a_content_type_full_of_backslashes_is_not_even_parsed(app: ASGIApp, kind: str) -> None:
     headers = [("Content-Type", kind + "\\" * 10_000)]
-    answer = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, body=b"x", headers=headers))
-    assert answer.status == 415
+    response = await await_within_cpu_seconds(0.1, lambda: call_app(app, "POST", GSID, body=b"x", headers=headers))
+    assert response.status == 415
 
 
 async def test_ht_06_a_part_with_a_hundred_thousand_headers_is_refused_at_once(
     app_with_large_limits: ASGIApp,
 ) -> None:
     body = b"--b\r\n" + b"A: b\r\n" * 100_000 + b"\r\nx\r\n--b--\r\n"
-    answer = await await_within_cpu_seconds(
+    response = await await_within_cpu_seconds(
         0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[MULTIPART])
     )
-    assert answer.status == 400
+    assert response.status == 400
 
 
 async def test_ht_06_a_hundred_thousand_parts_are_refused_at_once(app_with_large_limits: ASGIApp) -> None:
     part = b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n'
     body = part * 100_000 + b"--b--\r\n"
-    answer = await await_within_cpu_seconds(
+    response = await await_within_cpu_seconds(
         0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[MULTIPART])
     )
-    assert answer.status == 413
+    assert response.status == 413
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
@@ -95,16 +95,16 @@ async def test_ht_06_a_hundred_thousand_parts_are_refused_at_once(app_with_large
 async def test_ht_08_a_hundred_thousand_levels_are_refused_at_once(
     app_with_large_limits: ASGIApp, path: str, opening: bytes
 ) -> None:
-    answer = await await_within_cpu_seconds(
+    response = await await_within_cpu_seconds(
         0.05, lambda: call_app_with_json(app_with_large_limits, path, opening * 100_000)
     )
-    assert answer.status == 400
+    assert response.status == 400
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
 async def test_ht_09_an_object_of_a_million_names_is_refused(app_with_large_limits: ASGIApp, path: str) -> None:
-    answer = await call_app_with_json(app_with_large_limits, path, b"{" + b'"a":0,' * 1_000_000 + b'"b":0}')
-    assert answer.status == 413
+    response = await call_app_with_json(app_with_large_limits, path, b"{" + b'"a":0,' * 1_000_000 + b'"b":0}')
+    assert response.status == 413
 
 
 @pytest.mark.parametrize(
@@ -128,37 +128,37 @@ async def test_ht_09_an_object_of_a_million_names_is_refused(app_with_large_limi
 )
 async def test_ht_10_a_path_that_is_not_exactly_one_of_ours_is_not_found(app: ASGIApp, target: str) -> None:
     for method in ("GET", "POST"):
-        answer = await call_app(app, method, target)
-        assert answer.status == 404
-        assert "location" not in answer.headers
+        response = await call_app(app, method, target)
+        assert response.status == 404
+        assert "location" not in response.headers
 
 
 @pytest.mark.parametrize("target", ["/api/permissions/%72oles", "/api%2fpermissions/roles"])
 async def test_ht_10_another_spelling_of_a_path_meets_the_same_checks(app: ASGIApp, target: str) -> None:
-    answer = await call_app(app, "POST", target, body=b"{}", headers=[("Content-Type", "text/plain")])
-    assert answer.status == 415
+    response = await call_app(app, "POST", target, body=b"{}", headers=[("Content-Type", "text/plain")])
+    assert response.status == 415
 
 
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW", "post"])
 async def test_ht_11_other_methods_are_not_allowed(app: ASGIApp, method: str) -> None:
-    answer = await call_app(app, method, "/api/permissions/roles")
-    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+    response = await call_app(app, method, "/api/permissions/roles")
+    assert (response.status, response.headers["allow"]) == (405, "POST")
 
 
 @pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-Method-Override", "X-HTTP-Method"])
 async def test_ht_11_a_header_does_not_change_the_method(app: ASGIApp, header: str) -> None:
-    answer = await call_app(app, "GET", "/api/permissions/roles?_method=POST", headers=[(header, "POST")])
-    assert answer.status == 405
+    response = await call_app(app, "GET", "/api/permissions/roles?_method=POST", headers=[(header, "POST")])
+    assert response.status == 405
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
 async def test_ht_12_key_sets_are_for_any_origin_and_never_with_credentials(app: ASGIApp, origin: str) -> None:
     preflight = [("Origin", origin), ("Access-Control-Request-Method", "GET")]
     for method, headers in (("GET", [("Origin", origin), ("Cookie", "a=b")]), ("OPTIONS", preflight)):
-        answer = await call_app(app, method, "/proxy/oauth/keys", headers=headers)
-        assert answer.status in {200, 204}
-        assert answer.headers["access-control-allow-origin"] == "*"
-        assert "access-control-allow-credentials" not in answer.headers
+        response = await call_app(app, method, "/proxy/oauth/keys", headers=headers)
+        assert response.status in {200, 204}
+        assert response.headers["access-control-allow-origin"] == "*"
+        assert "access-control-allow-credentials" not in response.headers
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
@@ -166,12 +166,12 @@ async def test_ht_12_key_sets_are_for_any_origin_and_never_with_credentials(app:
 async def test_ht_12_nothing_else_is_for_another_origin(app: ASGIApp, origin: str, path: str) -> None:
     preflight = [("Origin", origin), ("Access-Control-Request-Method", "POST")]
     for method in ("GET", "POST", "OPTIONS"):
-        answer = await call_app(app, method, path, headers=preflight)
-        assert not [name for name in answer.headers if name.startswith("access-control-")]
+        response = await call_app(app, method, path, headers=preflight)
+        assert not [name for name in response.headers if name.startswith("access-control-")]
 
 
 def reflecting_endpoint(name: str, path: str, *, as_redirect: bool) -> Endpoint:
-    """An endpoint that puts what it is given into a header, as a careless one would."""
+    """An endpoint that copies its input into a header, as a careless one would."""
 
     async def reflect(request: Request) -> Response:
         value = request.query_params["value"]
@@ -197,10 +197,10 @@ async def test_ht_13_no_reflected_value_splits_a_header(value: str, path: str) -
         reflecting_endpoint("h", "/header", as_redirect=False),
         reflecting_endpoint("r", "/redirect", as_redirect=True),
     ]
-    answer = await call_app(SampleAsgiApp(endpoints=both).app(), "GET", f"{path}?value={value}")
-    assert answer.status == (303 if path == "/redirect" else 500)
-    assert "set-cookie" not in answer.headers
-    for text in answer.headers.values():
+    response = await call_app(SampleAsgiApp(endpoints=both).app(), "GET", f"{path}?value={value}")
+    assert response.status == (303 if path == "/redirect" else 500)
+    assert "set-cookie" not in response.headers
+    for text in response.headers.values():
         assert not set(text) & set("\r\n\0")
 
 
@@ -208,24 +208,24 @@ async def test_ht_13_no_reflected_value_splits_a_header(value: str, path: str) -
 async def test_ht_14_an_internal_error_says_nothing_but_the_request_id(dialect: Dialect) -> None:
     error = ZeroDivisionError("SELECT secret FROM users -- /srv/gatehouse/app.py")
     app = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)]).app()
-    answer = await call_app(app, "POST", "/fails")
-    assert answer.status == 500
-    text = answer.body.decode()
+    response = await call_app(app, "POST", "/fails")
+    assert response.status == 500
+    text = response.body.decode()
     for internal in ("SELECT", "ZeroDivision", "Traceback", ".py", "secret"):
         assert internal not in text
     if dialect in {Dialect.PAGE, Dialect.PLAIN, Dialect.GAME}:
-        assert answer.headers["x-request-id"] in text
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        assert response.headers["x-request-id"] in text
+    assert response.headers["content-security-policy"].startswith("default-src 'none'")
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))
 async def test_ht_14_an_unreachable_database_is_a_503_with_a_time_to_come_back(dialect: Dialect) -> None:
     error = Unavailable("connection to postgresql://gatehouse:hunter2@10.0.0.7 refused")
-    answer = await call_app(
+    response = await call_app(
         SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)]).app(), "GET", "/fails"
     )
-    assert (answer.status, answer.headers["retry-after"]) == (503, "5")
-    assert "10.0.0.7" not in answer.body.decode()
+    assert (response.status, response.headers["retry-after"]) == (503, "5")
+    assert "10.0.0.7" not in response.body.decode()
 
 
 @pytest.fixture
@@ -276,10 +276,10 @@ async def test_ht_17_figures_and_details_are_not_public() -> None:
 @pytest.mark.parametrize("path", JSON_PATHS)
 @pytest.mark.parametrize("body", [b"{}", b"<script>alert(1)</script>", b'{"<script>":1}'])
 async def test_ht_21_json_answers_are_json_and_are_not_sniffed(app: ASGIApp, path: str, body: bytes) -> None:
-    answer = await call_app_with_json(app, path, body)
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert isinstance(answer.json(), dict)
+    response = await call_app_with_json(app, path, body)
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert isinstance(response.json(), dict)
 
 
 SC_15 = {
@@ -305,6 +305,6 @@ SC_15 = {
 @pytest.mark.parametrize("path", JSON_PATHS)
 @pytest.mark.parametrize("case", SC_15)
 async def test_sc_15_json_with_more_than_one_meaning_is_400_everywhere(app: ASGIApp, path: str, case: str) -> None:
-    answer = await call_app_with_json(app, path, SC_15[case])
-    assert answer.status == 400
-    assert "error" in answer.json()
+    response = await call_app_with_json(app, path, SC_15[case])
+    assert response.status == 400
+    assert "error" in response.json()

@@ -35,9 +35,9 @@ async def server() -> AsyncIterator[EchoServer]:
 async def test_ht_02_ten_gigabytes_are_refused_before_a_byte_of_them_is_read(server: EchoServer) -> None:
     async with raw_connection(server.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n")
-        answer = await connection.read_response()
-        assert answer.status == 413
-        assert answer.header("connection") == "close"
+        response = await connection.read_response()
+        assert response.status == 413
+        assert response.header("connection") == "close"
         assert await connection.read_to_end() == b""
     assert server.echo.started == []
     await server.wait_until_no_connections()
@@ -66,7 +66,7 @@ async def test_ht_02_what_comes_after_413_is_thrown_away_and_not_taken_for_reque
         await connection.drain()
         await server.wait_until_read()
     await server.wait_until_no_connections()
-    assert server.echo.started == ["/echo"]  # the one of has_read
+    assert server.echo.started == ["/echo"]  # the one of wait_until_read
 
 
 async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(server: EchoServer) -> None:
@@ -81,9 +81,9 @@ async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(server: EchoServer
 async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connection(server: EchoServer) -> None:
     async with raw_connection(server.port) as connection:
         connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\nhalf")
-        answer = await connection.read_response()
-        assert answer.body == b"unread"
-        assert answer.header("connection") == "close"  # else the client's next request would get no answer
+        response = await connection.read_response()
+        assert response.body == b"unread"
+        assert response.header("connection") == "close"  # otherwise the client's next request would get no response
         assert await connection.read_to_end() == b""
     await server.wait_until_no_connections()
 
@@ -92,8 +92,8 @@ async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(serv
     async with raw_connection(server.port) as connection:
         for _ in range(2):
             connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nwhole")
-            answer = await connection.read_response()
-            assert (answer.body, answer.header("connection")) == (b"unread", None)
+            response = await connection.read_response()
+            assert (response.body, response.header("connection")) == (b"unread", None)
 
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"br", b"deflate", b"identity, gzip", b""])
@@ -162,7 +162,7 @@ async def test_ht_03_an_idle_connection_is_closed_and_a_used_one_kept(server: Ec
             connection.send(GET)
             await connection.read_response()
             await server.clock.advance(LIMITS.idle - 1)
-        connection.send(b"\r\n")  # no request, no reprieve
+        connection.send(b"\r\n")  # no request, so no extension of the timeout
         await server.wait_until_read()
         await server.clock.advance(1)
         assert await connection.read_to_end() == b""
@@ -171,7 +171,7 @@ async def test_ht_03_an_idle_connection_is_closed_and_a_used_one_kept(server: Ec
 
 async def test_ht_03_a_held_request_is_not_hurried_by_any_deadline(server: EchoServer) -> None:
     async with raw_connection(server.port) as connection:
-        connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n\r\n")  # with a stray line end after it
+        connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n\r\n")  # followed by a stray line end
         await wait_until(lambda: server.echo.started == ["/hold"])
         await server.clock.advance(10 * LIMITS.idle)
         server.echo.released.set()
@@ -189,7 +189,7 @@ async def test_ht_03_a_head_that_comes_too_late_behind_a_held_request_is_not_ser
         assert (await connection.read_response()).body == b"released"
         assert (await connection.read_response()).status == 408
         assert await connection.read_to_end() == b""
-    assert server.echo.bodies_read == 1  # the one of has_read
+    assert server.echo.bodies_read == 1  # the one of wait_until_read
 
 
 async def deaf_client(port: int, request: bytes) -> socket.socket:
@@ -216,7 +216,7 @@ async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(se
         await server.clock.advance(1)
         await server.wait_until_no_connections()
     finally:
-        server.echo.released.set()  # let the application stop pouring
+        server.echo.released.set()  # let the application stop sending
         client.close()
 
 
@@ -237,7 +237,7 @@ async def test_ht_03_a_client_that_reads_again_in_time_is_kept(server: EchoServe
 
 
 async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(server: EchoServer) -> None:
-    """These answers are too small for the transport to call its buffer full."""
+    """These responses are too small for the transport to report a full buffer."""
     request = b"GET /page HTTP/1.1\r\n" + HOST + b"\r\n"
     client = await deaf_client(server.port, b"")
     try:
@@ -265,7 +265,7 @@ def count_unsent_bytes(server: EchoServer) -> int:
 
 
 async def test_ht_03_our_own_slowness_in_reading_is_not_held_against_the_client(server: EchoServer) -> None:
-    """A second request waits, half read, behind a held one that does not let us read on."""
+    """A second request waits, half read, behind a held one that stops us from reading."""
     body = b"b" * 200_000
     async with raw_connection(server.port) as connection:
         connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\n")

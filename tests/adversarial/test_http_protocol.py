@@ -1,4 +1,4 @@
-"""Bytes that no honest client sends, against the real server (checklist HT-04, HT-05, HT-19, HT-24)."""
+"""Malformed requests against the real server (checklist HT-04, HT-05, HT-19, HT-24)."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -21,16 +21,16 @@ async def server() -> AsyncIterator[EchoServer]:
 
 
 async def expect_refusal(server: EchoServer, request: bytes, *, status: int = 400) -> RawResponse:
-    """Assert that this request gets that status and is never run, and that nothing after it is answered."""
+    """Check that the request gets that status, is never run, and that nothing after it is answered."""
     async with raw_connection(server.port) as connection:
         connection.send(request + GET)
-        answer = await connection.read_response()
-        assert answer.status == status
-        assert answer.header("connection") == "close"
+        response = await connection.read_response()
+        assert response.status == status
+        assert response.header("connection") == "close"
         assert await connection.read_to_end() == b""
     assert server.echo.bodies_read == 0
     await server.wait_until_no_connections()
-    return answer
+    return response
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ async def test_ht_04_a_transfer_encoding_other_than_one_plain_chunked_is_refused
     server: EchoServer, value: bytes
 ) -> None:
     await expect_refusal(server, LINE + HOST + b"Transfer-Encoding: " + value + b"\r\n\r\n" + ONE_CHUNK)
-    assert server.echo.started == []  # not even started: the parser alone is too late for some of these
+    assert server.echo.started == []  # not even started: for some of these the parser alone is too late
 
 
 async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(server: EchoServer) -> None:
@@ -167,12 +167,12 @@ async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(server: EchoServer
 async def test_ht_05_too_long_a_url_or_header_or_too_many_headers_are_refused(
     server: EchoServer, head: bytes, status: int
 ) -> None:
-    answer = await expect_refusal(server, head, status=status)
+    response = await expect_refusal(server, head, status=status)
     assert server.echo.started == []
-    assert answer.header("x-content-type-options") == "nosniff"
-    assert answer.header("content-type") == "text/plain; charset=utf-8"
-    assert answer.header("server") is None
-    assert answer.header("date") is not None
+    assert response.header("x-content-type-options") == "nosniff"
+    assert response.header("content-type") == "text/plain; charset=utf-8"
+    assert response.header("server") is None
+    assert response.header("date") is not None
 
 
 async def test_ht_05_a_head_just_within_the_limits_is_served(server: EchoServer) -> None:
@@ -234,9 +234,9 @@ async def test_ht_19_other_versions_of_http_are_refused_as_such(server: EchoServ
 async def test_ht_19_http_1_0_without_a_host_is_served_once(server: EchoServer) -> None:
     async with raw_connection(server.port) as connection:
         connection.send(b"GET /echo HTTP/1.0\r\n\r\n" + GET)
-        answer = await connection.read_response()
-        assert request_seen_by_app(answer)["path"] == "/echo"
-        assert answer.header("connection") == "close"
+        response = await connection.read_response()
+        assert request_seen_by_app(response)["path"] == "/echo"
+        assert response.header("connection") == "close"
         assert await connection.read_to_end() == b""
 
 
@@ -266,7 +266,7 @@ async def test_ht_24_an_expected_body_that_no_one_wants_ends_the_connection(serv
         connection.send(head)
         assert (await connection.read_response()).body == b"unread"
         assert await connection.read_to_end() == b""
-        connection.send(GET)  # would have been taken for the body, or for a request
+        connection.send(GET)  # would have been read as the body, or as a request
     await server.wait_until_no_connections()
     assert server.echo.started == ["/unread"]
 
@@ -309,7 +309,7 @@ async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
             assert (await connection.read_response()).body == b"released"
             assert (
                 request_seen_by_app(await connection.read_response())["path"] == "/ws"
-            )  # a request behind another cannot take over
+            )  # a request behind a different one cannot upgrade
 
 
 @pytest.mark.parametrize("missing", [b"", HOST * 2])

@@ -1,4 +1,4 @@
-"""Several people's requests on one connection, as behind a proxy (checklist HT-20)."""
+"""Requests of several users on one connection, as behind a proxy (checklist HT-20)."""
 
 import gc
 import weakref
@@ -25,7 +25,7 @@ async def server() -> AsyncIterator[EchoServer]:
 
 
 def request_of(user: str, number: int) -> bytes:
-    """Each user's body names them, so that a mixed-up one is seen; lengths and framing vary."""
+    """Each user's body contains their name, so that a mix-up is noticed; lengths and framing vary."""
     body = f"{user} {number} ".encode() * (1 + number % 7)
     head = f"POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: {user}-{number}\r\n".encode()
     if number % 3 == 0:
@@ -44,7 +44,7 @@ async def test_ht_20_pipelined_requests_of_two_users_never_mix(server: EchoServe
     async with raw_connection(server.port) as connection:
         for number in range(ROUNDS):
             both = request_of("alice", number) + request_of("bob", number)
-            cut = number % len(both)  # another place in every round
+            cut = number % len(both)  # a different position in every round
             connection.send(both[:cut])
             await connection.drain()
             connection.send(both[cut:])
@@ -53,23 +53,23 @@ async def test_ht_20_pipelined_requests_of_two_users_never_mix(server: EchoServe
 
 
 @pytest.fixture
-def no_one_looks_for_cycles() -> Iterator[None]:
+def garbage_collection_disabled() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
 
 
-@pytest.mark.usefixtures("no_one_looks_for_cycles")
+@pytest.mark.usefixtures("garbage_collection_disabled")
 @pytest.mark.parametrize("sent", [GET, HELD, HELD + GET + GET, MALFORMED, HELD + MALFORMED, UPGRADE])
 async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests(sent: bytes) -> None:
     async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:
         connections = server.server.server_state.connections
         async with raw_connection(server.port) as connection:
             await wait_until(lambda: bool(connections))
-            [made] = [weakref.ref(one) for one in connections]
+            [created] = [weakref.ref(connection) for connection in connections]
             connection.send(sent)
             await server.wait_until_read()
-        await wait_until(lambda: made() is None)
+        await wait_until(lambda: created() is None)
 
 
 async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(server: EchoServer) -> None:
@@ -79,7 +79,7 @@ async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(s
             connection.send(request_of("bob", number) + whole[: number % len(whole)])
             assert belongs_to(request_seen_by_app(await connection.read_response()), "bob", number)
             connection.abort()
-    assert server.echo.bodies_read == ROUNDS  # not one of the aborted ones was taken for whole
+    assert server.echo.bodies_read == ROUNDS  # none of the aborted ones was read as complete
 
 
 async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order(server: EchoServer) -> None:
@@ -131,7 +131,7 @@ async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(server:
         server.echo.released.set()
         assert (await connection.read_response()).body == b"released"
         assert (await connection.read_response()).status == 400
-    assert server.echo.started == ["/hold", "/echo"]  # /echo is the one of has_read
+    assert server.echo.started == ["/hold", "/echo"]  # /echo is the one of wait_until_read
     assert server.echo.bodies_read == 1
 
 
@@ -154,4 +154,4 @@ async def test_ht_20_a_held_request_hears_that_its_client_left_though_another_is
         connection.abort()
         await wait_until(lambda: server.echo.left == ["/hold"])
     await server.wait_until_no_connections()
-    assert server.echo.bodies_read == 0  # the queued one died with its connection
+    assert server.echo.bodies_read == 0  # the queued one was dropped with its connection

@@ -1,7 +1,7 @@
-"""Attacks on the one place where a JWT is believed, tried on every class of token (checklist UI-16 to UI-25).
+"""Attacks on JWT verification, tried on every class of token (checklist UI-16 to UI-25).
 
-Where an attack is about something else than the signature, the signature is right: the forger here has the
-proper key, and must be stopped by the check the test is named after.
+Where an attack is not about the signature, the signature is right: the forger has the proper key, and the check that
+the test is named after must refuse the token.
 """
 
 import base64
@@ -93,7 +93,7 @@ async def test_no_token_class_is_accepted_as_another(
 
 @pytest.mark.parametrize("aud", ["https://shop.example", ISSUER])
 async def test_a_service_jwt_for_calls_outside_is_accepted_back_as_nothing(aud: str, setup: TokenSetup) -> None:
-    """Also one for an application that claims to live where we do."""
+    """This includes one for an application that claims our own address."""
     token = await setup.signer.sign(example_claims(OutboundServiceClaims, aud=aud))
     for kind in (*CLASSES, OutboundServiceClaims):
         with pytest.raises(InvalidToken):
@@ -108,14 +108,14 @@ async def test_a_service_jwt_for_calls_outside_is_accepted_back_as_nothing(aud: 
 async def test_no_key_signs_for_another_token_class(
     kind: type[Claims], other: type[Claims], setup: TokenSetup
 ) -> None:
-    """The other class's header and signature around this class's claims."""
+    """The header and signature of the other class around this class's claims."""
     message = unsigned_token(header_for(other), payload_for(kind) | {"kid": header_for(other)["kid"]})
     await expect_refusal(setup, with_signature(message, signature_by(private_for(other), message)), kind)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not GeneratedServiceClaims])
 async def test_no_token_class_accepts_an_algorithm_of_another(kind: type[Claims], setup: TokenSetup) -> None:
-    """By a key of the right purpose, whose algorithm the class does not allow."""
+    """Signed by a key of the right purpose, whose algorithm the class does not allow."""
     for key in first_keys():
         if key.purpose is kind.purpose and key.alg not in kind.algs:
             private = load_private(master_keys().open(key.sealed_private, purpose=key.sealed_for))
@@ -161,7 +161,7 @@ async def test_ui_16_a_header_without_an_algorithm_is_refused(kind: type[Claims]
 
 
 def public_secrets(kind: type[Claims]) -> list[bytes]:
-    """Every byte string a careless verifier might feed to HMAC as "the key"."""
+    """Every byte string that a careless verifier might use as an HMAC key."""
     public = private_for(kind).public_key()
     pems = [public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)]
     ders = [public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)]
@@ -456,9 +456,9 @@ async def test_ui_23_another_spelling_of_the_same_bytes_is_refused(kind: type[Cl
 @every_class
 async def test_a_change_of_any_character_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     token = forge(kind)
-    for place in range(0, len(token), 7):
-        other = "A" if token[place] != "A" else "B"
-        await expect_refusal(setup, token[:place] + other + token[place + 1 :], kind)
+    for position in range(0, len(token), 7):
+        other = "A" if token[position] != "A" else "B"
+        await expect_refusal(setup, token[:position] + other + token[position + 1 :], kind)
 
 
 @pytest.mark.parametrize("signature", [b"", b"\x00" * 64, b"\x00" * 63, b"\xff" * 64, b"\x00" * 256, b"\x00" * 65])
@@ -496,7 +496,7 @@ async def test_a_token_about_two_people_is_refused(kind: type[Claims], setup: To
     await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"sub": "9999999999"}), kind)
 
 
-# Applications' libraries add what they like to the first; clients map claims into the second (R3).
+# Applications' libraries add claims to the first; clients map claims into the second (R3).
 OPEN = (GeneratedServiceClaims, IdClaims)
 
 

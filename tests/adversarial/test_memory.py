@@ -1,4 +1,4 @@
-"""Memory and stored history are bounded by weight, whatever a project administrator saves (checklist MM)."""
+"""Memory and stored history are bounded by size, whatever a project administrator saves (checklist MM)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,35 +25,35 @@ RULES: Final = 2_000
 ROLES: Final = 60
 SAVES: Final = 100 if WHOLE else 25
 RESIDENT_MOST: Final = 250  # megabytes, of the process
-DATABASE_MOST: Final = 20 if WHOLE else 14  # megabytes, with everything in it
+DATABASE_MOST: Final = 20 if WHOLE else 14  # megabytes, with all data
 CACHE_LEAST: Final = "16"  # megabytes; the smallest setting, so that few applications fill the cache
-APPLICATIONS: Final = 40  # of which half fill it
+APPLICATIONS: Final = 40  # half of them fill it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Studio:
-    """A project and its owner, on a serving process of its own."""
+    """A project and its owner, on a separate serving process."""
 
     target: Target
-    storage: Storage  # the same database without the server: what it fills passes no cache of the server
+    storage: Storage  # the same database without the server, so that filling it does not touch the server's cache
     headers: dict[str, str]
     url: str
 
     async def ask(self, path: str, **fields: object) -> Any:
-        answer = await self.target.client.post(f"/api/permissions/{path}", json=fields, headers=self.headers)
-        assert answer.status_code == 200, answer.text[:300]
-        return answer.json()
+        response = await self.target.client.post(f"/api/permissions/{path}", json=fields, headers=self.headers)
+        assert response.status_code == 200, response.text[:300]
+        return response.json()
 
     async def list_rules(self, application_id: int) -> int:
-        """How many the owner holds there."""
-        asked = await self.ask("meta/data", action="get", application_id=application_id, data={"type": "list"})
-        return len(asked["data"])
+        """The number of rules that the owner has there."""
+        response = await self.ask("meta/data", action="get", application_id=application_id, data={"type": "list"})
+        return len(response["data"])
 
     async def database(self) -> float:
-        """Megabytes that the database takes, dead rows and the write-ahead file of SQLite included."""
+        """The megabytes of the database, with dead rows and SQLite's write-ahead file."""
         if self.url.startswith("sqlite:"):
             file = Path(self.url.removeprefix("sqlite:///"))
-            return sum(one.stat().st_size for one in file.parent.glob(f"{file.name}*")) / MEGABYTE
+            return sum(path.stat().st_size for path in file.parent.glob(f"{file.name}*")) / MEGABYTE
         connection = await asyncpg.connect(self.url)
         try:
             size: int = await connection.fetchval("SELECT pg_database_size(current_database())")
@@ -62,9 +62,9 @@ class Studio:
         return size / MEGABYTE
 
     async def cache(self) -> float:
-        """Megabytes that the server's permission cache says it holds."""
+        """The megabytes that the server reports for its permission cache."""
         lines = (await self.target.metrics()).splitlines()
-        [line] = [one for one in lines if one.startswith("gatehouse_permission_cache_bytes ")]
+        [line] = [line for line in lines if line.startswith("gatehouse_permission_cache_bytes ")]
         return float(line.split()[1]) / MEGABYTE
 
 
@@ -85,19 +85,19 @@ async def a_studio(url: str, data: Path, **settings: str) -> AsyncIterator[Studi
 
 
 async def an_application(storage: Storage, *, rules: int, roles: int, name: str = "Shop") -> int:
-    """Each role names every rule of the schema; the schema gives them all."""
-    made = await create_application(storage, name=name, project_id=PROJECT)
+    """Each role names every rule of the schema; the schema allows them all."""
+    application = await create_application(storage, name=name, project_id=PROJECT)
     leaf = {"value": True, "protected": False, "description": ""}
     tree = {f"area{n}": {f"rule{m}": leaf for m in range(100)} for n in range(rules // 100)}
     meta = {"private_data": {area: {rule: {"value": True} for rule in branch} for area, branch in tree.items()}}
-    given = [a_role(f"role{n}", made.application_id, meta=meta) for n in range(roles)]
+    new_roles = [a_role(f"role{n}", application.application_id, meta=meta) for n in range(roles)]
 
     def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
         schema = replace(state.schema, private_data=tree)
-        return EditResult(replace(state, schema=schema, roles={role.key: role for role in given}), [a_record()])
+        return EditResult(replace(state, schema=schema, roles={role.key: role for role in new_roles}), [a_record()])
 
-    await storage.applications.edit_schema(made.application_id, change)
-    return made.application_id
+    await storage.applications.edit_schema(application.application_id, change)
+    return application.application_id
 
 
 async def test_mm_01_one_description_saved_a_hundred_times_takes_no_memory_and_little_of_the_database(

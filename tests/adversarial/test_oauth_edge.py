@@ -1,4 +1,4 @@
-"""The rows about the edge at the OAuth endpoints of the running service (checklist HT-08, HT-13, HT-17, HT-18)."""
+"""HTTP attacks on the OAuth endpoints of the running service (checklist HT-08, HT-13, HT-17, HT-18)."""
 
 import gc
 import json
@@ -55,10 +55,10 @@ async def test_ht_08_deeply_nested_json_is_refused_at_once_by_every_oauth_endpoi
     kind = {"Content-Type": "application/json"}
     for path in JSON_BODIES:
         for opening in (b"[", b'{"":', b'{"client_id":[', b'{"grant_type":{"a":'):
-            levels = min(100_000, 255 * 1024 // len(opening))  # the body limit is another row
+            levels = min(100_000, 255 * 1024 // len(opening))  # larger bodies are a separate row
             ask = partial(service.client.post, path, content=opening * levels, headers=kind)
-            answer = await await_within_cpu_seconds(0.05, ask)
-            assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), (path, opening)
+            response = await await_within_cpu_seconds(0.05, ask)
+            assert (response.status_code, response.json()["error"]) == (400, "invalid_request"), (path, opening)
 
 
 # -- HT-13 ----------------------------------------------------------------------------------------------
@@ -76,11 +76,11 @@ FIELDS: Final = (
 )
 
 
-def is_whole(answer: RawResponse) -> bool:
-    """No header that we did not mean, and no character in one that another server could read as its end."""
-    ours = all(value.startswith("gh_") for name, value in answer.headers if name == "set-cookie")
-    split = any(name == "x-split" for name, _ in answer.headers)
-    clean = all(value.isascii() and value.isprintable() for _, value in answer.headers)
+def is_whole(response: RawResponse) -> bool:
+    """Whether the response has only our headers, without characters that a proxy could read as a line end."""
+    ours = all(value.startswith("gh_") for name, value in response.headers if name == "set-cookie")
+    split = any(name == "x-split" for name, _ in response.headers)
+    clean = all(value.isascii() and value.isprintable() for _, value in response.headers)
     return ours and clean and not split
 
 
@@ -107,36 +107,36 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
     cookie = "; ".join(f"{name}={value}" for name, value in browser_client.cookies.items())
     await browser_client.client.aclose()
     leaving = {"id_token_hint": tokens["id_token"], "post_logout_redirect_uri": bye, "client_id": "shelf"}
-    asked: list[tuple[str, dict[str, str]]] = []
+    requests: list[tuple[str, dict[str, str]]] = []
     for name in FIELDS:
         fields = oidc_client.authorize_fields()
-        asked.append((AUTHORIZE, {**fields, name: fields.get(name, "") + split}))
-    asked += [(LOGOUT, {**leaving, name: leaving.get(name, "") + split}) for name in (*leaving, "state")]
-    asked += [("/device", {"user_code": split}), ("/sign-in/consent", {"interaction": split})]
+        requests.append((AUTHORIZE, {**fields, name: fields.get(name, "") + split}))
+    requests += [(LOGOUT, {**leaving, name: leaving.get(name, "") + split}) for name in (*leaving, "state")]
+    requests += [("/device", {"user_code": split}), ("/sign-in/consent", {"interaction": split})]
     reflected = 0
-    for path, fields in asked:
+    for path, fields in requests:
         query = urlencode(fields)
-        for held in ("", cookie) if path == AUTHORIZE else (cookie,):
-            answer = await send_request(port, request_for(f"{path}?{query}".encode(), cookie=held))
-            assert is_whole(answer), (path, fields, answer.headers)
-            assert answer.status < 500, (path, fields)
-            reflected += answer.status == 303
+        for sent_cookie in ("", cookie) if path == AUTHORIZE else (cookie,):
+            response = await send_request(port, request_for(f"{path}?{query}".encode(), cookie=sent_cookie))
+            assert is_whole(response), (path, fields, response.headers)
+            assert response.status < 500, (path, fields)
+            reflected += response.status == 303
         if path != "/device":
             posted = await send_request(port, request_for(path.encode(), method=b"POST", body=query.encode()))
             assert is_whole(posted), (path, fields, posted.headers)
             assert posted.status < 500, (path, fields)
             reflected += posted.status == 303
-    if "\x00" not in split:  # which no address of ours may hold
-        assert reflected > len(FIELDS), "most were sent on, with what they brought along in the address"
+    if "\x00" not in split:  # which no URL of ours may contain
+        assert reflected > len(FIELDS), "most were redirected, with their value in the URL"
 
 
 async def test_ht_13_a_raw_line_end_in_the_address_splits_nothing_either(service: RunningService) -> None:
     oidc_client = await an_oidc_client(service)
     for raw in (b"\r", b"\n", b"\r\n", b"\xe5\x98\x8a\xe5\x98\x8d", b"\x00", b"\x0b", b"\x85"):
         target = oidc_client.authorize_path().encode().replace(b"state=st", b"state=st" + raw + b"X-Split:y")
-        answer = await send_request(port_of(service), request_for(target))
-        assert is_whole(answer), (raw, answer.headers)
-        assert answer.status in (303, 400, 505)
+        response = await send_request(port_of(service), request_for(target))
+        assert is_whole(response), (raw, response.headers)
+        assert response.status in (303, 400, 505)
 
 
 async def test_ht_13_no_error_of_a_client_splits_its_challenge(service: RunningService) -> None:
@@ -144,9 +144,9 @@ async def test_ht_13_no_error_of_a_client_splits_its_challenge(service: RunningS
     for path in JSON_BODIES:
         for name, split in product(names, SPLITS):
             body = urlencode({"grant_type": "refresh_token", name: split}).encode()
-            answer = await send_request(port_of(service), request_for(path.encode(), method=b"POST", body=body))
-            assert is_whole(answer), (path, name, answer.headers)
-            assert answer.status in (400, 401, 429)
+            response = await send_request(port_of(service), request_for(path.encode(), method=b"POST", body=body))
+            assert is_whole(response), (path, name, response.headers)
+            assert response.status in (400, 401, 429)
 
 
 def port_of(service: RunningService) -> int:
@@ -159,12 +159,12 @@ def port_of(service: RunningService) -> int:
 
 
 def long_name(what: str, number: int) -> str:
-    """So long that it is noticed when it is kept."""
+    """A name long enough to be noticed when it is stored."""
     return f"{what}-{number}".ljust(1_000, "x")
 
 
 def forged_jwt(number: int) -> str:
-    """A JWT with a key that no one knows."""
+    """A JWT with an unknown key."""
     header = {"alg": "RS256", "typ": "JWT", "kid": long_name("kid", number)}
     parts = (json.dumps(part).encode() for part in (header, {"sub": long_name("client", number)}))
     return ".".join([*map(base64url, parts), base64url(number.to_bytes(256, "big"))])
@@ -175,7 +175,7 @@ def access_token(number: int) -> str:
 
 
 class UnknownCaller:
-    """Asks every OAuth endpoint, each time as another client with other tokens."""
+    """Call every OAuth endpoint, each time as a different client with different tokens."""
 
     def __init__(self, service: RunningService) -> None:
         self._client = service.client
@@ -193,7 +193,7 @@ class UnknownCaller:
             "response_type": "code",
         }
         hint = {"id_token_hint": jwt, "post_logout_redirect_uri": f"https://{name}.example/"}
-        for asking in (  # one after the other: how many connections are open is no business of these tests
+        for asking in (  # in turn: the number of open connections is not under test
             self._post(TOKEN, {"grant_type": "authorization_code", "code": token, "redirect_uri": name}, proved),
             self._post(TOKEN, {**refresh, "client_id": name}),
             self._post(TOKEN, {**refresh, **assertion}),
@@ -211,17 +211,20 @@ class UnknownCaller:
                 TOKEN, headers={"Origin": f"https://{name}.example", "Access-Control-Request-Method": "POST"}
             ),
         ):
-            answer = await asking
-            assert answer.status_code in (204, 400, 401, 403, 405, 429), (answer.request.url, answer.status_code)
+            response = await asking
+            assert response.status_code in (204, 400, 401, 403, 405, 429), (
+                response.request.url,
+                response.status_code,
+            )
 
     async def _post(self, path: str, fields: dict[str, str], headers: Any = None) -> httpx2.Response:
         return await self._client.post(path, data=fields, headers=headers)
 
 
 async def series(service: RunningService) -> int:
-    answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
-    assert answer.status_code == 200
-    return len(answer.text.splitlines())
+    response = await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
+    assert response.status_code == 200
+    return len(response.text.splitlines())
 
 
 async def rows_of(service: RunningService, table: Table) -> int:
@@ -240,7 +243,7 @@ async def rows(service: RunningService) -> dict[str, int]:
 async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(service: RunningService) -> None:
     web = await a_native_client(service)
     unknown_caller = UnknownCaller(service)
-    for number in range(30):  # until every endpoint has answered 429 once
+    for number in range(30):  # until every endpoint has responded with 429
         await unknown_caller.ask(number)
     await series(service)
     before = await series(service), await rows(service)
@@ -253,31 +256,31 @@ async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(servic
 
 
 A_MILLION_MAY_TAKE: Final = 50 * 1024 * 1024
-REQUESTS: Final = 14  # of each unknown caller
+REQUESTS: Final = 14  # per unknown caller
 WARM_UP: Final = 40
 ROUNDS: Final = 5
-UNKNOWN_CALLERS: Final = 20  # of a round
+UNKNOWN_CALLERS: Final = 20  # per round
 
 
 @pytest.mark.parametrize("installed_url", ["sqlite", "postgres"] if WHOLE else ["sqlite"], indirect=True)
 async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memory(service: RunningService) -> None:
-    """What each leaves behind, counted exactly: of a million requests the sum stays below the bound.
+    """Count exactly what each request leaves in memory: for a million requests the sum stays below the bound.
 
-    Caches that fill up or are cleared come in jumps; what is kept of each is there in every round.
+    Caches that fill up or are cleared grow in jumps; what is kept per request shows in every round.
     """
     unknown_caller = UnknownCaller(service)
     rounds = [range(first, first + UNKNOWN_CALLERS) for first in range(1_000, 1_000 * ROUNDS + 1, 1_000)]
     tracemalloc.start()
     try:
-        held = [await held_after(unknown_caller, service, numbers) for numbers in (range(WARM_UP), *rounds)]
+        memory = [await memory_after(unknown_caller, service, numbers) for numbers in (range(WARM_UP), *rounds)]
     finally:
         tracemalloc.stop()
-    grown = median(after - before for before, after in pairwise(held))
-    assert grown / (UNKNOWN_CALLERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, held
+    grown = median(after - before for before, after in pairwise(memory))
+    assert grown / (UNKNOWN_CALLERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, memory
 
 
-async def held_after(unknown_caller: UnknownCaller, service: RunningService, numbers: range) -> int:
-    """The bytes of all that lives when they have asked, and the timers of their connections are over."""
+async def memory_after(unknown_caller: UnknownCaller, service: RunningService, numbers: range) -> int:
+    """The bytes of all live objects after the requests, when the timers of their connections are over."""
     for number in numbers:
         await unknown_caller.ask(number)
     await service.clock.advance(600)

@@ -1,4 +1,4 @@
-"""Running it: secrets at rest, backups, a database that goes away, the operator's way in (checklist OP)."""
+"""Operation: secrets at rest, backups, a database that goes down, administrator recovery (checklist OP)."""
 
 import ast
 import asyncio
@@ -41,20 +41,20 @@ ANNA: Final = ("--login", "anna@studio.example", "--nick", "Anna")
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+def installation(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     return InstallationPaths(data=tmp_path / "data", url=migrated_url)
 
 
 @pytest.fixture
-def gatehouse(place: InstallationPaths) -> CommandLine:
-    return place.command_line()
+def gatehouse(installation: InstallationPaths) -> CommandLine:
+    return installation.command_line()
 
 
 # -- OP-03 ----------------------------------------------------------------------------------------------
 
 
 def private_forms(key: PrivateKey) -> Iterator[bytes]:
-    """Every way the private half could lie around: DER, PEM, its numbers, and their base64."""
+    """Every form in which the private key could be stored: DER, PEM, its numbers, and their base64."""
     der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     yield der
@@ -74,29 +74,29 @@ def private_numbers(key: PrivateKey) -> list[bytes]:
     return [key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())]
 
 
-async def held_in(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
-    """The private keys themselves, the instance key, and every value of every row one after the other."""
-    found = bytearray()
+async def read_secrets_and_rows(installation: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
+    """The private keys, the instance key, and all values of all rows."""
+    contents = bytearray()
 
     def put(_table: str, rows: Any) -> None:
         for row in rows:
             for value in row:
-                found.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
+                contents.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
 
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+    async with open_services(installation.load_settings(), clock=SystemClock(), serving=False) as services:
         await services.storage.runner.snapshot_read(partial(dump_rows, put))
         kids = [key.kid for key in (await services.storage.keys.load_keys()).keys]
         opened = [await services.keyring.verification_key(kid, services.clock.now()) for kid in kids]
-        return [key.private for key in opened if key is not None], services.instance_key, bytes(found)
+        return [key.private for key in opened if key is not None], services.instance_key, bytes(contents)
 
 
-async def files_of(place: InstallationPaths, cluster_data: Path | None) -> bytes:
-    """Whatever lies on the disk, the master key itself left out."""
+async def files_of(installation: InstallationPaths, cluster_data: Path | None) -> bytes:
+    """Every file on the disk except the master key."""
     if cluster_data is None:
-        directory = Path(place.url.removeprefix("sqlite:///")).parent
+        directory = Path(installation.url.removeprefix("sqlite:///")).parent
     else:
-        directory = cluster_data / "base" / str(await read_checkpoint(place.url))
-    paths = {path for top in (directory, place.data) for path in top.rglob("*") if path.is_file()}
+        directory = cluster_data / "base" / str(await read_checkpoint(installation.url))
+    paths = {path for top in (directory, installation.data) for path in top.rglob("*") if path.is_file()}
     return b"\n".join(path.read_bytes() for path in sorted(paths) if path.name != "dev.key")
 
 
@@ -109,7 +109,7 @@ async def read_checkpoint(url: str) -> int:
 
 
 async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
-    place: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+    installation: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     link = gatehouse("admin", "setup-link").strip()
     gatehouse("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
@@ -122,19 +122,21 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
     users.unlink()
     gatehouse("key", "rotate")
     gatehouse("user", "token", "anna@studio.example", "--factor", "f")
-    gatehouse("backup", place.data / "backup.gz")
+    gatehouse("backup", installation.data / "backup.gz")
 
-    on_sqlite = place.url.startswith("sqlite:")
+    on_sqlite = installation.url.startswith("sqlite:")
     cluster = None if on_sqlite else request.getfixturevalue("postgres_cluster").data
-    keys, instance_key, rows = await held_in(place)
-    everywhere = rows + await files_of(place, cluster) + gzip.decompress((place.data / "backup.gz").read_bytes())
+    keys, instance_key, rows = await read_secrets_and_rows(installation)
+    everywhere = (
+        rows + await files_of(installation, cluster) + gzip.decompress((installation.data / "backup.gz").read_bytes())
+    )
     assert len(keys) == 10
-    for found in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
-        assert found in everywhere, "the scan sees what is there"
+    for value in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
+        assert value in everywhere, "the scan finds a value that is stored"
     assert b"PRIVATE KEY" not in everywhere
     for key in keys:
         assert not any(form in everywhere for form in private_forms(key))
-    master = (place.data / "dev.key").read_text().strip()
+    master = (installation.data / "dev.key").read_text().strip()
     for secret in (client_secret, link.rpartition("=")[2], PASSWORD, TOTP, master):
         assert secret.encode() not in everywhere
     for form in (instance_key, b64encode(instance_key), instance_key.hex().encode()):
@@ -145,16 +147,16 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
 
 
 class Load:
-    """Create accounts as fast as the database takes them, until stopped."""
+    """Create accounts as fast as the database accepts them, until stopped."""
 
-    def __init__(self, place: InstallationPaths) -> None:
-        self._place = place
+    def __init__(self, installation: InstallationPaths) -> None:
+        self._installation = installation
         self._stop = False
         self.enough = asyncio.Event()
         self.acknowledged: list[str] = []
 
     async def run(self) -> None:
-        async with open_services(self._place.load_settings(), clock=SystemClock(), serving=False) as services:
+        async with open_services(self._installation.load_settings(), clock=SystemClock(), serving=False) as services:
             await asyncio.gather(*(self._create(services.administration, line) for line in range(4)))
 
     def stop(self) -> None:
@@ -165,37 +167,37 @@ class Load:
         while not self._stop:
             number += 1
             login = f"user-{line}-{number}@studio.example"
-            made = await administration.create(login=login, nick="U", password=None, origin=ORIGIN)
-            self.acknowledged.append(made.user_id)
+            user = await administration.create(login=login, nick="U", password=None, origin=ORIGIN)
+            self.acknowledged.append(user.user_id)
             if len(self.acknowledged) >= 300:
                 self.enough.set()
 
 
-def held_by(file: Path) -> dict[str, list[dict[str, object]]]:
-    held: dict[str, list[dict[str, object]]] = {name: [] for name in TABLES}
+def read_backup(file: Path) -> dict[str, list[dict[str, object]]]:
+    rows: dict[str, list[dict[str, object]]] = {name: [] for name in TABLES}
     for chunk in Archive(file).chunks():
-        held[chunk.table] += [TABLES[chunk.table].fields(row) for row in chunk.rows]
-    return held
+        rows[chunk.table] += [TABLES[chunk.table].fields(row) for row in chunk.rows]
+    return rows
 
 
 @pytest.fixture
 def other_installation(
-    place: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
+    installation: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
-    """Another machine that knows the master key, with an empty database of the other kind."""
+    """A second machine with the master key and an empty database of the other kind."""
     gatehouse("key", "list")
-    kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
-    key = (place.data / "dev.key").read_text().strip()
+    kind = "postgres" if installation.url.startswith("sqlite:") else "sqlite"
+    key = (installation.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
     return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
 
 
 async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_revives_nothing(
-    place: InstallationPaths, gatehouse: CommandLine, other_installation: InstallationPaths, tmp_path: Path
+    installation: InstallationPaths, gatehouse: CommandLine, other_installation: InstallationPaths, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup.gz"
-    load = Load(place)
-    with Node(data=place.data, environment=place.settings) as node:
+    load = Load(installation)
+    with Node(data=installation.data, environment=installation.settings) as node:
         link = gatehouse("admin", "setup-link").strip().partition("?")[2]
         keys = (await ask(node, "/proxy/oauth/keys")).json()
         assert (await ask(node, f"/setup?{link}")).status_code == 200
@@ -207,12 +209,12 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
         during = len(load.acknowledged)
         load.stop()
         await working
-    assert during > len(before), "it was busy meanwhile"
-    held = held_by(file)
-    users = {str(one["user_id"]) for one in held["users"]}
-    created = [one["subject"] for one in held["audit_events"] if one["event"] == "user.created"]
+    assert during > len(before), "no account was created during the backup"
+    rows = read_backup(file)
+    users = {str(user["user_id"]) for user in rows["users"]}
+    created = [record["subject"] for record in rows["audit_events"] if record["event"] == "user.created"]
     assert set(before) <= users
-    assert users == {one["user_id"] for one in held["user_ids"]} == set(created), "one moment, not several"
+    assert users == {row["user_id"] for row in rows["user_ids"]} == set(created), "the backup is not one snapshot"
     assert len(users) == len(created)
 
     revoked = gatehouse.json("user", "block", before[0])["rev"]
@@ -222,7 +224,7 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
     with Node(data=other_installation.data, environment=other_installation.settings) as node:
         assert (await ask(node, "/readyz")).status_code == 200
         assert (await ask(node, "/proxy/oauth/keys")).json() == keys
-        assert (await ask(node, f"/setup?{link}")).status_code == 403, "it may have been used since"
+        assert (await ask(node, f"/setup?{link}")).status_code == 403, "a restored setup link must not work"
         assert there.json("user", "show", before[0])["rev"] > revoked
         assert there.json("audit", "verify")["problems"] == []
         assert there.json("user", "show", before[-1])["user_id"] == before[-1]
@@ -244,15 +246,15 @@ async def wait_for_status(node: Node, path: str, status: int) -> None:
 
 async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_recovers_alone(tmp_path: Path) -> None:
     with PostgresCluster() as cluster:
-        place = InstallationPaths(data=tmp_path, url=cluster.create_database_sync(), environment=UNLIMITED)
-        with Node(data=place.data, environment=place.settings) as node:
-            gatehouse = place.command_line()
+        installation = InstallationPaths(data=tmp_path, url=cluster.create_database_sync(), environment=UNLIMITED)
+        with Node(data=installation.data, environment=installation.settings) as node:
+            gatehouse = installation.command_line()
             assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
             for mode in ("fast", "immediate"):
                 cluster.stop(mode)
                 await wait_for_status(node, "/readyz", 503)
                 assert (await ask(node, "/healthz")).status_code == 200
-                assert (await ask(node, "/proxy/oauth/keys")).status_code == 200, "what is in memory is served"
+                assert (await ask(node, "/proxy/oauth/keys")).status_code == 200, "cached data was not served"
                 assert "HTTP 503" in gatehouse.expect_failure("healthcheck", "--port", str(node.port))
                 assert "cannot reach PostgreSQL" in gatehouse.expect_failure("key", "list")
                 cluster.start()
@@ -264,18 +266,18 @@ async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_rec
 
 
 async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     link = gatehouse("admin", "setup-link").strip().partition("?")[2]
-    made = gatehouse.json("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
-    assert gatehouse.json("user", "show", made["user_id"])["roles"] == ["administrator"]
-    [record] = gatehouse.json("audit", "show", "--subject", made["user_id"])
+    administrator = gatehouse.json("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
+    assert gatehouse.json("user", "show", administrator["user_id"])["roles"] == ["administrator"]
+    [record] = gatehouse.json("audit", "show", "--subject", administrator["user_id"])
     assert (record["event"], record["details"]) == ("user.created", {"administrator": True})
     assert record["actor"].startswith("cli:")
     assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1
     assert "create another with `gatehouse admin create`" in gatehouse.expect_failure("admin", "setup-link")
 
-    with Node(data=place.data, environment=place.settings) as node:
+    with Node(data=installation.data, environment=installation.settings) as node:
         assert (await ask(node, f"/setup?{link}")).status_code == 403
         assert not any("setup?token" in line for line in node.process.stdout)
         second = ("--login", "eve@studio.example", "--nick", "Eve")
@@ -285,21 +287,21 @@ async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup
 
 
 def test_op_12_of_many_administrators_made_at_once_each_is_one_and_setup_closes_once(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
-    """Several processes, as operators in a hurry."""
+    """Run several processes at once."""
     gatehouse("admin", "setup-link")
-    password = place.data / "password"
+    password = installation.data / "password"
     password.write_text(PASSWORD)
-    options = ["--password-file", str(password), "--nick", "Anna", "--dev", "--data", str(place.data)]
+    options = ["--password-file", str(password), "--nick", "Anna", "--dev", "--data", str(installation.data)]
     racers = [
         WatchedProcess(
             [*GATEHOUSE_COMMAND, "admin", "create", "--login", f"anna{number % 2}@studio.example", *options],
-            environment=place.settings,
+            environment=installation.settings,
         )
         for number in range(4)
     ]
-    assert sorted(racer.wait() for racer in racers) == [0, 0, 1, 1], "two logins, two accounts"
+    assert sorted(racer.wait() for racer in racers) == [0, 0, 1, 1], "each login must have its own account"
     assert all("already exists" in racer.output() for racer in racers if racer.wait())
     assert len(gatehouse.json("audit", "show", "--event", "user.created")) == 2
     assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1
@@ -314,14 +316,14 @@ def options_of(command: click.Command) -> Iterator[click.Parameter]:
     yield from command.params
     if isinstance(command, click.Group):
         for name in command.list_commands(click.Context(command)):
-            found = command.get_command(click.Context(command), name)
-            assert found is not None
-            yield from options_of(found)
+            subcommand = command.get_command(click.Context(command), name)
+            assert subcommand is not None
+            yield from options_of(subcommand)
 
 
 def test_op_13_no_command_option_or_setting_is_for_testing() -> None:
     options = list(options_of(main))
-    commands = set(COMMANDS) - {"test"}  # which tests an installation's permissions, and changes nothing
+    commands = set(COMMANDS) - {"test"}  # which tests an installation's permissions and changes nothing
     named = {str(name) for option in options for name in (option.name, *option.opts)} | commands | set(ALL_SETTINGS)
     assert not [name for name in named if any(word in name.lower() for word in SUSPICIOUS)]
     hidden = {option.name for option in options if isinstance(option, click.Option) and option.hidden}
@@ -344,12 +346,12 @@ def imported_modules(node: ast.AST) -> list[str]:
 
 
 async def test_op_13_no_debug_switch_is_taken_and_no_test_endpoint_is_there(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     for variable in ("GATEHOUSE__SERVER__DEBUG", "GATEHOUSE__DEBUG", "GATEHOUSE__TEST__CLOCK"):
         assert "unknown setting" in gatehouse.expect_failure("key", "list", environment={variable: "1"}, code=78)
     switches: Mapping[str, str] = {"DEBUG": "1", "GATEHOUSE_DEBUG": "1", "STARLETTE_DEBUG": "1", **UNLIMITED}
-    with Node(data=place.data, environment={**place.settings, **switches}) as node:
+    with Node(data=installation.data, environment={**installation.settings, **switches}) as node:
         for path in ("/debug", "/test", "/__debug__/", "/_test/clock", "/proxy/api/test"):
             assert (await ask(node, path)).status_code == 404
         async with httpx2.AsyncClient(verify=NO_TRUST_STORE) as client:

@@ -1,4 +1,4 @@
-"""What holds for every page for people (checklist LG-02, LG-22, LG-23)."""
+"""Checks that hold for every page (checklist LG-02, LG-22, LG-23)."""
 
 from pathlib import Path
 
@@ -47,9 +47,9 @@ async def test_lg_02_over_https_every_cookie_is_bound_to_this_host(installed_url
 
 async def cookies_of_a_sign_in(service: RunningService) -> list[str]:
     browser_client = HttpBrowser(service)
-    shown = await browser_client.get("/sign-in")
-    browser = shown.headers["set-cookie"]
-    # A client that keeps Secure cookies to itself over http; the test carries them by hand.
+    response = await browser_client.get("/sign-in")
+    browser = response.headers["set-cookie"]
+    # A client that does not send Secure cookies over http; the test passes them explicitly.
     browser_client.client.headers["Cookie"] = browser.partition(";")[0]
     signed_in = await browser_client.post("/sign-in", login="anna@studio.example", password=PASSWORD)
     await browser_client.client.aclose()

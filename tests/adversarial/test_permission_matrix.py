@@ -1,7 +1,7 @@
-"""Checklist PA-12: who may do what, all of it: every act of the permission endpoints by every single right.
+"""Checklist PA-12: every act of the permission endpoints with every single permission.
 
-The table below is written from interface §5.5 and R5, R6, not from the guard. Who holds nothing but a right that is
-expired, held elsewhere, or held where it does not count, holds nothing.
+The table below follows interface §5.5 and R5, R6, not the guard. A permission that is expired, or held in a place
+where it does not count, gives nothing.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -40,7 +40,7 @@ from tests.support.studio import (
 )
 
 Rights = frozenset[str]
-SAMPLE: Final = 11  # of so many pairs PostgreSQL is asked one
+SAMPLE: Final = 11  # PostgreSQL runs one in this many pairs
 ADMINISTERS: Final = "root:can_administer"
 
 ROOT_RULES: Final = ("can_create_app", "can_remove_apps", "can_publish_services", "can_create_projects")
@@ -120,7 +120,7 @@ TABLE: Final[Mapping[str, tuple[set[str], ...]]] = {
     "user/info": (set(),),
     "user/tags": (),
     "user/purchases": (),
-    "project delete": ({"project:can_remove_project"},),  # the last one: it ends the project
+    "project delete": ({"project:can_remove_project"},),  # the last one, because it deletes the project
 }
 
 
@@ -142,52 +142,52 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Caller:
     name: str
-    person: Person | None  # None: no one
+    person: Person | None  # None: no credentials
     rights: Rights = frozenset()  # those that count
-    place: Place  # what they ask about
+    place: Place  # the place they send requests about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class MatrixSetup:
     studio: Studio
-    askers: list[Asker]
+    callers: list[Caller]
     numbers: Any = field(default_factory=count)
 
 
-# -- what is asked ------------------------------------------------------------------------------------
+# -- the requests -------------------------------------------------------------------------------------
 
 Request = tuple[str, dict[str, object]]
-Ask = Callable[["World", Place, bool], Awaitable[Request]]
+Ask = Callable[["MatrixSetup", Place, bool], Awaitable[Request]]
 
 
 def ask_about_application(path: str, action: str, **data: object) -> Ask:
-    """Of the endpoints that name an application beside the data."""
+    """A request to an endpoint that takes the application beside the data."""
 
-    async def ask(_world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    async def ask(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         return path, {"action": action, "application_id": place.application_id, "data": data}
 
     return ask
 
 
 def of_user(action: str, **data: object) -> Ask:
-    async def ask(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-        user = {"user_id": world.studio.other_user.user_id}
+    async def ask(setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+        user = {"user_id": setup.studio.other_user.user_id}
         return "meta/data", {"action": action, "application_id": place.application_id, "data": {**user, **data}}
 
     return ask
 
 
 def of_application(action: str, **data: object) -> Ask:
-    async def ask(_world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    async def ask(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         return "application", {"action": action, "data": {"application_id": place.application_id, **data}}
 
     return ask
 
 
 def of_project(path: str, action: str | None, **data: object) -> Ask:
-    async def ask(_world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    async def ask(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         named = {} if action is None else {"action": action}
         return path, {**named, "data": {"id": place.project_id, **data}}
 
@@ -195,84 +195,84 @@ def of_project(path: str, action: str | None, **data: object) -> Ask:
 
 
 def of_group(path: str, action: str | None, **data: object) -> Ask:
-    async def ask(_world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    async def ask(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         named = {} if action is None else {"action": action}
         return path, {**named, "group_id": place.group_id, "data": data}
 
     return ask
 
 
-async def create(world: World, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
-    return "application", {"action": "save", "data": {"name": f"New {next(world.numbers)}"}}
+async def create(setup: MatrixSetup, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    return "application", {"action": "save", "data": {"name": f"New {next(setup.numbers)}"}}
 
 
-async def create_in_project(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-    data = {"name": f"New {next(world.numbers)}", "project_id": place.project_id}
+async def create_in_project(setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    data = {"name": f"New {next(setup.numbers)}", "project_id": place.project_id}
     return "application", {"action": "save", "data": data}
 
 
-async def describe(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-    meta = {"env": f"env {next(world.numbers)}"}
+async def describe(setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    meta = {"env": f"env {next(setup.numbers)}"}
     return "application", {"action": "save", "data": {"application_id": place.application_id, "service_meta": meta}}
 
 
-async def delete_application(world: World, place: Place, opens: bool) -> Request:  # noqa: FBT001
-    """Who may is given one to remove that no one needs."""
+async def delete_application(setup: MatrixSetup, place: Place, opens: bool) -> Request:  # noqa: FBT001
+    """Callers with permission get an application to delete that nothing depends on."""
     number = place.application_id
     if opens:
-        storage = world.studio.service.services.storage
-        name = f"Spare {next(world.numbers)}"
+        storage = setup.studio.service.services.storage
+        name = f"Spare {next(setup.numbers)}"
         number = (await create_application(storage, name=name, project_id=place.project_id)).application_id
     return "application", {"action": "delete", "data": {"application_id": number}}
 
 
-async def delete_group(world: World, place: Place, opens: bool) -> Request:  # noqa: FBT001
+async def delete_group(setup: MatrixSetup, place: Place, opens: bool) -> Request:  # noqa: FBT001
     group_id = place.group_id
     if opens:
-        number = next(world.numbers)
+        number = next(setup.numbers)
         group_id = f"{number:024x}"
         spare = a_group(group_id, f"Spare {number}", project_id=place.project_id)
-        await world.studio.service.services.storage.groups.create_group(spare, [a_record()])
+        await setup.studio.service.services.storage.groups.create_group(spare, [a_record()])
     return "group", {"action": "delete", "group_id": group_id}
 
 
-async def create_group(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-    data = {"project_id": place.project_id, "title": f"New {next(world.numbers)}"}
+async def create_group(setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    data = {"project_id": place.project_id, "title": f"New {next(setup.numbers)}"}
     return "group", {"action": "save", "data": data}
 
 
-async def get_groups(_world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+async def get_groups(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
     return "group", {"action": "get", "data": {"project_id": place.project_id}}
 
 
-async def publish_project(world: World, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
-    return "publish", {"project": f"New {next(world.numbers)}", "user": world.studio.owner.user_id}
+async def publish_project(setup: MatrixSetup, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    return "publish", {"project": f"New {next(setup.numbers)}", "user": setup.studio.owner.user_id}
 
 
-async def project_access(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-    access = {place.project_id: {"private_data": {f"x{next(world.numbers)}": {"value": True}}}}
-    data = {"user_id": world.studio.other_user.user_id, "private_data": {"projectAccess": access}}
+async def project_access(setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    access = {place.project_id: {"private_data": {f"x{next(setup.numbers)}": {"value": True}}}}
+    data = {"user_id": setup.studio.other_user.user_id, "private_data": {"projectAccess": access}}
     return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
 
 
-async def nothing_in_projects(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-    """Of someone who holds nothing in any: it changes nothing, and is a save all the same."""
-    data = {"user_id": world.studio.owner.user_id, "private_data": {"projectAccess": {place.project_id: {}}}}
+async def nothing_in_projects(setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+    """Save empty holdings for a person without any: it changes nothing, but it is a save."""
+    data = {"user_id": setup.studio.owner.user_id, "private_data": {"projectAccess": {place.project_id: {}}}}
     return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
 
 
-async def info(_world: World, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
+async def info(_setup: MatrixSetup, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
     return "user/info", {}
 
 
 def of_account(path: str, fields: str) -> Ask:
-    async def ask(world: World, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
-        return path, {"data": {"user_id": world.studio.other_user.user_id, fields: []}}
+    async def ask(setup: MatrixSetup, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
+        return path, {"data": {"user_id": setup.studio.other_user.user_id, fields: []}}
 
     return ask
 
 
-async def tag_application(_world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
+async def tag_application(_setup: MatrixSetup, place: Place, _opens: bool) -> Request:  # noqa: FBT001
     return "application/tags", {"application_id": place.application_id, "data": {"tags": []}}
 
 
@@ -323,7 +323,7 @@ ASKS: Final[Mapping[str, Ask]] = {
 }
 
 
-# -- who asks -----------------------------------------------------------------------------------------
+# -- the callers --------------------------------------------------------------------------------------
 
 
 def scope_of(kind: str, place: Place) -> Scope:
@@ -338,8 +338,8 @@ def scope_of(kind: str, place: Place) -> Scope:
 
 
 def central_holdings(rights: Rights, place: Place, end: End, at: Scope | None) -> dict[Scope, ScopeHoldings]:
-    """The Central part of these rights, each where it belongs, or all of them in one scope."""
-    found: dict[Scope, list[str]] = {}
+    """The Central holdings for these permissions, each in its own scope, or all of them in one."""
+    rules_by_scope: dict[Scope, list[str]] = {}
     roles: dict[Scope, ScopeHoldings] = {}
     for kind, _, name in (right.partition(":") for right in sorted(rights)):
         if kind in ("secret", "read", "write"):
@@ -348,9 +348,11 @@ def central_holdings(rights: Rights, place: Place, end: End, at: Scope | None) -
         if kind == "role":
             roles[scope] = holdings_with(replace(holdings_with(name).roles[0], end=end))
         else:
-            found.setdefault(scope, []).append(name if kind == "root" else f"{kind}.{name}")
-    held = {scope: holdings_with_rules(*paths, end=end) for scope, paths in found.items()}
-    return held | {scope: replace(held.get(scope, ScopeHoldings()), roles=one.roles) for scope, one in roles.items()}
+            rules_by_scope.setdefault(scope, []).append(name if kind == "root" else f"{kind}.{name}")
+    holdings = {scope: holdings_with_rules(*paths, end=end) for scope, paths in rules_by_scope.items()}
+    return holdings | {
+        scope: replace(holdings.get(scope, ScopeHoldings()), roles=one.roles) for scope, one in roles.items()
+    }
 
 
 def secret_part(rights: Rights, end: End) -> dict[str, Any]:
@@ -377,17 +379,17 @@ async def holder(
 
 
 async def a_place(studio: Studio, title: str, group_id: str) -> Place:
-    """No one's secret_data opens anything in it by default."""
+    """A place in which no secret_data opens anything by default."""
     storage = studio.service.services.storage
     project = await publish(storage, a_project(title), owners=[studio.owner.user_id])
-    made = await create_application(storage, name="Application", project_id=project.project_id)
+    application = await create_application(storage, name="Application", project_id=project.project_id)
     await storage.applications.edit_schema(
-        made.application_id,
+        application.application_id,
         lambda model: set_fields(schema=replace(model.schema, secret_data=closed_schema()))(model),
     )
-    await storage.projects.edit_project(project.project_id, connect_application(made.application_id))
+    await storage.projects.edit_project(project.project_id, connect_application(application.application_id))
     await storage.groups.create_group(a_group(group_id, project_id=project.project_id), [a_record()])
-    return Place(project_id=project.project_id, application_id=made.application_id, group_id=group_id)
+    return Place(project_id=project.project_id, application_id=application.application_id, group_id=group_id)
 
 
 def closed_schema() -> dict[str, Any]:
@@ -395,7 +397,7 @@ def closed_schema() -> dict[str, Any]:
     return {"application": {}, "meta": dict.fromkeys(PARTS, extents)}
 
 
-async def by_condition(studio: Studio, rule: str, here: Place) -> Asker:
+async def by_condition(studio: Studio, rule: str, here: Place) -> Caller:
     """A root rule through a role of application 1 that applies by its condition."""
     who = await create_person_with(studio)
     role = a_role(
@@ -407,11 +409,11 @@ async def by_condition(studio: Studio, rule: str, here: Place) -> Asker:
     )
     storage = studio.service.services.storage
     await storage.applications.edit_schema(1, lambda model: set_fields(roles={**model.roles, role.key: role})(model))
-    return Asker(name=f"{rule} by condition", person=who, rights=frozenset({f"root:{rule}"}), place=here)
+    return Caller(name=f"{rule} by condition", person=who, rights=frozenset({f"root:{rule}"}), place=here)
 
 
-async def by_group(studio: Studio, here: Place) -> Asker:
-    """Rules of the application's own that are named like Central's, granted to their group: they open nothing."""
+async def by_group(studio: Studio, here: Place) -> Caller:
+    """The application's own rules with the names of Central rules, granted to their group: they open nothing."""
     storage, who = studio.service.services.storage, await create_person_with(studio)
     names = [f"project.{rule}" for rule in PROJECT_RULES] + ["can_administer", "app.can_modify_schema"]
     role = a_role("namesake", here.application_id, meta={"private_data": holdings_with_rules(*names).private_data})
@@ -422,85 +424,87 @@ async def by_group(studio: Studio, here: Place) -> Asker:
     await storage.groups.create_group(members, [a_record()])
     grant = GroupGrant(group_id=members.group_id, roles=("namesake",), action=GrantAction.GRANT)
     await storage.projects.edit_project(here.project_id, connect_application(here.application_id, grant))
-    return Asker(name="namesakes by group", person=who, place=here)
+    return Caller(name="namesakes by group", person=who, place=here)
 
 
-async def a_world(studio: Studio) -> World:
+async def a_matrix_setup(studio: Studio) -> MatrixSetup:
     storage = studio.service.services.storage
     await add_passkey_to(studio, studio.owner)
     here = await a_place(studio, "Here", "a" * 24)
     there = await a_place(studio, "There", "b" * 24)
     fallen = await a_place(studio, "Fallen", "d" * 24)
-    askers = [
-        Asker(name="no_one", person=None, place=here),
-        Asker(name="no right", person=await create_person_with(studio), place=here),
+    callers = [
+        Caller(name="no_one", person=None, place=here),
+        Caller(name="no right", person=await create_person_with(studio), place=here),
     ]
     singles = [frozenset({right}) for right in SINGLE]
     pairs = [frozenset({PUBLISHES, MANAGES_APPS}), frozenset({PUBLISHES, SAVES})]
     for rights in (*singles, *pairs):
         who = await holder(studio, rights, here)
-        askers.append(Asker(name=" and ".join(sorted(rights)), person=who, rights=rights, place=here))
+        callers.append(Caller(name=" and ".join(sorted(rights)), person=who, rights=rights, place=here))
     for right in (*(f"app:{rule}" for rule in APP_RULES), "group:can_manage_group"):
         rights = frozenset({right})
         who = await holder(studio, rights, here, at=here.project)
-        askers.append(Asker(name=f"{right} in the project", person=who, rights=rights, place=here))
+        callers.append(Caller(name=f"{right} in the project", person=who, rights=rights, place=here))
     everything, placed = frozenset(SINGLE), frozenset(PLACED)
     central = frozenset(right for right in PLACED if right.partition(":")[0] in ("project", "app", "srv", "group"))
-    askers += [
-        Asker(name="all, there", person=await holder(studio, placed, there), place=here),
-        Asker(name="all, expired", person=await holder(studio, everything, here, end=End(expired=NOW)), place=here),
-        Asker(name="all, at the root", person=await holder(studio, central, here, at=ROOT), place=here),
-        Asker(name="all, in a removed project", person=await holder(studio, placed, fallen), place=fallen),
+    callers += [
+        Caller(name="all, there", person=await holder(studio, placed, there), place=here),
+        Caller(name="all, expired", person=await holder(studio, everything, here, end=End(expired=NOW)), place=here),
+        Caller(name="all, at the root", person=await holder(studio, central, here, at=ROOT), place=here),
+        Caller(name="all, in a removed project", person=await holder(studio, placed, fallen), place=fallen),
         await by_group(studio, here),
         *[await by_condition(studio, rule, here) for rule in (*ROOT_RULES, "can_administer")],
     ]
     await write_user_record(studio, studio.other_user, here.application_id)
     await storage.projects.edit_project(fallen.project_id, set_project_fields(removed=True))
-    return World(studio=studio, askers=askers)
+    return MatrixSetup(studio=studio, callers=callers)
 
 
 # -- the matrix ---------------------------------------------------------------------------------------
 
 
-async def outcome(world: World, act: str, asker: Asker) -> str:
-    path, body = await ASKS[act](world, asker.place, is_open(act, asker.rights) and asker.person is not None)
-    headers = {} if asker.person is None else asker.person.headers
-    answer = await world.studio.post(path, body, headers)
-    if answer.status_code == 401:
+async def outcome(setup: MatrixSetup, act: str, caller: Caller) -> str:
+    path, body = await ASKS[act](setup, caller.place, is_open(act, caller.rights) and caller.person is not None)
+    headers = {} if caller.person is None else caller.person.headers
+    response = await setup.studio.post(path, body, headers)
+    if response.status_code == 401:
         return "unknown"
-    assert answer.status_code in (200, 400, 403, 404, 409), f"{act} by {asker.name}: {answer.text}"
-    shut_out = answer.status_code == 403
-    if act == "group get" and answer.status_code == 200:
-        shut_out = asker.place.group_id not in [group["id"] for group in answer.json()["data"]["groups"]]
+    assert response.status_code in (200, 400, 403, 404, 409), f"{act} by {caller.name}: {response.text}"
+    shut_out = response.status_code == 403
+    if act == "group get" and response.status_code == 200:
+        shut_out = caller.place.group_id not in [group["id"] for group in response.json()["data"]["groups"]]
     return "closed" if shut_out else "open"
 
 
-def expected_outcome(act: str, asker: Asker) -> str:
-    if asker.person is None:
+def expected_outcome(act: str, caller: Caller) -> str:
+    if caller.person is None:
         return "unknown"
-    return "open" if is_open(act, asker.rights) else "closed"
+    return "open" if is_open(act, caller.rights) else "closed"
 
 
 @pytest.fixture
-async def world(installed_url: str, tmp_path: Path) -> AsyncIterator[World]:
+async def setup(installed_url: str, tmp_path: Path) -> AsyncIterator[MatrixSetup]:
     environment = {"GATEHOUSE__RATES__ADMIN": "1000000"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        yield await a_world(await a_studio(service))
+        yield await a_matrix_setup(await a_studio(service))
 
 
 def test_every_action_in_the_table_has_a_request() -> None:
     assert ASKS.keys() == TABLE.keys()
 
 
-async def test_pa_12_every_act_is_open_to_exactly_those_the_table_names(world: World, installed_url: str) -> None:
-    # Administrators last: one of them ends the project that others still have to end.
-    askers = sorted(world.askers, key=lambda asker: ADMINISTERS in asker.rights)
-    pairs = [(act, asker) for act in TABLE for asker in askers]
+async def test_pa_12_every_act_is_open_to_exactly_those_the_table_names(
+    setup: MatrixSetup, installed_url: str
+) -> None:
+    # Administrators last: one of them deletes the project that the others need.
+    callers = sorted(setup.callers, key=lambda caller: ADMINISTERS in caller.rights)
+    pairs = [(act, caller) for act in TABLE for caller in callers]
     if installed_url.startswith("postgres"):
         pairs = pairs[::SAMPLE]
     wrong = []
-    for act, asker in pairs:
-        found = await outcome(world, act, asker)
-        if found != expected_outcome(act, asker):
-            wrong.append(f"{act} by {asker.name}: {found}, not {expected_outcome(act, asker)}")
+    for act, caller in pairs:
+        result = await outcome(setup, act, caller)
+        if result != expected_outcome(act, caller):
+            wrong.append(f"{act} by {caller.name}: {result}, not {expected_outcome(act, caller)}")
     assert wrong == []

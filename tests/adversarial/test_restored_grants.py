@@ -1,4 +1,4 @@
-"""A backup taken while clients are served: nothing they held before works after `gatehouse restore` (OP-05)."""
+"""A backup during load: nothing that clients had before works after `gatehouse restore` (OP-05)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -32,12 +32,12 @@ LOGIN: Final = "anna@studio.example"
 DEVICE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 LINES: Final = 3
 BACKUPS_MOST: Final = 10
-ENOUGH: Final = 6  # sign-ins of each line before the backup begins
+ENOUGH: Final = 6  # sign-ins per load before the backup begins
 
 
 @dataclass(slots=True)
 class Issued:
-    """Everything that was ever handed out; `refresh` holds the good one of each sign-in."""
+    """Everything ever issued; `refresh` has the valid token of each sign-in."""
 
     access: list[str] = field(default_factory=list)
     refresh: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Issued:
 
 
 class Load:
-    """Someone signs in, refreshes and exchanges, over and over; every answer must be a success."""
+    """Sign in, refresh and exchange repeatedly; every response must be a success."""
 
     def __init__(self, client: RelyingPartyClient) -> None:
         self._client = client
@@ -90,20 +90,20 @@ async def poll(tv: RelyingPartyClient, device_code: str) -> httpx2.Response:
 
 
 async def device_code(tv: RelyingPartyClient, browser: HttpBrowser | None) -> str:
-    """One that no one typed, or one that this browser confirmed."""
-    asked = {"client_id": "tv", "scope": "openid offline_access"}
-    given = success_body(await tv.service.client.post("/proxy/oauth/device_authorization", data=asked))
+    """A device code, confirmed in this browser or not."""
+    fields = {"client_id": "tv", "scope": "openid offline_access"}
+    body = success_body(await tv.service.client.post("/proxy/oauth/device_authorization", data=fields))
     if browser is not None:
         await browser.get("/device")
-        await browser.post("/device", user_code=given["user_code"])
+        await browser.post("/device", user_code=body["user_code"])
         await browser.follow()
         await browser.post("/sign-in/confirm", decision="confirm")
         assert "Return to your device" in (await browser.follow()).text
-    return str(given["device_code"])
+    return str(body["device_code"])
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+def installation(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     same = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     return InstallationPaths(
         data=tmp_path / "data", url=migrated_url, environment={**same, "GATEHOUSE__RATES__ENABLED": "false"}
@@ -112,21 +112,25 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 
 @pytest.fixture(params=["the same database", "another machine"])
 def restored_installation(
-    place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
+    installation: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
-    """Where the backup is restored: over what is there, or into an empty database of the other kind."""
-    place.command_line()("key", "list")  # makes the master key
+    """The target of the restore: the existing database, or an empty one of the other kind."""
+    installation.command_line()("key", "list")  # creates the master key
     if request.param == "the same database":
-        return place
-    kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
-    key = (place.data / "dev.key").read_text().strip()
+        return installation
+    kind = "postgres" if installation.url.startswith("sqlite:") else "sqlite"
+    key = (installation.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
-    return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={**place.environment, MASTER: key})
+    return InstallationPaths(
+        data=tmp_path / "elsewhere", url=url, environment={**installation.environment, MASTER: key}
+    )
 
 
 @asynccontextmanager
-async def serve(place: InstallationPaths, clock: MovableClock) -> AsyncIterator[RunningService]:
-    async with running_service(place.url, place.data, clock=clock, environment=place.environment) as service:
+async def serve(installation: InstallationPaths, clock: MovableClock) -> AsyncIterator[RunningService]:
+    async with running_service(
+        installation.url, installation.data, clock=clock, environment=installation.environment
+    ) as service:
         yield service
 
 
@@ -139,39 +143,41 @@ async def clients_of(service: RunningService) -> tuple[RelyingPartyClient, Relyi
     )
 
 
-async def backed_up_while_busy(place: InstallationPaths, file: Path, loads: Sequence[Load]) -> None:
-    """A backup that people worked through; on a slow machine one may be over before anybody gets far."""
+async def backed_up_while_busy(installation: InstallationPaths, file: Path, loads: Sequence[Load]) -> None:
+    """Make a backup during load; on a slow machine one may end before any code is issued, so retry."""
     for _ in range(BACKUPS_MOST):
         before = sum(len(load.issued.codes) for load in loads)
         file.unlink(missing_ok=True)  # noqa: ASYNC240 - a moment
-        await asyncio.to_thread(place.command_line(), "backup", file)
+        await asyncio.to_thread(installation.command_line(), "backup", file)
         if sum(len(load.issued.codes) for load in loads) > before:
             return
-    raise AssertionError("no_one got a code while a backup was made")
+    raise AssertionError("no code was issued during a backup")
 
 
 async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after_it(
-    place: InstallationPaths, restored_installation: InstallationPaths, tmp_path: Path
+    installation: InstallationPaths, restored_installation: InstallationPaths, tmp_path: Path
 ) -> None:
     file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())
-    async with serve(place, clock) as service:
+    async with serve(installation, clock) as service:
         await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
         web, oidc_client, tv = await clients_of(service)
         browser = HttpBrowser(service)
         await browser.sign_in(LOGIN)
         device_codes = [await device_code(tv, None), await device_code(tv, browser)]
         loads = [Load(client) for client in (web, oidc_client) * LINES]
-        async with asyncio.TaskGroup() as working:  # whose failure ends the test
+        async with asyncio.TaskGroup() as working:  # its failure ends the test
             for load in loads:
                 working.create_task(load.run())
             await asyncio.gather(*(load.enough.wait() for load in loads))
-            await backed_up_while_busy(place, file, loads)
+            await backed_up_while_busy(installation, file, loads)
             for load in loads:
                 load.stop()
-        ended = loads[0].issued.refresh[0]  # revoked after the backup, which holds it alive
+        ended = loads[0].issued.refresh[0]  # revoked after the backup, in which it is valid
         body = {"client_id": "web", "client_secret": web.secret, "refresh_token": ended}
         assert success_body(await service.client.post(f"{TOKEN}/revoke", json=body))
-        assert success_body(await oidc_client.userinfo(loads[1].issued.access[0])), "what was held until now was good"
+        assert success_body(await oidc_client.userinfo(loads[1].issued.access[0])), (
+            "tokens were valid before the restore"
+        )
         assert (await ask_permissions(web, loads[2].issued.jwts[0])).status_code == 200
         await browser.client.aclose()
 

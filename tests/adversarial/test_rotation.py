@@ -1,4 +1,4 @@
-"""Keys change while the service is used, and no one notices (checklist OP-06)."""
+"""Keys rotate during use without a failed request (checklist OP-06)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ REVOKE = "/proxy/oauth/revoke"
 
 
 async def log_in_and_verify(service: RunningService, user: User) -> str:
-    """What an application does: get a JWT, then the key set, then look the key up and verify."""
+    """Do what an application does: get a JWT, then the key set, then find the key and verify."""
     body = {"login": user.login, "password": PASSWORD, "factor": "device"}
     token = (await service.client.post("/proxy/api/login", json=body)).json()["jwt"]
     keys = KeySet.import_key_set((await service.client.get("/proxy/oauth/keys")).json())
@@ -52,7 +52,7 @@ async def test_op_06_r_24_signing_keys_rotate_under_load_without_one_token_that_
 
 
 class Shop:
-    """A client that refreshes, revokes and signs people in without a pause, and takes each new secret late."""
+    """A client that refreshes, revokes and signs people in continuously, and gets each new secret late."""
 
     def __init__(self, client: RelyingPartyClient, user: User) -> None:
         self._client = client
@@ -71,13 +71,13 @@ class Shop:
             self._rounds.put_nowait(None)
 
     async def rounds(self, number: int) -> None:
-        """Wait until it has been answered that often again."""
+        """Wait until it has completed that many more rounds."""
         while not self._rounds.empty():
             self._rounds.get_nowait()
         for _ in range(number):
             await self._rounds.get()
 
-    def learns(self, secret: str) -> None:
+    def set_secret(self, secret: str) -> None:
         self._client = replace(self._client, secret=secret)
 
     def stop(self) -> None:
@@ -99,16 +99,16 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
         )
         client = first = await kind(service)
         shops = [Shop(client, anna) for _ in range(3)]
-        async with asyncio.TaskGroup() as working:  # whose failure ends the test
+        async with asyncio.TaskGroup() as working:  # its failure ends the test
             for shop in shops:
                 working.create_task(shop.run())
             for _ in range(ROUNDS):
                 await all_have(shops, 1)
                 secret = await service.services.clients.rotate_secret(client.client.client_id, OPERATOR)
-                await all_have(shops, 2)  # by the old one still
+                await all_have(shops, 2)  # still with the old one
                 for shop in shops:
-                    shop.learns(secret)
-                await all_have(shops, 2)  # from here on no one uses the old one
+                    shop.set_secret(secret)
+                await all_have(shops, 2)  # from here on the old one is not used
                 client = replace(client, secret=secret)
                 await service.clock.advance(1)
             for shop in shops:

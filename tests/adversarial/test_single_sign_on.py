@@ -1,4 +1,4 @@
-"""What single sign-on adds to the rows about people: LG-20, LG-23, LG-28, and TK-18 on every node."""
+"""Checklist LG-20, LG-23, LG-28 and TK-18 for single sign-on, on every node."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -34,7 +34,7 @@ REVOKE: Final = "/account/applications/revoke"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """Two of one service. SQLite is for one process, which then is both."""
+    """Two nodes of one service. SQLite allows one process, which then is both."""
 
     here: RunningService
     there: RunningService
@@ -60,7 +60,7 @@ async def anna(nodes: Nodes) -> User:
 
 @pytest.fixture
 async def account_browser(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrowser]:
-    """Anna, on the one node."""
+    """Anna's browser on the first node."""
     someone = AccountBrowser(nodes.here)
     await someone.sign_in_and_open_account(anna.login or "")
     yield someone
@@ -68,13 +68,13 @@ async def account_browser(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """Whatever a client gets of one person, and what the other node says to it."""
+class ClientTokens:
+    """Everything a client has for one person, checked on the second node."""
 
     there: RelyingPartyClient
     tokens: dict[str, Any]
     exchanged: str
-    code: str  # of another sign-in, not redeemed yet
+    code: str  # of a second sign-in, not redeemed yet
 
     async def works(self) -> None:
         assert success_body(await self.there.userinfo(self.tokens["access_token"]))
@@ -107,13 +107,13 @@ class Held:
         return [success_body(answer)["active"] for answer in answers]
 
 
-async def held_by(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBrowser) -> Held:
-    """Signed in on the one node, with a browser of the person."""
+async def sign_in_client(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBrowser) -> ClientTokens:
+    """Sign in on the first node with the person's browser."""
     tokens = await here.tokens(here.code_from(await here.walk_authorize(browser_client, LOGIN)))
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     exchanged = success_body(await nodes.here.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
     code = here.code_from(await here.walk_authorize(browser_client, LOGIN))
-    return Held(there=replace(here, service=nodes.there), tokens=tokens, exchanged=exchanged, code=code)
+    return ClientTokens(there=replace(here, service=nodes.there), tokens=tokens, exchanged=exchanged, code=code)
 
 
 async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
@@ -122,23 +122,23 @@ async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
     return [await a_native_client(service), await an_oidc_client(service, **theirs)]
 
 
-# -- LG-20: with the account, all that clients were given of it -----------------------------------------
+# -- LG-20: the end of an account ends all grants of clients --------------------------------------------
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answer(
     nodes: Nodes, anna: User, account_browser: AccountBrowser, ending: Ending
 ) -> None:
-    held = [await held_by(nodes, client, account_browser) for client in await clients_of(nodes.here)]
-    for one in held:
-        await one.works()
+    all_tokens = [await sign_in_client(nodes, client, account_browser) for client in await clients_of(nodes.here)]
+    for client_tokens in all_tokens:
+        await client_tokens.works()
     await account_browser.get("/account")
     await ending(nodes.here, account_browser, anna)
-    for one in held:
-        await one.is_dead()
+    for client_tokens in all_tokens:
+        await client_tokens.is_dead()
 
 
-# -- TK-18: the other ends of a grant --------------------------------------------------------------------
+# -- TK-18: other events that end a grant ----------------------------------------------------------------
 
 Out = Callable[[Studio, AccountBrowser], Awaitable[None]]
 
@@ -148,13 +148,13 @@ async def withdraw_consent(_: Studio, account_browser: AccountBrowser) -> None:
 
 
 async def remove_application(studio: Studio, _: AccountBrowser) -> None:
-    gone = {"action": "delete", "data": {"application_id": studio.shop.application_id}}
-    await studio.expect_ok("application", gone, studio.owner.headers)
+    removed = {"action": "delete", "data": {"application_id": studio.shop.application_id}}
+    await studio.expect_ok("application", removed, studio.owner.headers)
 
 
 async def remove_project(studio: Studio, _: AccountBrowser) -> None:
-    gone = {"action": "delete", "data": {"id": studio.shop.project_id}}
-    await studio.expect_ok("project", gone, studio.owner.headers)
+    removed = {"action": "delete", "data": {"id": studio.shop.project_id}}
+    await studio.expect_ok("project", removed, studio.owner.headers)
 
 
 async def remove_client(studio: Studio, _: AccountBrowser) -> None:
@@ -169,35 +169,37 @@ async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project
     sky = await an_oidc_client(
         nodes.here, "sky", first_party=False, application_id=studio.shop.application_id, may_exchange=True
     )
-    held = await held_by(nodes, sky, account_browser)
-    refreshed = success_body(await held.there.refresh(held.tokens["refresh_token"]))["refresh_token"]
+    client_tokens = await sign_in_client(nodes, sky, account_browser)
+    refreshed = success_body(await client_tokens.there.refresh(client_tokens.tokens["refresh_token"]))[
+        "refresh_token"
+    ]
     await out(studio, account_browser)
-    answer = await held.there.refresh(refreshed)
-    # A client of what is removed is refused itself, whatever it shows (R5).
+    answer = await client_tokens.there.refresh(refreshed)
+    # A client of a removed application is refused itself (R5).
     assert oauth_error(answer) == ((400, "invalid_grant") if out is withdraw_consent else (401, "invalid_client"))
-    exchanged = {"Authorization": f"Bearer {held.tokens['access_token']}"}
+    exchanged = {"Authorization": f"Bearer {client_tokens.tokens['access_token']}"}
     again = await nodes.there.client.post("/proxy/oauth/exchangeToken", headers=exchanged)
     assert again.status_code in (401, 403), again.text
 
 
-# -- LG-28: people end what clients have ----------------------------------------------------------------
+# -- LG-28: people end the grants of clients ------------------------------------------------------------
 
 
 async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_fresh_proof(
     nodes: Nodes, account_browser: AccountBrowser
 ) -> None:
     """A first-party client needs no consent, and the person can still end its grants."""
-    native, theirs = [await held_by(nodes, client, account_browser) for client in await clients_of(nodes.here)]
+    native, theirs = [await sign_in_client(nodes, client, account_browser) for client in await clients_of(nodes.here)]
     await nodes.here.clock.advance(STALE)
-    for held, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
-        client_id = held.there.client.client_id
+    for client_tokens, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
+        client_id = client_tokens.there.client.client_id
         assert name in await connected_applications(account_browser)
-        asked = await account_browser.submit(REVOKE, f'value="{client_id}"')
-        assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
-        await held.works()
+        response = await account_browser.submit(REVOKE, f'value="{client_id}"')
+        assert response.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
+        await client_tokens.works()
         assert (await account_browser.confirm(password=PASSWORD)).headers["location"] == "/account#applications"
         await account_browser.submit_and_read_notice(REVOKE, f'value="{client_id}"')
-        await held.is_dead()
+        await client_tokens.is_dead()
         assert name not in await connected_applications(account_browser)
         if other is not None:
             await other.works()
@@ -209,7 +211,7 @@ async def connected_applications(account_browser: AccountBrowser) -> str:
     return page.split('id="applications"')[1].split("</section>")[0]
 
 
-# -- LG-23: no name deceives, and where it leads is shown beside it --------------------------------------
+# -- LG-23: names cannot deceive, and the target host is shown beside them -------------------------------
 
 DECEPTIVE: Final = (
     *("\u202eppa s'annA", "An\u200bna's app", "Anna\u2066", "A\u00adpp", "App\ufeff", "\u200f"),

@@ -1,4 +1,4 @@
-"""The service ends: what is held is answered, what is in flight finishes (checklist OP-07)."""
+"""Shutdown: held requests are answered, requests in progress finish (checklist OP-07)."""
 
 import asyncio
 import signal
@@ -17,14 +17,14 @@ ROOT: Final = Path(__file__).parents[2]
 HOST: Final = b"Host: gatehouse.example\r\n"
 HOLD: Final = b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n"
 WRITE: Final = b"POST /write HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nhello"
-# A process of its own: signals, the event loop of a release, the system's clock. /write ends with /hold's end.
+# A separate process: signals, the event loop of a release, the system clock. /write ends when /hold ends.
 PROGRAM: Final = """
 import asyncio
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.web.server.server import make_server
 from tests.support.echo import EchoApp
 
-class Announced(EchoApp):
+class AnnouncingApp(EchoApp):
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
             print("begun", scope["path"], flush=True)
@@ -32,7 +32,7 @@ class Announced(EchoApp):
         if scope.get("path") == "/hold":
             self.released.set()
 
-echo = Announced()
+echo = AnnouncingApp()
 
 def ready():
     print("ready", server.port, type(asyncio.get_running_loop()).__module__, flush=True)
@@ -60,8 +60,8 @@ async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end
         port = services.port
         ending = asyncio.create_task(services.server.shutdown())
         answers = [await poll.read_response() for poll in polls]
-        assert {answer.body for answer in answers} == {b"RETRY"}
-        assert {answer.header("connection") for answer in answers} == {"close"}
+        assert {response.body for response in answers} == {b"RETRY"}
+        assert {response.header("connection") for response in answers} == {"close"}
         assert await idle.read_to_end() == b""
         assert not ending.done()
         with pytest.raises(ConnectionRefusedError):

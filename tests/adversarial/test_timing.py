@@ -1,4 +1,4 @@
-"""The measuring of `make adversarial` works; how long anything takes is not judged here."""
+"""Test that the measurements of `make adversarial` run; the durations are not checked here."""
 
 from fnmatch import fnmatch
 from pathlib import Path
@@ -39,8 +39,8 @@ async def test_every_secret_comparison_is_timed_with_wrong_first_and_last_byte(
 async def test_a_comparison_that_stops_at_the_first_difference_is_found_out() -> None:
     right = "5" * 400
 
-    async def compare_early(given: str) -> bool:
-        return all(one == another for one, another in zip(given, right, strict=True))
+    async def compare_early(value: str) -> bool:
+        return all(one == another for one, another in zip(value, right, strict=True))
 
     measured = await timing.compare_secrets(compare_early, right, calls=1_000, warm_up=100)
     assert measured.t < -timing.T_MOST

@@ -1,4 +1,4 @@
-"""WebSockets against clients that mean harm, or are gone (checklist WS-05, WS-07)."""
+"""WebSockets with clients that attack or have vanished (checklist WS-05, WS-07)."""
 
 import asyncio
 import re
@@ -36,8 +36,8 @@ ROUND: Final = 2.5
 
 
 @dataclass(slots=True, kw_only=True)
-class Record:
-    """A listener that remembers."""
+class RecordingListener:
+    """A listener that records its calls."""
 
     socket: OpenWebSocket | None = None
     gone_by_client: list[bool] = field(default_factory=list)
@@ -54,27 +54,27 @@ class Record:
 class SocketServer:
     server: HttpServer
     clock: MovableClock
-    records: list[Record]
+    records: list[RecordingListener]
 
-    async def record(self) -> Record:
-        """Of the one socket there is or was."""
+    async def record(self) -> RecordingListener:
+        """The record of the only socket."""
         await wait_until(lambda: len(self.records) == 1 and self.records[0].socket is not None)
         return self.records[0]
 
 
 @pytest.fixture
 async def socket_server() -> AsyncIterator[SocketServer]:
-    records: list[Record] = []
+    records: list[RecordingListener] = []
 
-    class LetIn:
+    class AcceptingApp:
         async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-            record = Record()
+            record = RecordingListener()
             records.append(record)
             await send({"type": "websocket.accept"})
             record.socket = scope[HANDSHAKE_KEY].hand_over(record)
 
     clock = MovableClock()
-    app = Router([WebSocketRoute("/ws", LetIn())])
+    app = Router([WebSocketRoute("/ws", AcceptingApp())])
     async with serve_in_loop(app, clock=clock) as server:
         yield SocketServer(server=server, clock=clock, records=records)
 
@@ -121,7 +121,7 @@ async def test_ws_07_a_client_that_breaks_the_rules_is_told_which_and_closed(
         assert close_frame_code(await connection.read_to_end()) == code
     record = await socket_server.record()
     await wait_until(lambda: record.times_released == 1)
-    assert record.gone_by_client == [False]  # we ended it
+    assert record.gone_by_client == [False]  # the server ended it
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ async def test_ws_07_a_flood_ends_the_connection_and_takes_no_memory(
     async with raw_websocket(socket_server.server.port, b"/ws") as connection:
         flooding = asyncio.create_task(flood_connection(connection, piece, times))
         assert close_frame_code(await connection.read_to_end()) == code
-        await socket_server.clock.advance(2 * ROUND)  # we listen no longer than that
+        await socket_server.clock.advance(2 * ROUND)  # the server reads no longer than that
         async with asyncio.timeout(SOCKET_TIMEOUT):
             await flooding
     await wait_until(lambda: socket_server.records[0].times_released == 1)
@@ -172,9 +172,9 @@ async def test_ws_07_a_flood_ends_the_connection_and_takes_no_memory(
 
 
 def resident_bytes() -> int:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 async def test_ws_07_compression_is_not_agreed_to(socket_server: SocketServer) -> None:
@@ -234,7 +234,7 @@ async def test_ws_05_anyone_who_gives_any_sign_of_life_stays(socket_server: Sock
         for sign in (b"\x8a\x80\x00\x00\x00\x00", websocket_frame(TEXT, b"hello"), websocket_frame(PING), b"\x8a"):
             await socket_server.clock.advance(9.9)
             connection.send(sign)
-            await send_request(socket_server.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")  # it was read by now
+            await send_request(socket_server.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")  # it is read by now
         assert record.gone_by_client == []
 
 

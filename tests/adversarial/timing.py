@@ -1,7 +1,7 @@
-"""How long answers take for known and unknown accounts (LG-05), and how long a wrong secret takes (TK-27).
+"""Compare response times for known and unknown accounts (LG-05) and for wrong secrets (TK-27).
 
-Many samples, so run on its own: `make adversarial` on a machine that does nothing else. Not part of the ordinary
-tests, which only see that the measuring works (test_timing.py).
+It takes many samples, so `make adversarial` runs it on an otherwise idle machine. The ordinary tests only check that
+it runs (test_timing.py).
 """
 
 import math
@@ -28,11 +28,11 @@ SAMPLES: Final = 500  # of each kind
 WARM_UP: Final = 20
 TOLERANCE: Final = 0.05
 A_DAY: Final = 86_400
-A_BATCH: Final = 40  # pairs before the mail quota or the attempt limit of one source is used up
+A_BATCH: Final = 40  # pairs until the mail quota or the attempt limit of one source is used up
 NEW: Final = "a quite different phrase"
 LOGIN: Final = "/proxy/api/login"
 CALLS: Final = 20_000  # of each kind
-KEPT_SHARE: Final = 0.9  # the share of samples that counts; what is slower was interrupted
+KEPT_SHARE: Final = 0.9  # the share of samples that counts; slower ones were interrupted
 T_MOST: Final = 4.5
 MEASURED_PATHS: Final = (LOGIN, "/register", "/forgot", "/verify-email/again")
 
@@ -41,7 +41,7 @@ MEASURED_PATHS: Final = (LOGIN, "/register", "/forgot", "/verify-email/again")
 class Timing:
     pairs: int
     usual: float  # seconds, the median for unknown accounts
-    difference: float  # seconds, the median of what a known account takes longer
+    difference: float  # seconds, the median of the extra time for a known account
 
     @property
     def share(self) -> float:
@@ -71,7 +71,7 @@ async def test_lg_05_known_and_unknown_addresses_take_as_long(
 
 
 async def measure_pairs(service: RunningService, path: str, *, samples: int, warm_up: int) -> Timing:
-    """Pairs, one after the other and in turn first: what else the machine does weighs on both alike."""
+    """Measure pairs back to back, alternating which comes first, so that other load affects both alike."""
     logins = await people_of(service, samples + warm_up)
     browser_client = HttpBrowser(service)
     await browser_client.get("/register")
@@ -83,9 +83,9 @@ async def measure_pairs(service: RunningService, path: str, *, samples: int, war
         for exists in (True, False) if number % 2 else (False, True):
             browser_client.page = page
             began = time.perf_counter()
-            answer = await send_attempt(browser_client, path, login if exists else login.replace("known", "other"))
+            response = await send_attempt(browser_client, path, login if exists else login.replace("known", "other"))
             taken[exists].append(time.perf_counter() - began)
-            assert answer.status_code == 200
+            assert response.status_code == 200
     await browser_client.client.aclose()
     pairs = list(zip(taken[True], taken[False], strict=True))[warm_up:]
     return Timing(
@@ -97,17 +97,17 @@ async def measure_pairs(service: RunningService, path: str, *, samples: int, war
 
 async def send_attempt(browser: HttpBrowser, path: str, login: str) -> httpx2.Response:
     if path == LOGIN:
-        answer = await browser.client.post(path, json={"login": login, "password": NEW})
-        assert answer.json() == {"status": "LOGINERROR"}
-        return answer
+        response = await browser.client.post(path, json={"login": login, "password": NEW})
+        assert response.json() == {"status": "LOGINERROR"}
+        return response
     more = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
     return await browser.post(path, login=login, **more)
 
 
 async def people_of(service: RunningService, number: int) -> list[str]:
-    """Accounts as registration leaves them, all with one password."""
+    """Accounts as registration leaves them, all with the same password."""
     hashed = await service.services.passwords.hash("correct horse battery staple")
-    logins = [f"known{one:04}@studio.example" for one in range(number)]
+    logins = [f"known{n:04}@studio.example" for n in range(number)]
     for one, login in enumerate(logins):
         user = User(user_id=str(2_000_000_000 + one), login=login, nick="Known", password_hash=hashed, reg_time=1)
         await service.services.storage.accounts.create_user(user, a_record())
@@ -121,7 +121,7 @@ Check = Callable[[str], Awaitable[bool]]
 class Comparison:
     calls: int  # of each kind
     usual: float  # seconds, the median
-    t: float  # Welch's, wrong in the first byte against wrong in the last
+    t: float  # Welch's t, wrong in the first byte against wrong in the last
 
     def __str__(self) -> str:
         return f"{self.usual * 1e6:8.2f} us, first against last byte t = {self.t:+.2f} ({self.calls} calls of each)"
@@ -140,16 +140,16 @@ async def test_tk_27_a_wrong_secret_takes_as_long_wherever_it_differs(
 
 
 async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]]:
-    """The very methods that the token and the revoke endpoint ask, each with what would be right."""
-    known = service.services.client_secrets
+    """The methods that the token and the revoke endpoint call, each with the right value."""
+    client_secrets = service.services.client_secrets
     native, oidc = await a_native_client(service), await an_oidc_client(service)
     source = "192.0.2.1"
 
-    async def is_correct_proof(given: str) -> bool:
-        return await known.is_correct_proof(native.client, given, native.redirect_uri, source=source)
+    async def is_correct_proof(value: str) -> bool:
+        return await client_secrets.is_correct_proof(native.client, value, native.redirect_uri, source=source)
 
-    async def is_correct_secret(relying: RelyingPartyClient, given: str) -> bool:
-        return await known.is_correct_secret(relying.client, given, source=source)
+    async def is_correct_secret(relying: RelyingPartyClient, value: str) -> bool:
+        return await client_secrets.is_correct_secret(relying.client, value, source=source)
 
     return {
         "proof": (is_correct_proof, native_proof(native.redirect_uri, native.secret)),
@@ -159,7 +159,7 @@ async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]
 
 
 async def compare_secrets(check: Check, right: str, *, calls: int, warm_up: int) -> Comparison:
-    """In random order, so that nothing with a rhythm of its own falls on one kind alone."""
+    """Measure in random order, so that periodic load affects both kinds alike."""
     assert await check(right)
     wrong = (other_character(right[0]) + right[1:], right[:-1] + other_character(right[-1]))
     taken: tuple[list[float], list[float]] = ([], [])
@@ -179,8 +179,8 @@ def other_character(character: str) -> str:
 
 
 def welch_of_cropped(first: list[float], last: list[float]) -> float:
-    """Welch's t of the samples that are no slower than most of both kinds together."""
+    """Welch's t of the samples, without the slowest of both kinds together."""
     longest = sorted(first + last)[int(len(first + last) * KEPT_SHARE) - 1]
-    one, two = ([sample for sample in samples if sample <= longest] for samples in (first, last))
-    spread = math.sqrt(variance(one) / len(one) + variance(two) / len(two))
-    return (fmean(one) - fmean(two)) / spread
+    number, two = ([sample for sample in samples if sample <= longest] for samples in (first, last))
+    spread = math.sqrt(variance(number) / len(number) + variance(two) / len(two))
+    return (fmean(number) - fmean(two)) / spread

@@ -7,7 +7,7 @@ from pathlib import Path
 from tools import package_index
 
 SOURCE = package_index.ROOT / "src" / "gatehouse"
-# `conditions` reads stored conditions; `limits` is asked inside the transaction that grows something.
+# `conditions` reads stored conditions; `limits` is called inside the transaction that adds something.
 STORAGE_MAY_IMPORT = {"model", "store", "errors", "events", "conditions", "limits"}
 
 LAZY_IMPORTS = {
@@ -48,7 +48,7 @@ def test_storage_imports_only_the_records_stores_and_errors_of_packages() -> Non
 
 
 def lazy_imports(path: Path) -> Iterator[str]:
-    """What functions of a file import when they are called."""
+    """What the functions of a file import when they are called."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for inner in ast.walk(node):
@@ -59,24 +59,24 @@ def lazy_imports(path: Path) -> Iterator[str]:
 
 
 def test_only_listed_modules_are_imported_inside_functions() -> None:
-    """Commands import what they need; elsewhere each one is heavy and used by few processes."""
-    found = {
+    """Commands import what they need; the other exceptions are heavy and used by few processes."""
+    imports = {
         (str(path.relative_to(SOURCE)), module)
         for path in SOURCE.glob("**/*.py")
         if not path.is_relative_to(SOURCE / "cli")
         for module in lazy_imports(path)
     }
-    assert found == LAZY_IMPORTS
+    assert imports == LAZY_IMPORTS
 
 
 def test_no_module_is_imported_by_a_string() -> None:
     """Such an import is invisible to mypy and to the import contracts; the command table is the exception."""
-    found = [
+    modules = [
         str(path.relative_to(SOURCE))
         for path in SOURCE.glob("**/*.py")
         if "import_module" in path.read_text() and not path.is_relative_to(SOURCE / "cli")
     ]
-    assert sorted(found) == ["accounts/password_rules.py", "web/pages/template_filters.py"]  # libraries
+    assert sorted(modules) == ["accounts/password_rules.py", "web/pages/template_filters.py"]  # libraries
 
 
 def test_no_module_hides_an_import_cycle_behind_type_checking() -> None:

@@ -1,4 +1,4 @@
-"""What a serving process does not carry along: memory is promised (README, bench)."""
+"""Modules that a serving process does not import: its memory is promised (README, bench)."""
 
 import subprocess
 import sys
@@ -23,6 +23,6 @@ def test_a_server_on_sqlite_loads_nothing_heavy_that_it_does_not_use() -> None:
     run = subprocess.run([sys.executable, "-c", SERVES], check=True, capture_output=True, text=True)
     assert {"gatehouse.app.endpoints", "gatehouse.app.services.accounts"} <= set(run.stdout.split())
     assert set(HEAVY) & set(run.stdout.split()) == set()
-    assert "gatehouse.demo" not in run.stdout  # comes with --demo
-    assert "gatehouse.app.services.console" not in run.stdout  # loaded with its first request
-    assert "gatehouse.app.services.installation" not in run.stdout  # comes with the first who looks
+    assert "gatehouse.demo" not in run.stdout  # imported with --demo
+    assert "gatehouse.app.services.console" not in run.stdout  # imported with its first request
+    assert "gatehouse.app.services.installation" not in run.stdout  # imported with its first request

@@ -1,4 +1,4 @@
-"""One contract, every database: each test here runs on SQLite and on PostgreSQL."""
+"""Contract tests of the stores: each runs on SQLite and on PostgreSQL."""
 
 from collections.abc import AsyncIterator
 

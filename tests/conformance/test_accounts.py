@@ -1,4 +1,4 @@
-"""The promises of accounts/store.py."""
+"""Contract tests of accounts/store.py."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The promises of audit/model.py, and the chain built on them."""
+"""Contract tests of audit/model.py and its chain."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -99,10 +99,10 @@ async def test_a_change_and_its_record_commit_together(storage: Storage) -> None
 
 async def test_a_refused_change_leaves_no_record(storage: Storage) -> None:
     await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
-    refused = a_record()
+    refusal = a_record()
     with pytest.raises(LoginTaken):
-        await storage.accounts.create_user(a_user(login="anna@studio.example"), refused)
-    assert await storage.audit.find_record(refused.record_id) is None
+        await storage.accounts.create_user(a_user(login="anna@studio.example"), refusal)
+    assert await storage.audit.find_record(refusal.record_id) is None
 
 
 async def test_sealed_records_form_a_chain_that_verifies(storage: Storage) -> None:
@@ -161,8 +161,8 @@ async def test_a_removed_record_is_missed(storage: Storage) -> None:
     await record(storage, 3)
     await sealer(storage).seal_all()
     victim = (await storage.audit.records_from(2, 1))[0]
-    gone = Statement(delete(audit_events).where(audit_events.c.record_id == bindparam("of")))
-    await tamper(storage, gone, of=victim.record_id)
+    removed = Statement(delete(audit_events).where(audit_events.c.record_id == bindparam("of")))
+    await tamper(storage, removed, of=victim.record_id)
     problems = (await verify(storage)).problems
     assert problems == ("record 2 is missing",)
 
@@ -170,8 +170,8 @@ async def test_a_removed_record_is_missed(storage: Storage) -> None:
 async def test_a_cut_off_end_is_missed(storage: Storage) -> None:
     await record(storage, 3)
     await sealer(storage).seal_all()
-    gone = Statement(delete(audit_events).where(audit_events.c.place > bindparam("after")))
-    await tamper(storage, gone, after=1)
+    removed = Statement(delete(audit_events).where(audit_events.c.place > bindparam("after")))
+    await tamper(storage, removed, after=1)
     assert "records 2 to 3 are missing at the end" in (await verify(storage)).problems
 
 
@@ -192,8 +192,8 @@ async def test_erasing_deletes_the_personal_part_and_the_chain_still_verifies(st
     await sealer(storage).seal_all()
     entry = RECORDER.record(AuditEvent.USER_ERASED, ORIGIN, subject="installation")
     assert await storage.audit.erase_personal("1000000001", entry) == 2
-    kept = await storage.audit.newest_records(10, "1000000001", "")
-    assert [(one.personal, one.salt, one.subject) for one in kept] == [(None, None, "1000000001")] * 2
+    records = await storage.audit.newest_records(10, "1000000001", "")
+    assert [(entry.personal, entry.salt, entry.subject) for entry in records] == [(None, None, "1000000001")] * 2
     assert (await verify(storage)).problems == ()
 
 
@@ -219,7 +219,7 @@ async def test_refusals_are_found_by_the_id_their_caller_saw_and_only_the_newest
     refusals = [RECORDER.refusal("gsid.violation", ORIGIN, reason=f"r{n}", subject="g") for n in range(7)]
     for refusal in refusals:
         await storage.audit.add_refusal(refusal, kept=5)
-    assert [await storage.audit.find_record(one.record_id) for one in refusals] == [None, None, *refusals[2:]]
+    assert [await storage.audit.find_record(refusal.record_id) for refusal in refusals] == [None, None, *refusals[2:]]
 
 
 async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -> None:
@@ -227,15 +227,17 @@ async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -
     new = a_record(AuditEvent.USER_BLOCKED, subject="1000000001")
     for entry in (old, new, a_record(subject="1000000002")):
         await storage.accounts.add_record(entry)
-    assert [one.record_id for one in await storage.audit.newest_records(10, "1000000001", "")] == [
+    assert [entry.record_id for entry in await storage.audit.newest_records(10, "1000000001", "")] == [
         new.record_id,
         old.record_id,
     ]
-    assert [one.record_id for one in await storage.audit.newest_records(10, "", "user.blocked")] == [new.record_id]
+    assert [entry.record_id for entry in await storage.audit.newest_records(10, "", "user.blocked")] == [
+        new.record_id
+    ]
 
 
 async def test_records_sealed_during_verification_are_no_problem(storage: Storage) -> None:
-    class SealingMeanwhile(AuditStorage):
+    class ConcurrentlySealing(AuditStorage):
         async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
             await record(storage, 1)
             await sealer(storage).seal_all()
@@ -243,7 +245,7 @@ async def test_records_sealed_during_verification_are_no_problem(storage: Storag
 
     await record(storage, 3)
     await sealer(storage).seal_all()
-    busy = SealingMeanwhile(storage.runner)
+    busy = ConcurrentlySealing(storage.runner)
     verdict = await verification(busy).verify()
     assert verdict.problems == ()
     assert verdict.records == 3

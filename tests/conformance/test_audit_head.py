@@ -1,4 +1,4 @@
-"""The head of the audit log: made with the installation, or at the first start of a version that keeps one."""
+"""The head of the audit log is created with the installation, or at the first start of a version that has one."""
 
 import asyncio
 from base64 import b64encode
@@ -24,8 +24,8 @@ from tests.support.command_line import InstallationPaths
 
 @asynccontextmanager
 async def open_services_at(url: str, data: Path) -> AsyncIterator[Services]:
-    place = InstallationPaths(data=data, url=url)
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+    paths = InstallationPaths(data=data, url=url)
+    async with open_services(paths.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services
 
 
@@ -72,12 +72,12 @@ async def test_an_installation_from_before_gets_a_head_at_its_first_start(
         assert (await services.audit_verification().verify()).problems == ()
         await delete_records(services, AUDIT_HEAD)
         assert len((await services.audit_verification().verify()).problems) > 0
-    async with open_services_at(migrated_url, tmp_path) as services:  # no second head is made
+    async with open_services_at(migrated_url, tmp_path) as services:  # no second head is created
         assert len((await services.audit_verification().verify()).problems) > 0
 
 
 async def make_older(services: Services) -> None:
-    """As the version before left it: no mark, no head, and seals that name no predecessor."""
+    """Change it to the state of the previous version: no mark, no head, and seals without a predecessor."""
     sealed = services.masters.seal(services.instance_key, purpose=INSTANCE_KEY)
     seals = [
         {"of": seal.place, "signed": services.audit_signer.sign(unlinked_seal_message(seal))[1]}

@@ -1,4 +1,4 @@
-"""Everything read from one snapshot, and put back whole or not at all."""
+"""A backup is read from one snapshot, and restored completely or not at all."""
 
 import base64
 from collections.abc import Generator, Sequence
@@ -22,8 +22,8 @@ from gatehouse.storage.backup import (
 from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_client, a_record, a_setup_link, a_user
 
-# A new table is written here once it is decided whether anything in it could end between backup and restore.
-# If so a fence belongs to it (storage/backup.py).
+# Add a new table here after deciding whether anything in it could end between backup and restore. If so, it needs a
+# fence (storage/backup.py).
 RESTORED_AS_IT_WAS = frozenset(
     {
         *("application_schemas", "applications", "attempts", "audit_events", "audit_refusals", "audit_seals"),
@@ -31,10 +31,10 @@ RESTORED_AS_IT_WAS = frozenset(
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
         "schema_versions",
-        *("scope_records", "access_keys", "application_keys"),  # kept secrets, as those of clients
-        *("webhooks", "webhook_deliveries"),  # sent again: receivers drop what they have by its id
-        *("gdpr_calls", "gdpr_requests"),  # called again: applications remove twice without harm
-        *("service_accounts", "service_tokens"),  # their tokens end by the epoch and the users' rev
+        *("scope_records", "access_keys", "application_keys"),  # stored secrets, like those of clients
+        *("webhooks", "webhook_deliveries"),  # sent again: receivers drop duplicates by id
+        *("gdpr_calls", "gdpr_requests"),  # called again: removing twice is harmless for applications
+        *("service_accounts", "service_tokens"),  # the epoch and the users' rev end their tokens
     }
 )
 FENCED = frozenset({"installation", "once", "permission_clock", "recovery_codes", "users"})
@@ -44,18 +44,18 @@ Held = dict[str, list[tuple[Any, ...]]]
 
 
 async def contents(storage: Storage) -> Held:
-    held: Held = {}
+    contents_by_table: Held = {}
 
     def put(table: str, rows: Sequence[Any]) -> None:
         assert len(rows) <= CHUNK_ROWS
-        held.setdefault(table, []).extend(map(tuple, rows))
+        contents_by_table.setdefault(table, []).extend(map(tuple, rows))
 
     await storage.runner.snapshot_read(partial(dump_rows, put))
-    return held
+    return contents_by_table
 
 
-def chunks(held: Held) -> Generator[ArchiveRows, None, ArchiveEnd]:
-    for table, rows in held.items():
+def chunks(contents_by_table: Held) -> Generator[ArchiveRows, None, ArchiveEnd]:
+    for table, rows in contents_by_table.items():
         yield ArchiveRows(table=table, rows=tuple(tuple(map(json_value, row)) for row in rows))
     return CLOSING
 
@@ -64,16 +64,16 @@ def json_value(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
-async def restore(storage: Storage, held: Held, *, replace: bool = False, now: int = NOW) -> ArchiveEnd:
+async def restore(storage: Storage, contents_by_table: Held, *, replace: bool = False, now: int = NOW) -> ArchiveEnd:
     entry = a_record(AuditEvent.RESTORED, subject="installation")
     return await storage.runner.write(
-        partial(restore_rows, partial(chunks, held), RestoreFence(now=now), entry, replace=replace)
+        partial(restore_rows, partial(chunks, contents_by_table), RestoreFence(now=now), entry, replace=replace)
     )
 
 
-def column(held: Held, table: str, name: str) -> list[Any]:
-    place = TABLES[table].columns.index(name)
-    return [row[place] for row in held.get(table, [])]
+def column(contents_by_table: Held, table: str, name: str) -> list[Any]:
+    index = TABLES[table].columns.index(name)
+    return [row[index] for row in contents_by_table.get(table, [])]
 
 
 def test_every_table_has_a_restore_policy() -> None:
@@ -85,10 +85,10 @@ async def test_every_row_is_read_exactly_once_over_many_chunks(storage: Storage)
     users = [a_user(tags=tags), a_user(tags=frozenset({"ä", "tag-0000"}), sealed_totp=b"\x00\xff", meta={"a": "ü"})]
     for user in users:
         await storage.accounts.create_user(user, a_record())
-    held = await contents(storage)
-    assert len(column(held, "user_tags", "tag")) == 2 * CHUNK_ROWS + 3
-    assert set(column(held, "user_tags", "tag")) == tags | {"ä"}
-    assert set(column(held, "users", "user_id")) == {user.user_id for user in users}
+    contents_by_table = await contents(storage)
+    assert len(column(contents_by_table, "user_tags", "tag")) == 2 * CHUNK_ROWS + 3
+    assert set(column(contents_by_table, "user_tags", "tag")) == tags | {"ä"}
+    assert set(column(contents_by_table, "users", "user_id")) == {user.user_id for user in users}
 
 
 async def test_restore_brings_back_the_rows_of_the_backup(storage: Storage) -> None:
@@ -149,7 +149,7 @@ async def test_a_file_that_turns_out_damaged_at_its_end_leaves_everything_as_it_
 
 
 async def test_every_revocation_epoch_after_a_restore_is_above_any_issued_one(storage: Storage) -> None:
-    """R3: a token issued after the backup carries a rev of before the restore, also when clocks ran ahead."""
+    """R3: a token issued after the backup has a rev from before the restore, even when clocks ran ahead."""
     old, recent, ahead = a_user(rev=0), a_user(rev=(NOW - 5) * 1_000), a_user(rev=(NOW + 7_200) * 1_000)
     for user in (old, recent, ahead):
         await storage.accounts.create_user(user, a_record())
@@ -180,7 +180,7 @@ async def test_restore_spends_one_time_codes_and_drops_ephemeral_rows(storage: S
 async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: Storage) -> None:
     refusals = [(number, f"r{number}", NOW, "e", "why", "s", "", "{}", "{}") for number in (3, 7)]
     await restore(storage, {"audit_refusals": refusals})
-    assert [one.event for one in await storage.audit.unsealed_records(9)] == ["installation.restored"]
+    assert [record.event for record in await storage.audit.unsealed_records(9)] == ["installation.restored"]
     refusal = RECORDER.refusal("game.poll", ORIGIN, reason="no", subject="s")
     await storage.audit.add_refusal(refusal, kept=100)
     assert column(await contents(storage), "audit_refusals", "position") == [3, 7, 8]

@@ -1,4 +1,4 @@
-"""The large databases of the benchmark: the filler knows every column, and every timed operation works."""
+"""The large databases of the benchmark: the filler fills every column, and every timed operation works."""
 
 import pytest
 from bench import growth

@@ -1,4 +1,4 @@
-"""What the permission cache counts for its entries is what Python allocates for them, within a factor of two."""
+"""The permission cache's size estimates match what Python allocates, within a factor of two."""
 
 import gc
 import json
@@ -51,8 +51,8 @@ def schema_of(tree: Tree, params: Callable[[int], str] = lambda _: "") -> Tree:
     numbers = iter(range(1_000_000))
 
     def leaf() -> dict[str, Any]:
-        given = params(next(numbers))
-        return {"value": True, "params": given} if given else {"value": True}
+        rule_params = params(next(numbers))
+        return {"value": True, "params": rule_params} if rule_params else {"value": True}
 
     return {
         "private_data": {
@@ -94,7 +94,7 @@ SHAPES: Final[Mapping[str, tuple[Tree, list[Role]]]] = {
 
 
 @pytest.fixture
-async def world(storage: Storage) -> Storage:
+async def seeded_storage(storage: Storage) -> Storage:
     await install_central(storage)
     await a_person(storage, ANNA)
     await publish(storage, owners=[ANNA])
@@ -138,28 +138,28 @@ def trace_memory() -> Any:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.usefixtures("trace_memory")
 async def test_mm_02_weight_of_a_model_is_what_it_allocates_when_all_of_it_is_compiled(
-    world: Storage, shape: str
+    seeded_storage: Storage, shape: str
 ) -> None:
-    await save(world, *SHAPES[shape])
-    first = await compiled_whole(world)
+    await save(seeded_storage, *SHAPES[shape])
+    first = await compiled_whole(seeded_storage)
     before = allocated_bytes()
-    model = await compiled_whole(world)
+    model = await compiled_whole(seeded_storage)
     assert model is not first
     assert_honest(model.weight, before)
 
 
 @pytest.mark.usefixtures("trace_memory")
-async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate(world: Storage) -> None:
-    await save(world, *SHAPES["many roles"])
-    reading = PermissionLoader(store=world.permissions, clock=SystemClock())
+async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate(seeded_storage: Storage) -> None:
+    await save(seeded_storage, *SHAPES["many roles"])
+    reading = PermissionLoader(store=seeded_storage.permissions, clock=SystemClock())
     people = [str(int(ANNA) + 1 + n) for n in range(40)]
     for person in people:
-        await a_person(world, person)
+        await a_person(seeded_storage, person)
         record = a_user_record(person, {ROOT: ["role1", "role2", "role3"]}, application_id=SHOP)
-        await world.user_records.edit_record(SHOP, person, set_fields(scopes=record.scopes), 0)
+        await seeded_storage.user_records.edit_record(SHOP, person, set_fields(scopes=record.scopes), 0)
 
     async def expect_list(person: str) -> None:
-        facts = await world.permissions.facts(person, (SHOP,))
+        facts = await seeded_storage.permissions.facts(person, (SHOP,))
         assert facts is not None
         case = await reading.load_input(facts)
         effective = await reading.evaluate(case, SHOP, None)
@@ -173,18 +173,18 @@ async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate
 
 
 @pytest.mark.usefixtures("trace_memory")
-async def test_mm_02_weight_of_projects_is_what_they_allocate(world: Storage) -> None:
+async def test_mm_02_weight_of_projects_is_what_they_allocate(seeded_storage: Storage) -> None:
     ids = [f"{n:024x}" for n in range(100)]
     for group_id in ids:
         uids = [f"{1_000_000_000 + int(group_id, 16) * 50 + n}" for n in range(50)]
         condition = GroupCondition(title="those", condition=parse_condition({"uid": uids}, with_address=False))
-        await world.groups.create_group(a_group(group_id, group_id, conditions=(condition,)), [a_record()])
-    await save(world, {}, [a_role("role1"), a_role("role2")])
-    grants = [GroupGrant(group_id=one, roles=("role1", "role2"), action=GrantAction.GRANT) for one in ids]
-    await world.projects.edit_project("mind_games", connect_application(SHOP, *grants))
-    first = await world.permissions.structure(["mind_games"], [SHOP])
+        await seeded_storage.groups.create_group(a_group(group_id, group_id, conditions=(condition,)), [a_record()])
+    await save(seeded_storage, {}, [a_role("role1"), a_role("role2")])
+    grants = [GroupGrant(group_id=id_, roles=("role1", "role2"), action=GrantAction.GRANT) for id_ in ids]
+    await seeded_storage.projects.edit_project("mind_games", connect_application(SHOP, *grants))
+    first = await seeded_storage.permissions.structure(["mind_games"], [SHOP])
     before = allocated_bytes()
-    structure = await world.permissions.structure(["mind_games"], [SHOP])
+    structure = await seeded_storage.permissions.structure(["mind_games"], [SHOP])
     assert compiled_structure(structure) is not compiled_structure(first)
     assert compiled_structure(structure).connecting_projects(SHOP) is not None
     assert_honest(structure_weight(structure), before)

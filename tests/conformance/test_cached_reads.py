@@ -10,9 +10,9 @@ ANNA = "1000000001"
 
 
 async def is_blocked(storage: Storage) -> bool:
-    found = await storage.permissions.facts(ANNA, (1,))
-    assert found is not None
-    return found.blocked
+    facts = await storage.permissions.facts(ANNA, (1,))
+    assert facts is not None
+    return facts.blocked
 
 
 async def test_a_change_is_seen_at_its_answer(storage: Storage) -> None:
@@ -24,7 +24,7 @@ async def test_a_change_is_seen_at_its_answer(storage: Storage) -> None:
 
 
 async def test_a_change_by_someone_else_is_seen_at_its_answer(storage: Storage, migrated_url: str) -> None:
-    """As the command line makes them beside a server."""
+    """The change comes from a second process, like a command beside a server."""
     await install_central(storage)
     await a_person(storage)
     async with open_storage(migrated_url, migrate=False) as other:
@@ -44,7 +44,7 @@ async def test_cached_read_is_reused_on_sqlite_without_writes(storage: Storage, 
 async def test_cached_reads_with_different_arguments_are_separate(storage: Storage) -> None:
     await install_central(storage)
     await a_person(storage)
-    both, one = [await storage.permissions.facts(ANNA, asked) for asked in ((50_001, 1), (1,))]
+    both, one = [await storage.permissions.facts(ANNA, application_ids) for application_ids in ((50_001, 1), (1,))]
     assert both is not None
     assert one is not None
     assert (set(both.records), set(one.records)) == ({1, 50_001}, {1})
@@ -58,12 +58,12 @@ async def test_mm_02_recalled_facts_are_bounded_by_weight_and_unknown_names_are_
     await storage.user_records.edit_record(
         1, ANNA, set_fields(scopes={ROOT: holdings_with(private_data=entries)}), NOW
     )
-    for number in range(60):  # as many answers as applications that are asked about beside it
-        found = await storage.permissions.facts(ANNA, (1, 50_001 + number))
-        assert found is not None
-        assert found.weight > 500_000
+    for number in range(60):  # more than fit into the cache
+        facts = await storage.permissions.facts(ANNA, (1, 50_001 + number))
+        assert facts is not None
+        assert facts.weight > 500_000
         assert await storage.permissions.facts("x" * 1_000 + str(number), (1,)) is None
     if isinstance(storage.runner, SQLiteRunner):
-        kept = storage.runner._read_cache
-        assert READ_CACHE_BYTES / 2 < kept.weight <= READ_CACHE_BYTES
-        assert len(kept) < 60
+        cache = storage.runner._read_cache
+        assert READ_CACHE_BYTES / 2 < cache.weight <= READ_CACHE_BYTES
+        assert len(cache) < 60

@@ -1,4 +1,4 @@
-"""The promises of oauth/store.py ConsentStore."""
+"""Contract tests of ConsentStore in oauth/store.py."""
 
 import asyncio
 from dataclasses import replace
@@ -37,15 +37,15 @@ async def test_stored_consent_is_read_back(storage: Storage) -> None:
 async def test_scopes_are_added_to_what_is_allowed_already(storage: Storage) -> None:
     await storage.consents.add_consent(a_consent("openid", "email"), a_record())
     await storage.consents.add_consent(a_consent("openid", "profile", at=NOW + 5), a_record())
-    held = await storage.consents.consent(ANNA, "web")
-    assert held == a_consent("openid", "email", "profile", at=NOW + 5)
+    consent = await storage.consents.consent(ANNA, "web")
+    assert consent == a_consent("openid", "email", "profile", at=NOW + 5)
 
 
 async def test_windows_that_allow_at_once_lose_nothing(storage: Storage) -> None:
     await asyncio.gather(*(storage.consents.add_consent(a_consent(scope), a_record()) for scope in SCOPES))
-    held = await storage.consents.consent(ANNA, "web")
-    assert held is not None
-    assert set(held.scopes) == set(SCOPES)
+    consent = await storage.consents.consent(ANNA, "web")
+    assert consent is not None
+    assert set(consent.scopes) == set(SCOPES)
 
 
 async def test_everything_a_person_allowed_is_listed_with_the_clients_that_are_left(storage: Storage) -> None:
@@ -62,18 +62,18 @@ async def test_everything_a_person_allowed_is_listed_with_the_clients_that_are_l
 
 
 async def test_withdrawing_forgets_it_and_revokes_the_grants_of_that_person_to_that_client(storage: Storage) -> None:
-    kept = [
+    remaining = [
         a_grant(user_id=ANNA, code=b"1"),
         a_grant(user_id=ANNA, code=b"2"),
         a_grant(user_id="1000000002", code=b"3"),
         a_grant(user_id=ANNA, client_id="other", code=b"4"),
     ]
-    for grant in kept:
+    for grant in remaining:
         assert await storage.grants.create_grant(grant, a_record())
     await storage.consents.add_consent(a_consent("openid"), a_record())
     assert await storage.consents.withdraw_consent(ANNA, "web", NOW + 1, a_record(AuditEvent.CONSENT_WITHDRAWN))
     assert await storage.consents.consent(ANNA, "web") is None
-    alive = [await storage.grants.find_live_grant(grant.grant_id, NOW + 1) is not None for grant in kept]
+    alive = [await storage.grants.find_live_grant(grant.grant_id, NOW + 1) is not None for grant in remaining]
     assert alive == [False, False, True, True]
 
 
@@ -97,7 +97,7 @@ async def test_grants_without_a_consent_are_listed_once_per_client(storage: Stor
         a_grant(**taken, code=None, scopes=("openid", "email")),
         a_grant(**taken, client_id="other", code=b"2", revoked_at=NOW),
         a_grant(**taken, client_id="other", code=b"3", ends_at=NOW),
-        a_grant(user_id=ANNA, client_id="other", code=b"4"),  # no one came for it
+        a_grant(user_id=ANNA, client_id="other", code=b"4"),  # its code was not redeemed
         a_grant(**(taken | {"user_id": "1000000002"}), client_id="other", code=b"5"),
     ):
         assert await storage.grants.create_grant(grant, a_record())

@@ -1,4 +1,4 @@
-"""The promises of oauth/store.py DeviceStore."""
+"""Contract tests of DeviceStore in oauth/store.py."""
 
 import asyncio
 from dataclasses import replace
@@ -61,8 +61,8 @@ async def test_exactly_one_of_many_answers_to_a_device_request_counts(storage: S
     assert sorted(answers) == [False] * 7 + [True]
     request, _ = await storage.device_requests.record_poll(b"device", NOW)
     assert request is not None
-    made = [n for n in range(4) if await storage.grants.find_live_grant(f"g{n}", NOW) is not None]
-    assert len(made) == (1 if request.state is DeviceState.APPROVED else 0)
+    created = [n for n in range(4) if await storage.grants.find_live_grant(f"g{n}", NOW) is not None]
+    assert len(created) == (1 if request.state is DeviceState.APPROVED else 0)
 
 
 async def test_device_request_of_a_revoked_account_is_not_approved(storage: Storage, anna: User) -> None:
@@ -103,10 +103,10 @@ async def test_a_device_of_others_needs_a_consent_that_still_stands(storage: Sto
     await storage.device_requests.create_request(a_request())
     grant = replace(device_grant(anna), scopes=("openid", "email"))
     for scopes in ((), ("openid",)):
-        given = Consent(user_id=anna.user_id, client_id="web", scopes=scopes, given_at=NOW)
-        await storage.consents.add_consent(given, a_record())
+        consent = Consent(user_id=anna.user_id, client_id="web", scopes=scopes, given_at=NOW)
+        await storage.consents.add_consent(consent, a_record())
         assert not await storage.device_requests.approve_request("BCDFGHJK", grant, NOW, a_record(), consented=True)
-    await storage.consents.add_consent(replace(given, scopes=("email",)), a_record())
+    await storage.consents.add_consent(replace(consent, scopes=("email",)), a_record())
     assert await storage.device_requests.approve_request("BCDFGHJK", grant, NOW, a_record(), consented=True)
 
 

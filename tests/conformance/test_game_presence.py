@@ -1,4 +1,4 @@
-"""The promises of gamesessions/store.py about sockets: watch, unwatch, seen."""
+"""Contract tests of gamesessions/store.py about sockets: watch, unwatch, seen."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.support.builders import NOW, a_game_session
 from tests.support.echo import wait_until
 from tests.support.raw_http import RESPONSE_TIMEOUT
 
-SILENT = 15  # seconds after which a node's word is not good any more
+SILENT = 15  # seconds after which a node's reports expire
 
 
 async def a_session(storage: Storage, gsid: str = "g1") -> str:
@@ -39,10 +39,10 @@ async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
     assert (await find_session(storage, other)).last_seen == 0
 
 
-async def is_heard(storage: Storage, heard: list[str]) -> None:
-    """Until notices come: PostgreSQL begins to listen a little later than it is told to."""
+async def wait_until_listening(storage: Storage, received: list[str]) -> None:
+    """Wait until notifications arrive: PostgreSQL starts to listen with a delay."""
     async with asyncio.timeout(RESPONSE_TIMEOUT):
-        while "now" not in heard:
+        while "now" not in received:
             await storage.runner.write(wake)
 
 
@@ -52,12 +52,12 @@ def wake() -> Verb[None]:
 
 async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) -> None:
     gsid = await a_session(storage)
-    heard: list[str] = []
-    forget = storage.game_sessions.listen_for_changes(heard.append)
-    await is_heard(storage, heard)
+    received: list[str] = []
+    forget = storage.game_sessions.listen_for_changes(received.append)
+    await wait_until_listening(storage, received)
     await storage.game_sessions.add_socket_node(gsid, "here", NOW)
     assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 1)
-    await wait_until(lambda: gsid in heard)
+    await wait_until(lambda: gsid in received)
     forget()
     assert (await find_session(storage, gsid)).cancels == 1
     await storage.game_sessions.add_socket_node(gsid, "here", NOW + 2)
@@ -76,12 +76,12 @@ async def test_a_socket_at_another_node_keeps_it(storage: Storage) -> None:
 
 
 async def test_a_node_that_fell_silent_keeps_nothing_and_one_that_speaks_does(storage: Storage) -> None:
-    for gsid, kept in ((await a_session(storage, "g1"), False), (await a_session(storage, "g2"), True)):
+    for gsid, is_kept in ((await a_session(storage, "g1"), False), (await a_session(storage, "g2"), True)):
         await storage.game_sessions.add_socket_node(gsid, "here", NOW)
         await storage.game_sessions.add_socket_node(gsid, "there", NOW)
-        if kept:
+        if is_kept:
             await storage.game_sessions.record_presence([gsid], "there", NOW + SILENT - 5)
-        assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + SILENT) is not kept
+        assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + SILENT) is not is_kept
 
 
 async def test_expired_or_unknown_game_session_is_not_canceled(storage: Storage) -> None:

@@ -1,4 +1,4 @@
-"""The promises of gamesessions/store.py GameSessionStore."""
+"""Contract tests of GameSessionStore in gamesessions/store.py."""
 
 import asyncio
 from dataclasses import replace
@@ -125,11 +125,11 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
         SignInStage.SIGNING_IN,
     ]
     await storage.game_sessions.record_progress("last", NOW, signing_in=False)
-    heard = [await events.get()]
-    while heard[-1] != "last":  # PostgreSQL tells a little later, and in order
-        heard.append(await events.get())
+    received = [await events.get()]
+    while received[-1] != "last":  # PostgreSQL notifies with a delay, and in order
+        received.append(await events.get())
     end()
-    assert heard.count("g1") == 2
+    assert received.count("g1") == 2
 
 
 async def test_only_the_first_confirmation_of_a_game_session_succeeds(storage: Storage, anna: User) -> None:
@@ -167,7 +167,7 @@ async def test_an_older_poll_than_the_newest_known_takes_nothing_nor_any_of_a_no
     store = storage.game_sessions
     await confirm_session(storage, anna)
     assert await store.claim_session(a_mark(7), "there", tell=False) == 7
-    await store.record_polls([a_mark(9)], "here")  # numbered before the claim, and stored after it
+    await store.record_polls([a_mark(9)], "here")  # numbered before the claim and stored after it
     for older in (a_turn(6, "there"), a_turn(7), a_turn(9)):
         assert not await store.take_answer("g1", older, NOW, a_login(anna), a_record())
     assert await store.take_answer("g1", a_turn(7, "there"), NOW, a_login(anna), a_record())

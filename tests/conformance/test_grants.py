@@ -1,4 +1,4 @@
-"""The promises of GrantStore in oauth/store.py."""
+"""Contract tests of GrantStore in oauth/store.py."""
 
 import asyncio
 from dataclasses import replace
@@ -45,7 +45,7 @@ async def anna(storage: Storage) -> User:
 
 
 async def events(storage: Storage) -> list[str]:
-    return [one.event for one in await storage.audit.unsealed_records(100)]
+    return [record.event for record in await storage.audit.unsealed_records(100)]
 
 
 async def take(storage: Storage, now: int = NOW + 1, generation: int = 1) -> RedeemOutcome:
@@ -64,23 +64,23 @@ async def test_a_grant_comes_back_with_its_user_its_client_and_both_secrets(stor
     await storage.clients.rotate_secret("web", newer, a_record(), old_ends_at=NOW + 9)
     grant = await create_grant(storage, wanted_claims=("email",), code_challenge="c", session_id="s9")
     client = await storage.clients.client("web")
-    for found in (
+    for context in (
         await storage.grants.find_grant_by_code(racers.CODE),
         await storage.grants.find_live_grant(racers.GRANT, NOW),
     ):
-        assert found is not None
-        assert found.grant == grant
-        assert found.user == anna
-        assert found.client == client
-        assert len(found.client.secrets) == 2
+        assert context is not None
+        assert context.grant == grant
+        assert context.user == anna
+        assert context.client == client
+        assert len(context.client.secrets) == 2
 
 
 async def test_a_client_without_secrets_is_found_too(storage: Storage, anna: User) -> None:
     await storage.clients.create_client(replace(a_client("app", public=True), secrets=()), a_record())
     await create_grant(storage, client_id="app", user_id=anna.user_id)
-    found = await storage.grants.find_live_grant(racers.GRANT, NOW)
-    assert found is not None
-    assert found.client.secrets == ()
+    context = await storage.grants.find_live_grant(racers.GRANT, NOW)
+    assert context is not None
+    assert context.client.secrets == ()
 
 
 @pytest.mark.usefixtures("anna")
@@ -131,11 +131,11 @@ async def test_a_grant_is_kept_with_its_record_or_not_at_all(
     grant = a_grant(session_id="s1", nonce="n", wanted_claims=("email",))
     entry = a_record(AuditEvent.GRANT_MADE)
     assert await storage.grants.create_grant(grant, entry, **asked)
-    found = await storage.grants.find_live_grant(grant.grant_id, NOW)
-    assert found is not None
-    assert found.grant == grant
+    context = await storage.grants.find_live_grant(grant.grant_id, NOW)
+    assert context is not None
+    assert context.grant == grant
     assert await storage.audit.find_record(entry.record_id) == entry
-    with pytest.raises(Conflict):  # a record of that id is there already
+    with pytest.raises(Conflict):  # a record with that id exists
         await storage.grants.create_grant(a_grant(session_id="s1", code=b"other"), entry, **asked)
     assert await storage.grants.find_grant_by_code(b"other") is None
 
@@ -161,9 +161,9 @@ async def test_no_grant_survives_a_concurrent_withdrawal_of_consent(storage: Sto
     allowed = Consent(user_id=ANNA, client_id="web", scopes=SCOPES, given_at=NOW)
     for number in range(10):
         await storage.consents.add_consent(allowed, a_record())
-        grants = [a_grant(code=bytes([number, one])) for one in range(4)]
-        begun = (storage.grants.create_grant(grant, a_record(), consented=True) for grant in grants)
-        await asyncio.gather(*begun, storage.consents.withdraw_consent(ANNA, "web", NOW, a_record()))
+        grants = [a_grant(code=bytes([number, n])) for n in range(4)]
+        started = (storage.grants.create_grant(grant, a_record(), consented=True) for grant in grants)
+        await asyncio.gather(*started, storage.consents.withdraw_consent(ANNA, "web", NOW, a_record()))
         assert [await storage.grants.find_live_grant(grant.grant_id, NOW) for grant in grants] == [None] * 4
 
 
@@ -171,9 +171,13 @@ async def test_no_grant_survives_a_concurrent_withdrawal_of_consent(storage: Sto
 async def test_a_code_is_taken_once_and_the_second_taker_revokes_what_the_first_one_got(storage: Storage) -> None:
     await create_grant(storage)
     assert await take(storage) is RedeemOutcome.REDEEMED
-    found = await storage.grants.find_live_grant(racers.GRANT, NOW + 1)
-    assert found is not None
-    assert (found.grant.generation, found.grant.refreshed_at, found.grant.code_taken_at) == (1, NOW + 1, NOW + 1)
+    context = await storage.grants.find_live_grant(racers.GRANT, NOW + 1)
+    assert context is not None
+    assert (context.grant.generation, context.grant.refreshed_at, context.grant.code_taken_at) == (
+        1,
+        NOW + 1,
+        NOW + 1,
+    )
     assert await take(storage, NOW + 30) is RedeemOutcome.REUSED
     assert await storage.grants.find_live_grant(racers.GRANT, NOW + 30) is None
     assert await take(storage, NOW + 31) is RedeemOutcome.REUSED
@@ -187,9 +191,9 @@ async def test_a_code_is_gone_at_its_end_after_five_failures_or_when_it_never_wa
     assert await take(storage, NOW + 60) is RedeemOutcome.GONE
     for _ in range(4):
         await storage.grants.count_code_failure(racers.CODE, most=5)
-    found = await storage.grants.find_grant_by_code(racers.CODE)
-    assert found is not None
-    assert (found.grant.code_failures, found.grant.code_ends_at) == (4, NOW + 60)
+    context = await storage.grants.find_grant_by_code(racers.CODE)
+    assert context is not None
+    assert (context.grant.code_failures, context.grant.code_ends_at) == (4, NOW + 60)
     await storage.grants.count_code_failure(racers.CODE, most=5)
     assert await take(storage) is RedeemOutcome.GONE
     assert AuditEvent.CODE_REUSED.value not in await events(storage)
@@ -240,7 +244,7 @@ async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_oth
 
 
 @pytest.mark.usefixtures("anna")
-@pytest.mark.parametrize("now", [NOW + 15, NOW - 3_600])  # the clock went on, or back
+@pytest.mark.parametrize("now", [NOW + 15, NOW - 3_600])  # the clock moved forward or back
 async def test_repeated_refresh_after_the_grace_period_is_reuse(storage: Storage, now: int) -> None:
     await create_grant(storage)
     await take(storage)
@@ -261,7 +265,7 @@ async def raise_rev(storage: Storage) -> None:
 
 
 async def promote(storage: Storage) -> None:
-    """No one touches the grants themselves: the epoch alone has to do it."""
+    """Change only the epoch, not the grants themselves."""
     for timeline in ("1", "2"):
         record = a_record(AuditEvent.PROMOTED)
         noted = partial(record_timeline, timeline, lossless=False, epoch=NOW * 1_000, entry=record)
@@ -321,18 +325,18 @@ async def test_an_assertion_is_spent_once_for_each_client(storage: Storage) -> N
 
 @pytest.mark.usefixtures("anna")
 async def test_the_sweep_takes_what_has_ended_and_codes_no_one_came_for(storage: Storage) -> None:
-    kept = [a_grant(code=b"new"), a_grant(code=None), a_grant(code=b"taken", code_taken_at=NOW)]
-    gone = [
+    remaining = [a_grant(code=b"new"), a_grant(code=None), a_grant(code=b"taken", code_taken_at=NOW)]
+    removed = [
         a_grant(code=b"unclaimed", created_at=NOW - DAY),
         a_grant(code=b"ended", code_taken_at=NOW, ends_at=NOW - 2 * DAY),
         a_grant(code=b"revoked", code_taken_at=NOW, revoked_at=NOW - 2 * DAY),
     ]
-    for grant in (*kept, *gone):
+    for grant in (*remaining, *removed):
         await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
     await storage.sweep(NOW)
-    for grant in kept:
+    for grant in remaining:
         assert await storage.grants.find_live_grant(grant.grant_id, NOW) is not None
-    for grant in gone:
+    for grant in removed:
         assert await storage.grants.find_grant_by_code(grant.code or b"") is None
 
 
@@ -371,6 +375,6 @@ async def test_failures_of_many_processes_are_all_counted(migrated_url: str) -> 
         await anna_and_web(storage)
         await create_grant(storage)
         assert race(racers.fail_code, migrated_url) == {WON: TRIES}
-        found = await storage.grants.find_grant_by_code(racers.CODE)
-        assert found is not None
-        assert found.grant.code_failures == TRIES
+        context = await storage.grants.find_grant_by_code(racers.CODE)
+        assert context is not None
+        assert context.grant.code_failures == TRIES

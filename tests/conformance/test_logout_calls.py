@@ -1,4 +1,4 @@
-"""The promises of oauth/store.py LogoutStore, and what ending sessions does to grants."""
+"""Contract tests of LogoutStore in oauth/store.py, and the effect of ending sessions on grants."""
 
 import asyncio
 from dataclasses import replace
@@ -26,22 +26,22 @@ async def anna(storage: Storage) -> User:
 
 
 async def sign_in(storage: Storage, user: User, session: str = "s1", **fields: object) -> str:
-    """A session with a grant of the client web; returns the grant's id."""
+    """Create a session with a grant of the client web; return the grant's id."""
     digest = session.encode()
     await storage.sessions.open_session(a_session(user, digest, session_id=session), a_record(), replaces=None)
     return await grant(storage, user, session_id=session, **fields)
 
 
 async def grant(storage: Storage, user: User, **fields: object) -> str:
-    made = a_grant(user_id=user.user_id, rev=user.rev, code=None, scopes=("openid",))
-    kept = replace(made, **fields)  # type: ignore[arg-type]
-    assert await storage.grants.create_grant(kept, a_record(AuditEvent.GRANT_MADE))
-    return kept.grant_id
+    new_grant = a_grant(user_id=user.user_id, rev=user.rev, code=None, scopes=("openid",))
+    stored = replace(new_grant, **fields)  # type: ignore[arg-type]
+    assert await storage.grants.create_grant(stored, a_record(AuditEvent.GRANT_MADE))
+    return stored.grant_id
 
 
 async def calls(storage: Storage) -> list[tuple[str, str, str]]:
-    found = await storage.logout_calls.all_calls()
-    return sorted((call.client_id, call.session_id, call.uri) for call in found)
+    stored = await storage.logout_calls.all_calls()
+    return sorted((call.client_id, call.session_id, call.uri) for call in stored)
 
 
 async def claim_calls(storage: Storage, now: int = NOW) -> list[LogoutCall]:
@@ -76,13 +76,13 @@ async def test_the_end_of_everything_tells_of_every_session_and_only_once(storag
 async def test_a_session_in_the_place_of_another_of_the_same_person_goes_by_its_id(
     storage: Storage, anna: User
 ) -> None:
-    kept = await sign_in(storage, anna)
+    remaining = await sign_in(storage, anna)
     again = await storage.sessions.open_session(a_session(anna, b"again"), a_record(), replaces=b"s1")
     assert again.session_id == "s1"
     assert await storage.sessions.find_session(b"s1", NOW) is None
-    assert await storage.grants.find_live_grant(kept, NOW) is not None
+    assert await storage.grants.find_live_grant(remaining, NOW) is not None
     assert await calls(storage) == []
-    # The old cookie once more, as after a double click: it is gone, and a new id is no one else's.
+    # The old cookie again, as after a double click: it is invalid, and the new session is not affected.
     twice = await storage.sessions.open_session(a_session(anna, b"twice"), a_record(), replaces=b"s1")
     assert twice.session_id != "s1"
 
@@ -125,8 +125,8 @@ async def test_worker_that_lost_its_lease_changes_nothing_about_a_logout_call(st
     await storage.logout_calls.mark_delivered(slow, a_record(AuditEvent.LOGOUT_TOLD))
     await storage.logout_calls.schedule_retry(slow, "slow", NOW)
     assert len(await storage.audit.unsealed_records(50)) == recorded
-    (held,) = await storage.logout_calls.all_calls()
-    assert (held.trouble, held.next_try_at) == ("", NOW + 120)
+    (call,) = await storage.logout_calls.all_calls()
+    assert (call.trouble, call.next_try_at) == ("", NOW + 120)
     await storage.logout_calls.mark_delivered(quick, a_record(AuditEvent.LOGOUT_TOLD))
     assert list(await storage.logout_calls.all_calls()) == []
     assert len(await storage.audit.unsealed_records(50)) == recorded + 1
@@ -146,11 +146,11 @@ async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(st
 
 async def test_no_grant_is_created_from_an_ended_session(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
-    made = a_grant(user_id=anna.user_id, rev=anna.rev, code=None, session_id="s1")
-    assert await storage.grants.create_grant(made, a_record(AuditEvent.GRANT_MADE), in_session=True)
+    new_grant = a_grant(user_id=anna.user_id, rev=anna.rev, code=None, session_id="s1")
+    assert await storage.grants.create_grant(new_grant, a_record(AuditEvent.GRANT_MADE), in_session=True)
     await storage.sessions.end_session(anna.user_id, "s1", a_record())
     assert not await storage.grants.create_grant(
-        replace(made, grant_id="late"), a_record(AuditEvent.GRANT_MADE), in_session=True
+        replace(new_grant, grant_id="late"), a_record(AuditEvent.GRANT_MADE), in_session=True
     )
 
 
@@ -160,11 +160,11 @@ async def test_a_grant_that_races_a_sign_out_is_ended_with_it_or_never_made(stor
         await storage.sessions.open_session(
             a_session(anna, session.encode(), session_id=session), a_record(), replaces=None
         )
-        made = a_grant(
+        new_grant = a_grant(
             grant_id=session, user_id=anna.user_id, rev=anna.rev, code=None, session_id=session, scopes=("openid",)
         )
         await asyncio.gather(
-            storage.grants.create_grant(made, a_record(AuditEvent.GRANT_MADE), in_session=True),
+            storage.grants.create_grant(new_grant, a_record(AuditEvent.GRANT_MADE), in_session=True),
             storage.sessions.end_session(anna.user_id, session, a_record()),
         )
         assert await storage.grants.find_live_grant(session, NOW) is None

@@ -1,4 +1,4 @@
-"""The promises of mail/model.py."""
+"""Contract tests of mail/model.py."""
 
 import asyncio
 from functools import partial
@@ -104,20 +104,20 @@ async def test_the_outbox_is_counted(storage: Storage) -> None:
 
 
 async def test_queueing_wakes_the_postman_after_the_commit(storage: Storage) -> None:
-    found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    claimed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     looks = set()
 
     async def look_for_mail() -> None:
         outstanding = await storage.mail.outbox_status()
-        if outstanding.waiting and not found.done():
-            found.set_result(outstanding.waiting)
+        if outstanding.waiting and not claimed.done():
+            claimed.set_result(outstanding.waiting)
 
     def on_notice(_payload: str) -> None:
         looks.add(asyncio.ensure_future(look_for_mail()))
 
     forget = storage.runner.listen(outbox.CHANNEL, on_notice)
     await storage.mail.queue_mails([a_mail()], "")
-    assert await asyncio.wait_for(found, 10) == 1
+    assert await asyncio.wait_for(claimed, 10) == 1
     forget()
     await asyncio.gather(*looks)
 

@@ -1,4 +1,4 @@
-"""Migrations run once, as a whole, and the schema is never newer than the code (checklist OP-09)."""
+"""Migrations run once, in one transaction, and the schema is never newer than the code (checklist OP-09)."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ EXPRESSIONS: Final = {
     str(index.name)
     for table in metadata.tables.values()
     for index in table.indexes
-    if not all(isinstance(one, Column) for one in index.expressions)
+    if not all(isinstance(expression, Column) for expression in index.expressions)
 }
 MIGRATING: Final = """
 import sys
@@ -58,7 +58,7 @@ def upgrade():
 
 
 async def run_on(url: str, work: Callable[[Connection], T]) -> T:
-    """Do the work on a connection of SQLAlchemy's; nothing else in this process may have the file open."""
+    """Run on a SQLAlchemy connection; nothing else in this process may have the file open."""
     if url.startswith("sqlite:"):
         engine = create_engine(url, poolclass=NullPool)
         with engine.begin() as connection:
@@ -73,16 +73,16 @@ def tables(connection: Connection) -> set[str]:
 
 
 def differences(connection: Connection) -> list[object]:
-    """By alembic, save for indexes over expressions, which it cannot read back: those are compared by their names."""
+    """The differences that alembic finds; expression indexes, which it cannot read back, are compared by name."""
     options = {"compare_type": True, "compare_server_default": True, "include_object": is_readable}
     context = MigrationContext.configure(connection, opts=options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* expression-based index", UserWarning)
         warnings.filterwarnings("ignore", ".* expression-based index", SAWarning)
-        found = compare_metadata(context, metadata)
+        changes = compare_metadata(context, metadata)
     listed = {"sqlite": "SELECT name FROM sqlite_master", "postgresql": "SELECT indexname FROM pg_indexes"}
     there = set(connection.execute(text(listed[connection.dialect.name])).scalars())
-    return [*found, *(EXPRESSIONS - there)]
+    return [*changes, *(EXPRESSIONS - there)]
 
 
 def is_readable(_made: object, name: str | None, kind: str, _reflected: object, _other: object) -> bool:
@@ -121,8 +121,8 @@ async def test_tk_90_grants_made_before_they_named_their_last_attempt_are_refres
         holder = await storage.grants.find_live_grant("g1", NOW)
         assert holder is not None
         assert holder.grant.attempt == ""
-        turned = await storage.grants.rotate("g1", 0, NOW, grace=0, reused=a_record)
-        assert (turned.outcome, turned.generation) == (RotationOutcome.ROTATED, 1)
+        rotated = await storage.grants.rotate("g1", 0, NOW, grace=0, reused=a_record)
+        assert (rotated.outcome, rotated.generation) == (RotationOutcome.ROTATED, 1)
     assert await run_on(migrated_url, differences) == []
 
 
@@ -136,13 +136,13 @@ async def test_the_history_is_one_line_of_numbered_revisions_that_ends_where_the
 
 async def test_op_09_of_many_who_migrate_at_once_one_does_and_all_succeed(database_url: str, tmp_path: Path) -> None:
     children = [await about_to_migrate(tmp_path / f"{number}.db") for number in range(3)]
-    said = await asyncio.gather(*(child.communicate(database_url.encode()) for child in children))
-    assert [child.returncode for child in children] == [0, 0, 0], said
+    outputs = await asyncio.gather(*(child.communicate(database_url.encode()) for child in children))
+    assert [child.returncode for child in children] == [0, 0, 0], outputs
     assert await revision_of(database_url) == HEAD
 
 
 async def about_to_migrate(other: Path) -> asyncio.subprocess.Process:
-    """A process that has loaded everything and waits to be told which database."""
+    """A process that has loaded everything and waits for the database URL."""
     command = [sys.executable, "-c", MIGRATING, f"sqlite:///{other}"]
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -170,7 +170,7 @@ async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(
 
 async def test_op_09_a_newer_schema_is_refused_and_left_alone(migrated_url: str, tmp_path: Path) -> None:
     async with open_storage(migrated_url, migrate=False):
-        pass  # SQLite's file is from now on as the service keeps it
+        pass  # switches SQLite's file to the service's mode
     await run_on(migrated_url, become_newer)
     before = dump_database(migrated_url)
     for migrate in (True, False):
@@ -227,7 +227,7 @@ def broken_history(tmp_path: Path) -> Path:
 
 
 async def test_a_database_that_cannot_be_migrated_is_named_without_its_password() -> None:
-    with pytest.raises(MigrationFailed) as failed:
+    with pytest.raises(MigrationFailed) as error:
         await run_in_child(f"postgresql://anna:hunter2@127.0.0.1:{free_port()}/gatehouse")
-    assert "Connect call failed" in str(failed.value)
-    assert "hunter2" not in str(failed.value)
+    assert "Connect call failed" in str(error.value)
+    assert "hunter2" not in str(error.value)

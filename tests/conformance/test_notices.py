@@ -1,4 +1,4 @@
-"""Notices wake listeners in every process, after the commit they tell of, and never without one."""
+"""Notifications wake listeners in every process, after their commit, and never without one."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ def write_and_wake() -> Verb[None]:
     yield Notification(CHANNEL, NEWS)
 
 
-def think_better_of_it() -> Verb[None]:
+def notify_and_raise() -> Verb[None]:
     yield from write_and_wake()
     raise Refused
 
@@ -51,45 +51,45 @@ def wake(payload: str) -> Verb[None]:
     yield Notification(CHANNEL, payload)
 
 
-class Ear:
-    """Remembers what it hears on the channel."""
+class NotificationListener:
+    """Records the notifications of a channel."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._heard: list[str] = []
+        self._received: list[str] = []
         self._changed = asyncio.Event()
         self._markers = (f"marker {number}" for number in count())
         storage.runner.listen(CHANNEL, self._hear)
 
-    async def until(self, payload: str) -> None:
-        """Wait for it, and forget all that was heard."""
+    async def wait_for(self, payload: str) -> None:
+        """Wait for it, and clear everything received."""
         async with asyncio.timeout(LOCK_TIMEOUT):
-            while payload not in self._heard:
-                await self._something()
-        self._heard.clear()
+            while payload not in self._received:
+                await self._next_notification()
+        self._received.clear()
 
-    async def so_far(self) -> list[str]:
-        """All that was sent before now: a notice of our own comes after it."""
+    async def received_so_far(self) -> list[str]:
+        """Everything sent before now: a marker notification comes after it."""
         marker = next(self._markers)
         async with asyncio.timeout(LOCK_TIMEOUT):
-            while marker not in self._heard:
+            while marker not in self._received:
                 await self._storage.runner.write(partial(wake, marker))
-                await self._something()  # the marker, or the word that we were not listening yet
-        heard = [payload for payload in self._heard if not payload.startswith("marker")]
-        self._heard.clear()
-        return heard
+                await self._next_notification()  # the marker, or a loss of the connection
+        received = [payload for payload in self._received if not payload.startswith("marker")]
+        self._received.clear()
+        return received
 
     def _hear(self, payload: str) -> None:
-        self._heard.append(payload)
+        self._received.append(payload)
         self._changed.set()
 
-    async def _something(self) -> None:
+    async def _next_notification(self) -> None:
         await self._changed.wait()
         self._changed.clear()
 
 
 async def another_process(verb: str, url: str) -> None:
-    """Runs the verb of that name in a process of its own, to its end."""
+    """Run the verb of that name in a separate process, to its end."""
     with WatchedProcess([sys.executable, "-m", "tests.conformance.test_notices", verb, url], cwd=ROOT) as process:
         assert await asyncio.to_thread(process.wait) == 0, process.output()
 
@@ -101,26 +101,26 @@ async def carry_out(verb: str, url: str) -> None:
 
 
 async def test_a_listener_in_the_same_process_hears_what_was_committed_and_nothing_else(storage: Storage) -> None:
-    ear = Ear(storage)
-    await ear.so_far()
+    listener = NotificationListener(storage)
+    await listener.received_so_far()
     with pytest.raises(Refused):
-        await storage.runner.write(think_better_of_it)
-    assert await ear.so_far() == []
+        await storage.runner.write(notify_and_raise)
+    assert await listener.received_so_far() == []
     await storage.runner.write(write_and_wake)
-    assert await ear.so_far() == [NEWS]
+    assert await listener.received_so_far() == [NEWS]
 
 
 async def test_a_listener_in_another_process_hears_what_was_committed_and_nothing_else(
     storage: Storage, migrated_url: str
 ) -> None:
-    ear = Ear(storage)
-    await ear.so_far()
-    await another_process(think_better_of_it.__name__, migrated_url)
-    # SQLite only sees that its file was written to, and a group of verbs is committed that has nothing to tell.
+    listener = NotificationListener(storage)
+    await listener.received_so_far()
+    await another_process(notify_and_raise.__name__, migrated_url)
+    # SQLite only detects that its file was written, and a group of verbs without notifications is committed too.
     unnamed = [MISSED_PAYLOAD] if migrated_url.startswith("sqlite:") else []
-    assert await ear.so_far() in ([], unnamed)
+    assert await listener.received_so_far() in ([], unnamed)
     await another_process(write_and_wake.__name__, migrated_url)
-    await ear.until(MISSED_PAYLOAD if unnamed else NEWS)
+    await listener.wait_for(MISSED_PAYLOAD if unnamed else NEWS)
 
 
 async def test_no_node_is_notified_before_the_commit(migrated_postgres_url: str) -> None:
@@ -129,28 +129,28 @@ async def test_no_node_is_notified_before_the_commit(migrated_postgres_url: str)
         open_storage(migrated_postgres_url, migrate=False) as there,
         postgres_session(migrated_postgres_url) as holder,
     ):
-        ear = Ear(here)
-        await ear.so_far()
+        listener = NotificationListener(here)
+        await listener.received_so_far()
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waking = asyncio.create_task(there.runner.write(wake_and_wait))
         await wait_for_lock_waiters(holder)
-        assert await ear.so_far() == []
+        assert await listener.received_so_far() == []
         await holder.execute("SELECT pg_advisory_unlock($1)", LOCK)
         await waking
-        assert await ear.so_far() == [NEWS]
+        assert await listener.received_so_far() == [NEWS]
 
 
 async def test_a_listener_is_told_to_look_again_after_the_server_was_restarted(
     migrated_postgres_url: str, postgres_cluster: PostgresCluster
 ) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
-        ear = Ear(storage)
-        await ear.so_far()
+        listener = NotificationListener(storage)
+        await listener.received_so_far()
         await asyncio.to_thread(postgres_cluster.restart)
-        await ear.until(MISSED_PAYLOAD)
-        await ear.so_far()  # it may come before the connection is back, and again when it is
+        await listener.wait_for(MISSED_PAYLOAD)
+        await listener.received_so_far()  # it may come before the connection is back, and again when it is
         await storage.runner.write(write_and_wake)
-        assert await ear.so_far() == [NEWS]
+        assert await listener.received_so_far() == [NEWS]
 
 
 async def test_a_server_that_vanishes_without_a_word_is_noticed(
@@ -162,14 +162,14 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
         open_storage(migrated_postgres_url, migrate=False) as storage,
         postgres_session(migrated_postgres_url) as watcher,
     ):
-        ear = Ear(storage)
-        await ear.so_far()
+        listener = NotificationListener(storage)
+        await listener.received_so_far()
         deaf = await watcher.fetchval(LISTENING, database_name(migrated_postgres_url))
-        os.kill(deaf, signal.SIGSTOP)  # as a host that lost its network: the connection is open and says nothing
+        os.kill(deaf, signal.SIGSTOP)  # like a host without network: the connection is open and silent
         try:
-            await ear.until(MISSED_PAYLOAD)
+            await listener.wait_for(MISSED_PAYLOAD)
             await storage.runner.write(write_and_wake)
-            assert await ear.so_far() == [NEWS]
+            assert await listener.received_so_far() == [NEWS]
         finally:
             os.kill(deaf, signal.SIGCONT)
 

@@ -1,4 +1,4 @@
-"""The promises of oauth/store.py."""
+"""Contract tests of oauth/store.py."""
 
 import asyncio
 
@@ -84,8 +84,8 @@ async def test_the_one_before_the_newest_stays_however_quickly_they_follow_each_
     for name in names:
         secret = a_client_secret(secret=name, created_at=NOW)
         await storage.clients.rotate_secret("web", secret, a_record(), old_ends_at=NOW + 60)
-    kept = (await storage.clients.client("web")).secrets
-    assert {(one.secret, one.expires_at) for one in kept} == {(b"4", NOW + 60), (b"5", 0)}
+    secrets = (await storage.clients.client("web")).secrets
+    assert {(secret.secret, secret.expires_at) for secret in secrets} == {(b"4", NOW + 60), (b"5", 0)}
 
 
 async def test_never_more_than_two_secrets_live_however_many_rotate_at_once(storage: Storage) -> None:

@@ -1,4 +1,4 @@
-"""Passkeys from end to end with a soft authenticator, on both databases."""
+"""Passkeys from end to end with a software authenticator, on both databases."""
 
 import asyncio
 import json
@@ -41,10 +41,14 @@ async def sign_in(
 
 async def test_a_passkey_is_kept_as_it_was_made(factor_setup: SecondFactorSetup) -> None:
     user, authenticator = await factor_setup.with_passkey()
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
-    assert (kept.credential_id, kept.user_id, kept.name) == (authenticator.credential_id, user.user_id, "Laptop")
-    assert (kept.transports, kept.sign_count) == (("internal", "hybrid"), 0)
-    assert (kept.created_at, kept.used_at) == (factor_setup.clock.now(), 0)
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
+    assert (stored_passkey.credential_id, stored_passkey.user_id, stored_passkey.name) == (
+        authenticator.credential_id,
+        user.user_id,
+        "Laptop",
+    )
+    assert (stored_passkey.transports, stored_passkey.sign_count) == (("internal", "hybrid"), 0)
+    assert (stored_passkey.created_at, stored_passkey.used_at) == (factor_setup.clock.now(), 0)
     assert user.passkeys == 1
     assert user.system_tags >= {"2step", "2step_passkey"}
     assert await factor_setup.events(user) == ["factor.added"]
@@ -63,16 +67,18 @@ async def test_a_passkey_signs_in_without_a_password(factor_setup: SecondFactorS
     await factor_setup.clock.advance(100)
     proved = await sign_in(factor_setup, authenticator)
     assert proved.user_id == user.user_id
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
-    assert (kept.sign_count, kept.used_at) == (1, factor_setup.clock.now())
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
+    assert (stored_passkey.sign_count, stored_passkey.used_at) == (1, factor_setup.clock.now())
 
 
 async def test_a_passkey_is_a_second_factor(factor_setup: SecondFactorSetup) -> None:
     user, authenticator = await factor_setup.with_passkey()
     options = json.loads(await factor_setup.passkeys.sign_in_options(browser=BROWSER, user=user))
-    assert [one["id"] for one in options["allowCredentials"]] == [to_base64url(authenticator.credential_id)]
+    assert [credential["id"] for credential in options["allowCredentials"]] == [
+        to_base64url(authenticator.credential_id)
+    ]
     assert (await sign_in(factor_setup, authenticator, user)).user_id == user.user_id
-    # An authenticator that was named to need not say whose it is.
+    # An authenticator that was given the credential id need not send the user handle.
     assert (await sign_in(factor_setup, authenticator, user, user_handle=None)).user_id == user.user_id
     assert (await factor_setup.second_factors.load_factors(user)).methods == (Factor.PASSKEY,)
 
@@ -85,10 +91,10 @@ async def test_an_authenticator_that_does_not_count_signs_in_again_and_again(fac
         assert (await sign_in(factor_setup, authenticator)).user_id == user.user_id
 
 
-# -- what is refused ----------------------------------------------------------------------------------
+# -- refusals -----------------------------------------------------------------------------------------
 
 LIES: list[dict[str, Any]] = [
-    {"origin": "https://id.studio.example"},  # without its port it is another origin
+    {"origin": "https://id.studio.example"},  # without its port it is a different origin
     {"origin": "http://id.studio.example:8443"},
     {"origin": "https://evil.example"},
     {"rp_id": "studio.example"},
@@ -121,8 +127,8 @@ async def test_a_sign_in_with_a_lie_in_it_is_refused(
     with pytest.raises(PasskeyRefused) as caught:
         await sign_in(factor_setup, authenticator, None if passwordless else user, **lie)
     assert caught.value.public == PasskeyRefused.public
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
-    assert (kept.sign_count, kept.used_at) == (0, 0)
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
+    assert (stored_passkey.sign_count, stored_passkey.used_at) == (0, 0)
 
 
 async def test_an_answer_is_good_once(factor_setup: SecondFactorSetup) -> None:
@@ -132,16 +138,16 @@ async def test_an_answer_is_good_once(factor_setup: SecondFactorSetup) -> None:
         *(factor_setup.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN) for _ in range(6)),
         return_exceptions=True,
     )
-    assert sorted(type(one).__name__ for one in answers) == ["Passkey", *["PasskeyRefused"] * 5]
-    assert await factor_setup.events(user) == ["factor.added"]  # a replay is no sign of a copy
+    assert sorted(type(answer).__name__ for answer in answers) == ["Passkey", *["PasskeyRefused"] * 5]
+    assert await factor_setup.events(user) == ["factor.added"]  # a replay is not evidence of a copy
 
 
 async def test_a_registration_is_good_once(factor_setup: SecondFactorSetup) -> None:
     user = await factor_setup.create_person()
     options = await factor_setup.passkeys.registration_options(user, browser=BROWSER)
-    for authenticator, refused in ((Authenticator(BASE_URL), False), (Authenticator(BASE_URL), True)):
+    for authenticator, is_refused in ((Authenticator(BASE_URL), False), (Authenticator(BASE_URL), True)):
         answer = authenticator.create(options)
-        if refused:
+        if is_refused:
             with pytest.raises(PasskeyRefused):
                 await factor_setup.passkeys.register(user, answer, name="Key", browser=BROWSER, origin=ORIGIN)
         else:
@@ -163,7 +169,7 @@ async def test_a_challenge_is_answered_by_the_browser_that_got_it_and_others_do_
     answer = authenticator.get(await factor_setup.passkeys.sign_in_options(browser=BROWSER))
     with pytest.raises(PasskeyRefused):
         await factor_setup.passkeys.authenticate(answer, browser=OTHER_BROWSER, origin=ORIGIN)
-    with pytest.raises(PasskeyRefused):  # nor does it turn a passwordless answer into a second factor
+    with pytest.raises(PasskeyRefused):  # nor does it turn a passwordless response into a second factor
         await factor_setup.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN, user=user)
     assert await factor_setup.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN)
 
@@ -177,8 +183,8 @@ async def test_two_tabs_of_one_browser_both_sign_in(factor_setup: SecondFactorSe
 
 async def test_a_challenge_for_one_ceremony_is_no_good_in_the_other(factor_setup: SecondFactorSetup) -> None:
     user, authenticator = await factor_setup.with_passkey()
-    asked = json.loads(await factor_setup.passkeys.registration_options(user, browser=BROWSER))
-    signed = authenticator.get(json.dumps({"challenge": asked["challenge"], "rpId": asked["rp"]["id"]}))
+    body = json.loads(await factor_setup.passkeys.registration_options(user, browser=BROWSER))
+    signed = authenticator.get(json.dumps({"challenge": body["challenge"], "rpId": body["rp"]["id"]}))
     with pytest.raises(PasskeyRefused):
         await factor_setup.passkeys.authenticate(signed, browser=BROWSER, origin=ORIGIN, user=user)
 
@@ -227,8 +233,8 @@ async def test_a_counter_that_does_not_go_up_is_refused_and_recorded(
     with pytest.raises(PasskeyRefused):
         await sign_in(factor_setup, authenticator, counter=counter)
     assert await factor_setup.events(user) == ["factor.added", "factor.passkey_suspected"]
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
-    assert kept.sign_count == 5
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
+    assert stored_passkey.sign_count == 5
     assert await sign_in(factor_setup, authenticator, counter=9)
 
 
@@ -256,12 +262,12 @@ async def test_an_account_has_at_most_twenty(factor_setup: SecondFactorSetup) ->
 async def test_a_passkey_is_renamed_by_its_owner_only(factor_setup: SecondFactorSetup) -> None:
     user, _ = await factor_setup.with_passkey()
     other = await factor_setup.create_person()
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
     with pytest.raises(FactorMissing):
-        await factor_setup.passkeys.rename(other, kept.passkey_id, "Mine", origin=ORIGIN)
+        await factor_setup.passkeys.rename(other, stored_passkey.passkey_id, "Mine", origin=ORIGIN)
     with pytest.raises(BadPasskeyName):
-        await factor_setup.passkeys.rename(user, kept.passkey_id, "\u202eevil", origin=ORIGIN)
-    await factor_setup.passkeys.rename(user, kept.passkey_id, " Old laptop ", origin=ORIGIN)
+        await factor_setup.passkeys.rename(user, stored_passkey.passkey_id, "\u202eevil", origin=ORIGIN)
+    await factor_setup.passkeys.rename(user, stored_passkey.passkey_id, " Old laptop ", origin=ORIGIN)
     (renamed,) = await factor_setup.passkeys.of_user(user.user_id)
     assert renamed.name == "Old laptop"
     assert await factor_setup.events(user) == ["factor.added", "factor.passkey_renamed"]
@@ -270,13 +276,13 @@ async def test_a_passkey_is_renamed_by_its_owner_only(factor_setup: SecondFactor
 async def test_a_removed_passkey_is_dead(factor_setup: SecondFactorSetup) -> None:
     user, authenticator = await factor_setup.with_passkey()
     other = await factor_setup.create_person()
-    (kept,) = await factor_setup.passkeys.of_user(user.user_id)
+    (stored_passkey,) = await factor_setup.passkeys.of_user(user.user_id)
     with pytest.raises(FactorMissing):
-        await factor_setup.passkeys.remove(other, kept.passkey_id, origin=ORIGIN)
-    await factor_setup.passkeys.remove(user, kept.passkey_id, origin=ORIGIN)
+        await factor_setup.passkeys.remove(other, stored_passkey.passkey_id, origin=ORIGIN)
+    await factor_setup.passkeys.remove(user, stored_passkey.passkey_id, origin=ORIGIN)
     with pytest.raises(PasskeyRefused):
         await sign_in(factor_setup, authenticator)
     with pytest.raises(FactorMissing):
-        await factor_setup.passkeys.remove(user, kept.passkey_id, origin=ORIGIN)
+        await factor_setup.passkeys.remove(user, stored_passkey.passkey_id, origin=ORIGIN)
     assert (await factor_setup.reload(user)).passkeys == 0
     assert await factor_setup.events(user) == ["factor.added", "factor.removed"]

@@ -1,4 +1,4 @@
-"""The promises of ApplicationStore."""
+"""Contract tests of ApplicationStore."""
 
 import secrets
 from dataclasses import replace
@@ -54,7 +54,7 @@ SERVICE_KEY = ApplicationKey(kid="k1", application_id=SHOP, source=KeySource.SER
 
 
 @pytest.fixture
-async def world(storage: Storage) -> Storage:
+async def seeded_storage(storage: Storage) -> Storage:
     await install_central(storage)
     await a_person(storage)
     await a_person(storage, BOB)
@@ -75,23 +75,23 @@ async def structure_version(storage: Storage) -> int:
 # -- applications -------------------------------------------------------------------------------------
 
 
-async def test_ids_begin_at_50001_and_none_is_given_twice(world: Storage) -> None:
-    made = [(await create_application(world, name=name)).application_id for name in ("A", "B")]
-    assert made == [50_001, 50_002]
-    await world.runner.write(lambda: reserve_id(60_000))
-    assert (await create_application(world, name="C")).application_id == 60_001
+async def test_ids_begin_at_50001_and_none_is_given_twice(seeded_storage: Storage) -> None:
+    application_ids = [(await create_application(seeded_storage, name=name)).application_id for name in ("A", "B")]
+    assert application_ids == [50_001, 50_002]
+    await seeded_storage.runner.write(lambda: reserve_id(60_000))
+    assert (await create_application(seeded_storage, name="C")).application_id == 60_001
 
 
-async def test_an_application_that_was_refused_spends_no_id(world: Storage) -> None:
-    await create_application(world, project_id="mind_games")
+async def test_an_application_that_was_refused_spends_no_id(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, project_id="mind_games")
     with pytest.raises(NameTaken):
-        await create_application(world, project_id="mind_games")
-    assert (await create_application(world)).application_id == SHOP + 1
+        await create_application(seeded_storage, project_id="mind_games")
+    assert (await create_application(seeded_storage)).application_id == SHOP + 1
 
 
-async def test_an_application_is_kept_as_it_was_made(world: Storage) -> None:
-    made = await create_application(
-        world,
+async def test_an_application_is_kept_as_it_was_made(seeded_storage: Storage) -> None:
+    application = await create_application(
+        seeded_storage,
         description="Sells",
         project_id="mind_games",
         settings={"restricted_domains": ["a.example"]},
@@ -99,39 +99,39 @@ async def test_an_application_is_kept_as_it_was_made(world: Storage) -> None:
         sealed_private_key=b"\x00sealed",
         service_key=SERVICE_KEY,
     )
-    assert await world.applications.application(SHOP) == made
-    assert await world.application_keys.application_keys(SHOP) == [SERVICE_KEY]
+    assert await seeded_storage.applications.application(SHOP) == application
+    assert await seeded_storage.application_keys.application_keys(SHOP) == [SERVICE_KEY]
 
 
-async def test_an_unknown_application_is_not_found(world: Storage) -> None:
+async def test_an_unknown_application_is_not_found(seeded_storage: Storage) -> None:
     with pytest.raises(ApplicationNotFound):
-        await world.applications.application(99)
+        await seeded_storage.applications.application(99)
     with pytest.raises(ApplicationNotFound):
-        await world.applications.edit_application(99, set_fields())
+        await seeded_storage.applications.edit_application(99, set_fields())
     with pytest.raises(ApplicationNotFound):
-        await world.applications.edit_schema(99, set_fields())
+        await seeded_storage.applications.edit_schema(99, set_fields())
 
 
-async def test_an_application_is_made_in_a_project_that_exists(world: Storage) -> None:
+async def test_an_application_is_made_in_a_project_that_exists(seeded_storage: Storage) -> None:
     with pytest.raises(ProjectNotFound):
-        await create_application(world, project_id="nothing")
-    await create_application(world)
+        await create_application(seeded_storage, project_id="nothing")
+    await create_application(seeded_storage)
     with pytest.raises(ProjectNotFound):
-        await world.applications.edit_application(SHOP, set_fields(project_id="nothing"))
+        await seeded_storage.applications.edit_application(SHOP, set_fields(project_id="nothing"))
 
 
-async def test_a_creator_gets_what_was_written_for_them(world: Storage) -> None:
+async def test_a_creator_gets_what_was_written_for_them(seeded_storage: Storage) -> None:
     own = UserRecord(application_id=SHOP, user_id=ANNA, secret_data={"application": {"canRead": {"value": True}}})
-    await world.applications.create_application(
+    await seeded_storage.applications.create_application(
         lambda number: (replace(a_new_application(number), creator=replace(own, application_id=number)), ())
     )
-    assert await record_of(world, ANNA, SHOP) == replace(own, version=1)
+    assert await record_of(seeded_storage, ANNA, SHOP) == replace(own, version=1)
 
 
-async def test_creator_roles_in_application_1_are_added_to_existing_roles(world: Storage) -> None:
-    before = await record_of(world, ANNA, 1)
+async def test_creator_roles_in_application_1_are_added_to_existing_roles(seeded_storage: Storage) -> None:
+    before = await record_of(seeded_storage, ANNA, 1)
     on_it = application_scope("mind_games", SHOP)
-    await world.applications.create_application(
+    await seeded_storage.applications.create_application(
         lambda number: (
             replace(
                 a_new_application(number, project_id="mind_games"),
@@ -140,198 +140,202 @@ async def test_creator_roles_in_application_1_are_added_to_existing_roles(world:
             (),
         )
     )
-    after = await record_of(world, ANNA, 1)
+    after = await record_of(seeded_storage, ANNA, 1)
     assert after.scopes == {**before.scopes, on_it: holdings_with("app_developer", "app_users_manager")}
     assert after.version == before.version + 1
 
 
-async def test_names_are_unique_in_a_project_among_live_applications(world: Storage) -> None:
-    await create_application(world, project_id="mind_games")
-    await create_application(world)
-    await create_application(world)  # outside projects names may be alike
-    other = await create_application(world, name="Other", project_id="mind_games")
+async def test_names_are_unique_in_a_project_among_live_applications(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, project_id="mind_games")
+    await create_application(seeded_storage)
+    await create_application(seeded_storage)  # outside of projects, names need not be unique
+    other = await create_application(seeded_storage, name="Other", project_id="mind_games")
     with pytest.raises(NameTaken):
-        await world.applications.edit_application(other.application_id, set_fields(name="Shop"))
+        await seeded_storage.applications.edit_application(other.application_id, set_fields(name="Shop"))
     with pytest.raises(NameTaken):
-        await world.applications.edit_application(SHOP + 1, set_fields(project_id="mind_games"))
-    await world.applications.edit_application(SHOP, set_fields(removed=True))
-    assert (await world.applications.edit_application(other.application_id, set_fields(name="Shop"))).name == "Shop"
+        await seeded_storage.applications.edit_application(SHOP + 1, set_fields(project_id="mind_games"))
+    await seeded_storage.applications.edit_application(SHOP, set_fields(removed=True))
+    assert (
+        await seeded_storage.applications.edit_application(other.application_id, set_fields(name="Shop"))
+    ).name == "Shop"
     with pytest.raises(NameTaken):
-        await world.applications.edit_application(SHOP, set_fields(removed=False))
+        await seeded_storage.applications.edit_application(SHOP, set_fields(removed=False))
 
 
-async def test_an_edit_is_kept_with_its_records_and_the_next_version(world: Storage) -> None:
-    before = await create_application(world)
-    count = len(await world.audit.unsealed_records(100))
-    edited = await world.applications.edit_application(
+async def test_an_edit_is_kept_with_its_records_and_the_next_version(seeded_storage: Storage) -> None:
+    before = await create_application(seeded_storage)
+    count = len(await seeded_storage.audit.unsealed_records(100))
+    edited = await seeded_storage.applications.edit_application(
         SHOP, set_fields(application_id=7, name="Store", settings={"a": [1]}, created_at=1, version=40)
     )
     assert edited == replace(before, name="Store", settings={"a": [1]}, version=2)
-    assert await world.applications.application(SHOP) == edited
-    assert len(await world.audit.unsealed_records(100)) == count + 1
+    assert await seeded_storage.applications.application(SHOP) == edited
+    assert len(await seeded_storage.audit.unsealed_records(100)) == count + 1
 
 
-async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> None:
-    before = await create_application(world)
+async def test_a_refused_edit_leaves_everything_as_it_was(seeded_storage: Storage) -> None:
+    before = await create_application(seeded_storage)
     with pytest.raises(VersionConflict):
-        await world.applications.edit_application(SHOP, raise_in_edit(VersionConflict()))
+        await seeded_storage.applications.edit_application(SHOP, raise_in_edit(VersionConflict()))
     with pytest.raises(VersionConflict):
-        await world.applications.edit_schema(SHOP, raise_in_edit(VersionConflict()))
-    assert await world.applications.application(SHOP) == before
-    assert (await world.permissions.application_models([SHOP]))[SHOP].schema.version == 1
+        await seeded_storage.applications.edit_schema(SHOP, raise_in_edit(VersionConflict()))
+    assert await seeded_storage.applications.application(SHOP) == before
+    assert (await seeded_storage.permissions.application_models([SHOP]))[SHOP].schema.version == 1
 
 
-async def test_the_key_of_a_service_follows_its_application(world: Storage) -> None:
-    await create_application(world, service_key=SERVICE_KEY)
+async def test_the_key_of_a_service_follows_its_application(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, service_key=SERVICE_KEY)
     other = replace(SERVICE_KEY, kid="k2", pem="other")
-    await world.applications.edit_application(SHOP, set_fields(name="Store"))
-    assert await world.application_keys.application_key("k1") == SERVICE_KEY
-    await world.applications.edit_application(SHOP, set_fields(service_key=other))
-    assert await world.application_keys.application_keys(SHOP) == [other]
-    await world.applications.edit_application(SHOP, set_fields(service_key=None))
-    assert await world.application_keys.application_keys(SHOP) == []
+    await seeded_storage.applications.edit_application(SHOP, set_fields(name="Store"))
+    assert await seeded_storage.application_keys.application_key("k1") == SERVICE_KEY
+    await seeded_storage.applications.edit_application(SHOP, set_fields(service_key=other))
+    assert await seeded_storage.application_keys.application_keys(SHOP) == [other]
+    await seeded_storage.applications.edit_application(SHOP, set_fields(service_key=None))
+    assert await seeded_storage.application_keys.application_keys(SHOP) == []
 
 
 # -- schemas and roles --------------------------------------------------------------------------------
 
 
-async def test_a_schema_edit_makes_one_version_and_one_of_each_role_it_changed(world: Storage) -> None:
-    await create_application(world, "same", "changed", "gone")
-    model = (await world.permissions.application_models([SHOP]))[SHOP]
+async def test_a_schema_edit_makes_one_version_and_one_of_each_role_it_changed(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, "same", "changed", "gone")
+    model = (await seeded_storage.permissions.application_models([SHOP]))[SHOP]
     schema = replace(model.schema, private_data={"a": {"value": True}}, updated_at=NOW + 5, version=70)
     roles = {
         "same": replace(model.roles["same"], version=9),
         "changed": replace(model.roles["changed"], description="new"),
         "fresh": a_role("Fresh", SHOP, version=9),
     }
-    edited = await world.applications.edit_schema(SHOP, set_fields(schema=schema, roles=roles))
+    edited = await seeded_storage.applications.edit_schema(SHOP, set_fields(schema=schema, roles=roles))
     assert edited.schema == replace(schema, version=2)
     assert {key: role.version for key, role in edited.roles.items()} == {"same": 1, "changed": 2, "fresh": 1}
-    assert (await world.permissions.application_models([SHOP]))[SHOP] == edited
+    assert (await seeded_storage.permissions.application_models([SHOP]))[SHOP] == edited
 
 
-async def test_a_role_that_is_gone_is_taken_from_everyone_and_versions_tell(world: Storage) -> None:
-    await create_application(world, "moderator", "guest", project_id="mind_games")
-    held = {ROOT: holdings_with("moderator", "guest"), P: holdings_with("moderator")}
-    await world.user_records.edit_record(SHOP, ANNA, set_fields(scopes=held), NOW)
-    await world.user_records.edit_record(SHOP, BOB, set_fields(scopes={ROOT: holdings_with("guest")}), NOW)
-    await world.applications.edit_schema(SHOP, set_roles(a_role("guest", SHOP)))
-    anna, bob = await record_of(world, ANNA, SHOP), await record_of(world, BOB, SHOP)
+async def test_a_role_that_is_gone_is_taken_from_everyone_and_versions_tell(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, "moderator", "guest", project_id="mind_games")
+    scopes = {ROOT: holdings_with("moderator", "guest"), P: holdings_with("moderator")}
+    await seeded_storage.user_records.edit_record(SHOP, ANNA, set_fields(scopes=scopes), NOW)
+    await seeded_storage.user_records.edit_record(SHOP, BOB, set_fields(scopes={ROOT: holdings_with("guest")}), NOW)
+    await seeded_storage.applications.edit_schema(SHOP, set_roles(a_role("guest", SHOP)))
+    anna, bob = await record_of(seeded_storage, ANNA, SHOP), await record_of(seeded_storage, BOB, SHOP)
     assert (anna.scopes, anna.version) == ({ROOT: holdings_with("guest")}, 2)
     assert (bob.scopes, bob.version) == ({ROOT: holdings_with("guest")}, 1)
 
 
-async def test_a_role_that_becomes_protected_is_taken_from_every_project_scope(world: Storage) -> None:
-    await create_application(world, "moderator", a_role("boss", protected=True), project_id="mind_games")
+async def test_a_role_that_becomes_protected_is_taken_from_every_project_scope(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, "moderator", a_role("boss", protected=True), project_id="mind_games")
     scope = application_scope("mind_games", SHOP)
-    held = {
+    scopes = {
         ROOT: holdings_with("moderator", "boss"),
         P: holdings_with("moderator"),
         scope: holdings_with("moderator"),
     }
-    await world.user_records.edit_record(SHOP, ANNA, set_fields(scopes=held), NOW)
+    await seeded_storage.user_records.edit_record(SHOP, ANNA, set_fields(scopes=scopes), NOW)
     boss = a_role("boss", SHOP, protected=True)
-    await world.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, protected=True), boss))
-    anna = await record_of(world, ANNA, SHOP)
+    await seeded_storage.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, protected=True), boss))
+    anna = await record_of(seeded_storage, ANNA, SHOP)
     assert (anna.scopes, anna.version) == ({ROOT: holdings_with("moderator", "boss")}, 2)
 
 
 @pytest.mark.parametrize("protected", [False, True])
-async def test_roles_that_end_leave_the_grants_of_projects_too(world: Storage, protected: bool) -> None:  # noqa: FBT001
-    await create_application(world, "moderator", "guest", project_id="mind_games")
-    await world.groups.create_group(a_group(), ())
-    await publish(world, a_project("Untouched"))
+async def test_roles_that_end_leave_the_grants_of_projects_too(seeded_storage: Storage, protected: bool) -> None:  # noqa: FBT001
+    await create_application(seeded_storage, "moderator", "guest", project_id="mind_games")
+    await seeded_storage.groups.create_group(a_group(), ())
+    await publish(seeded_storage, a_project("Untouched"))
     grants = (
         GroupGrant(group_id=GROUP, roles=("moderator", "guest"), action=GrantAction.GRANT),
         GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.REVOKE),
     )
-    await world.projects.edit_project("mind_games", connect_application(SHOP, *grants))
-    before = await structure_version(world)
+    await seeded_storage.projects.edit_project("mind_games", connect_application(SHOP, *grants))
+    before = await structure_version(seeded_storage)
     left = [a_role("guest", SHOP), *([a_role("moderator", SHOP, protected=True)] if protected else [])]
-    await world.applications.edit_schema(SHOP, set_roles(*left))
-    project = (await world.projects.project("mind_games")).project
+    await seeded_storage.applications.edit_schema(SHOP, set_roles(*left))
+    project = (await seeded_storage.projects.project("mind_games")).project
     assert project.settings.services == {SHOP: (replace(grants[0], roles=("guest",)),)}
     assert project.version == 3
-    assert await structure_version(world) == before + 1
-    assert (await world.projects.project("untouched")).project.version == 1
+    assert await structure_version(seeded_storage) == before + 1
+    assert (await seeded_storage.projects.project("untouched")).project.version == 1
 
 
-async def test_an_application_whose_last_grant_ends_stays_connected(world: Storage) -> None:
-    await create_application(world, "moderator", project_id="mind_games")
-    await world.groups.create_group(a_group(), ())
+async def test_an_application_whose_last_grant_ends_stays_connected(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, "moderator", project_id="mind_games")
+    await seeded_storage.groups.create_group(a_group(), ())
     grant = GroupGrant(group_id=GROUP, roles=("moderator",), action=GrantAction.GRANT)
-    await world.projects.edit_project("mind_games", connect_application(SHOP, grant))
-    await world.applications.edit_schema(SHOP, set_roles())
-    assert (await world.projects.project("mind_games")).project.settings.services == {SHOP: ()}
+    await seeded_storage.projects.edit_project("mind_games", connect_application(SHOP, grant))
+    await seeded_storage.applications.edit_schema(SHOP, set_roles())
+    assert (await seeded_storage.projects.project("mind_games")).project.settings.services == {SHOP: ()}
 
 
-async def test_holders_are_distinct_users_with_an_unexpired_assignment_anywhere(world: Storage) -> None:
-    await create_application(world, "moderator", "guest", project_id="mind_games")
+async def test_holders_are_distinct_users_with_an_unexpired_assignment_anywhere(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, "moderator", "guest", project_id="mind_games")
     past, ttl = End(expired=NOW), End(expired=NOW - 9, ttl=60)
     anna = {
         ROOT: holdings_with("moderator", Assignment(role="guest", end=past)),
         P: holdings_with("moderator", Assignment(role="guest", end=past)),
     }
-    await world.user_records.edit_record(SHOP, ANNA, set_fields(scopes=anna), NOW)
+    await seeded_storage.user_records.edit_record(SHOP, ANNA, set_fields(scopes=anna), NOW)
     bob = {P: holdings_with(Assignment(role="moderator", end=ttl))}
-    await world.user_records.edit_record(SHOP, BOB, set_fields(scopes=bob), NOW)
-    assert await world.applications.count_role_holders(SHOP, NOW) == {"moderator": 2}
-    assert await world.applications.count_role_holders(SHOP, NOW - 1) == {"moderator": 2, "guest": 1}
-    assert await world.applications.count_holders_of_roles(SHOP, {"guest", "no_one"}, NOW - 1) == {"guest": 1}
-    assert await world.applications.count_holders_of_roles(SHOP, set(), NOW) == {}
+    await seeded_storage.user_records.edit_record(SHOP, BOB, set_fields(scopes=bob), NOW)
+    assert await seeded_storage.applications.count_role_holders(SHOP, NOW) == {"moderator": 2}
+    assert await seeded_storage.applications.count_role_holders(SHOP, NOW - 1) == {"moderator": 2, "guest": 1}
+    assert await seeded_storage.applications.count_holders_of_roles(SHOP, {"guest", "no_one"}, NOW - 1) == {
+        "guest": 1
+    }
+    assert await seeded_storage.applications.count_holders_of_roles(SHOP, set(), NOW) == {}
 
 
 @pytest.mark.parametrize(("sorted_most", "order"), [(9, "cab"), (2, "abc")], ids=("few", "many"))
 async def test_people_with_something_in_an_application_are_listed_a_page_at_a_time(
-    world: Storage, monkeypatch: pytest.MonkeyPatch, sorted_most: int, order: str
+    seeded_storage: Storage, monkeypatch: pytest.MonkeyPatch, sorted_most: int, order: str
 ) -> None:
-    """Each once, wherever it is written: few by nick, many by id."""
+    """Each person once, with any number of entries: few by nick, many by id."""
     monkeypatch.setattr(assignment_lists, "MAX_SORTED_BY_NICK", sorted_most)
-    await create_application(world, "moderator", "guest", project_id="mind_games")
+    await create_application(seeded_storage, "moderator", "guest", project_id="mind_games")
     ids = {"a": "2000000001", "b": "2000000002", "c": "2000000003"}
     for message, nick in zip(ids, ("Mia", "Zoe", "Ann"), strict=True):
-        await a_person(world, ids[message], nick=nick)
+        await a_person(seeded_storage, ids[message], nick=nick)
     scopes = {
         ids["a"]: {ROOT: holdings_with("moderator", "guest"), P: holdings_with("guest")},
         ids["b"]: {P: holdings_with("guest")},
     }
-    for user_id, held in scopes.items():
-        await world.user_records.edit_record(SHOP, user_id, set_fields(scopes=held), NOW)
+    for user_id, holdings in scopes.items():
+        await seeded_storage.user_records.edit_record(SHOP, user_id, set_fields(scopes=holdings), NOW)
     entry = {"user": {"kick": {"value": True}}}
-    await world.user_records.edit_record(
+    await seeded_storage.user_records.edit_record(
         SHOP, ids["c"], set_fields(scopes={ROOT: holdings_with(private_data=entry)}), NOW
     )
-    lists = AssignmentListStore(world.runner)
+    lists = AssignmentListStore(seeded_storage.runner)
     pages = [
         await lists.people(SHOP, AssignmentPeopleQuery(page_request=PageRequest(page=number, size=2)))
         for number in (1, 2, 3)
     ]
-    assert [one.user_id for page in pages for one in page.rows] == [ids[message] for message in order]
+    assert [row.user_id for page in pages for row in page.rows] == [ids[message] for message in order]
     assert [(len(page.rows), page.total) for page in pages] == [(2, 3), (1, 3), (0, 3)]
 
 
-async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
-    before = len(await world.audit.unsealed_records(100))
-    await create_application(world)
-    await world.applications.edit_schema(SHOP, set_fields())
-    assert len(await world.audit.unsealed_records(100)) == before + 2
+async def test_records_are_kept_with_what_they_tell_of(seeded_storage: Storage) -> None:
+    before = len(await seeded_storage.audit.unsealed_records(100))
+    await create_application(seeded_storage)
+    await seeded_storage.applications.edit_schema(SHOP, set_fields())
+    assert len(await seeded_storage.audit.unsealed_records(100)) == before + 2
 
 
 # -- versions of schemas ------------------------------------------------------------------------------
 
 
 async def test_saves_store_the_newest_hundred_versions_until_the_application_is_removed(
-    world: Storage,
+    seeded_storage: Storage,
 ) -> None:
-    await create_application(world)
-    shop = await world.applications.application(SHOP)
-    versions = SchemaVersionStore(world.runner)
+    await create_application(seeded_storage)
+    shop = await seeded_storage.applications.application(SHOP)
+    versions = SchemaVersionStore(seeded_storage.runner)
     assert (await versions.versions(SHOP, PageRequest())).total == 0
     role = a_role("moderator", condition=parse_condition({"tag": "beta"}, place=""))
-    first = (await world.permissions.application_models([SHOP]))[SHOP]
+    first = (await seeded_storage.permissions.application_models([SHOP]))[SHOP]
     added = ChangeTally(what=ChangedItem.ROLE, how=ChangeKind.ADDED, count=1, names=("moderator",))
     edited = EditResult(replace(first, roles={role.key: role}), (), (added,))
-    saved = await world.applications.edit_schema(SHOP, lambda _: edited)
+    saved = await seeded_storage.applications.edit_schema(SHOP, lambda _: edited)
     newest, oldest = (await versions.versions(SHOP, PageRequest())).rows
     assert newest.changes == (added,)
     assert (newest.version, oldest.version, oldest.actor, oldest.changes) == (2, 1, "", ())
@@ -339,23 +343,23 @@ async def test_saves_store_the_newest_hundred_versions_until_the_application_is_
     assert (await versions.version(shop, 2)).model == saved
 
     with pytest.raises(VersionConflict):
-        await world.applications.edit_schema(SHOP, raise_in_edit(VersionConflict))
+        await seeded_storage.applications.edit_schema(SHOP, raise_in_edit(VersionConflict))
     for _ in range(MAX_VERSIONS):
-        await world.applications.edit_schema(SHOP, set_fields())
+        await seeded_storage.applications.edit_schema(SHOP, set_fields())
     page = await versions.versions(SHOP, PageRequest(size=MAX_VERSIONS + 1))
     assert (page.total, page.rows[0].version, page.rows[-1].version) == (MAX_VERSIONS, 102, 3)
     with pytest.raises(VersionNotFound):
         await versions.version(shop, 2)
 
-    await world.applications.edit_application(SHOP, set_fields(removed=True))
+    await seeded_storage.applications.edit_application(SHOP, set_fields(removed=True))
     assert (await versions.versions(SHOP, PageRequest())).total == 0
 
 
-async def test_versions_are_read_back_through_every_kind_of_change(world: Storage) -> None:
-    await create_application(world, "first", "second")
-    shop = await world.applications.application(SHOP)
-    versions = SchemaVersionStore(world.runner)
-    seen = {1: (await world.permissions.application_models([SHOP]))[SHOP]}
+async def test_versions_are_read_back_through_every_kind_of_change(seeded_storage: Storage) -> None:
+    await create_application(seeded_storage, "first", "second")
+    shop = await seeded_storage.applications.application(SHOP)
+    versions = SchemaVersionStore(seeded_storage.runner)
+    seen = {1: (await seeded_storage.permissions.application_models([SHOP]))[SHOP]}
     tagged = a_role("third", condition=parse_condition({"tag": "beta"}, place=""), meta=granting("a"))
     rules = {"a": {"value": False, "protected": False, "description": "new"}}
     changes: list[Change[ApplicationModel]] = [
@@ -369,7 +373,7 @@ async def test_versions_are_read_back_through_every_kind_of_change(world: Storag
         lambda state: EditResult(replace(state, roles={}), ()),
     ]
     for number, change in enumerate(changes, 2):
-        seen[number] = await world.applications.edit_schema(SHOP, change)
+        seen[number] = await seeded_storage.applications.edit_schema(SHOP, change)
     assert {number: (await versions.version(shop, number)).model for number in seen} == seen
     with pytest.raises(VersionNotFound):
         await versions.version(shop, len(seen) + 1)
@@ -379,24 +383,26 @@ def granting(*paths: str) -> dict[str, object]:
     return {"private_data": {path: {"value": True} for path in paths}}
 
 
-async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_readable(world: Storage) -> None:
-    await create_application(world)
-    shop = await world.applications.application(SHOP)
+async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_readable(
+    seeded_storage: Storage,
+) -> None:
+    await create_application(seeded_storage)
+    shop = await seeded_storage.applications.application(SHOP)
     saves, leaves = 12, 450
-    for _ in range(saves):  # half a megabyte each when it is compressed
+    for _ in range(saves):  # half a megabyte each when compressed
         tree = {
             f"r{n}": {"value": False, "protected": False, "description": secrets.token_hex(1_024)}
             for n in range(leaves)
         }
-        saved = await world.applications.edit_schema(SHOP, becoming_rules(tree))
-    versions = SchemaVersionStore(world.runner)
+        saved = await seeded_storage.applications.edit_schema(SHOP, becoming_rules(tree))
+    versions = SchemaVersionStore(seeded_storage.runner)
     page = await versions.versions(SHOP, PageRequest(size=MAX_VERSIONS))
-    stored = await world.runner.read(stored_bytes)
+    stored = await seeded_storage.runner.read(stored_bytes)
     assert MAX_VERSION_BYTES / 2 < stored <= MAX_VERSION_BYTES
     assert (page.rows[0].version, page.total < saves) == (saves + 1, True)
     assert (await versions.version(shop, saves + 1)).model == saved
-    for kept in page.rows:
-        assert len((await versions.version(shop, kept.version)).model.schema.private_data) == leaves
+    for version_row in page.rows:
+        assert len((await versions.version(shop, version_row.version)).model.schema.private_data) == leaves
 
 
 def becoming_rules(tree: Tree) -> Change[ApplicationModel]:

@@ -1,4 +1,4 @@
-"""The promises of PermissionStore: what decisions are made from, in one snapshot."""
+"""Contract tests of PermissionStore: the input of evaluations, in one snapshot."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ TREE = {"user": {"kick": {"value": True}}}
 
 
 @pytest.fixture
-async def world(storage: Storage) -> Storage:
+async def seeded_storage(storage: Storage) -> Storage:
     """Anna owns Mind Games; there are a shop, with a moderator and a guest, and a group."""
     await install_central(storage)
     await a_person(storage)
@@ -57,9 +57,9 @@ async def world(storage: Storage) -> Storage:
 
 
 async def facts_of(storage: Storage, *applications: int) -> Any:
-    found = await storage.permissions.facts(ANNA, applications)
-    assert found is not None
-    return found
+    person_facts = await storage.permissions.facts(ANNA, applications)
+    assert person_facts is not None
+    return person_facts
 
 
 async def structure_version(storage: Storage) -> int:
@@ -83,19 +83,19 @@ async def test_unknown_person_has_no_facts(storage: Storage) -> None:
 async def test_facts_know_the_person(storage: Storage) -> None:
     await install_central(storage)
     plain = await a_person(storage, tags=frozenset({"staff", "beta"}), purchases=frozenset({"sky"}), rev=7)
-    found = await facts_of(storage, 1)
-    assert found.subject == ConditionSubject(
+    person_facts = await facts_of(storage, 1)
+    assert person_facts.subject == ConditionSubject(
         user_id=ANNA, domain=None, tags=frozenset({"staff", "beta"}), purchases=frozenset({"sky"})
     )
-    assert (found.login, found.blocked, found.rev) == (plain.login, False, 7)
-    assert (found.has_strong_factor, found.service_account, found.owns) == (False, None, {})
+    assert (person_facts.login, person_facts.blocked, person_facts.rev) == (plain.login, False, 7)
+    assert (person_facts.has_strong_factor, person_facts.service_account, person_facts.owns) == (False, None, {})
 
 
 async def test_a_domain_counts_while_it_is_verified(storage: Storage) -> None:
     await a_person(storage, email_verified=True)
-    found = await facts_of(storage)
-    assert found.subject.domain == "studio.example"
-    assert found.subject.tags == {"email_verified"}
+    person_facts = await facts_of(storage)
+    assert person_facts.subject.domain == "studio.example"
+    assert person_facts.subject.tags == {"email_verified"}
 
 
 async def test_factors_show_as_tags_and_those_that_are_strong_are_told(storage: Storage) -> None:
@@ -109,8 +109,8 @@ async def test_factors_show_as_tags_and_those_that_are_strong_are_told(storage: 
 
 async def test_a_totp_secret_is_a_strong_factor(storage: Storage) -> None:
     await a_person(storage, sealed_totp=b"sealed")
-    found = await facts_of(storage)
-    assert (found.has_strong_factor, found.subject.tags) == (True, {"2step", "2step_totp"})
+    person_facts = await facts_of(storage)
+    assert (person_facts.has_strong_factor, person_facts.subject.tags) == (True, {"2step", "2step_totp"})
 
 
 async def test_facts_show_that_someone_is_blocked(storage: Storage) -> None:
@@ -119,20 +119,20 @@ async def test_facts_show_that_someone_is_blocked(storage: Storage) -> None:
     assert (await facts_of(storage)).blocked
 
 
-async def test_each_application_asked_about_has_a_record(world: Storage) -> None:
-    found = await facts_of(world, SHOP, 99)
-    assert found.records == {
+async def test_each_application_asked_about_has_a_record(seeded_storage: Storage) -> None:
+    person_facts = await facts_of(seeded_storage, SHOP, 99)
+    assert person_facts.records == {
         SHOP: UserRecord(application_id=SHOP, user_id=ANNA),
         99: UserRecord(application_id=99, user_id=ANNA),
     }
-    assert found.applications == {
+    assert person_facts.applications == {
         SHOP: ApplicationState(
             application_id=SHOP, project_id="mind_games", removed=False, version=1, schema_version=1
         )
     }
 
 
-async def test_a_record_comes_back_as_it_was_written(world: Storage) -> None:
+async def test_a_record_comes_back_as_it_was_written(seeded_storage: Storage) -> None:
     written = UserRecord(
         application_id=SHOP,
         user_id=ANNA,
@@ -146,64 +146,71 @@ async def test_a_record_comes_back_as_it_was_written(world: Storage) -> None:
             group_scope("mind_games", GROUP): holdings_with("guest", "moderator"),
         },
     )
-    await world.projects.edit_project("mind_games", connect_application(SHOP))
-    await world.user_records.edit_record(SHOP, ANNA, set_fields(**fields_of(written)), NOW)
-    found = (await facts_of(world, SHOP, 1)).records
-    assert found[SHOP] == replace(written, version=1)
-    assert found[1].scopes.keys() == {P}
-    assert [one.role for one in found[SHOP].scopes[group_scope("mind_games", GROUP)].roles] == ["guest", "moderator"]
+    await seeded_storage.projects.edit_project("mind_games", connect_application(SHOP))
+    await seeded_storage.user_records.edit_record(SHOP, ANNA, set_fields(**fields_of(written)), NOW)
+    records = (await facts_of(seeded_storage, SHOP, 1)).records
+    assert records[SHOP] == replace(written, version=1)
+    assert records[1].scopes.keys() == {P}
+    assert [role.role for role in records[SHOP].scopes[group_scope("mind_games", GROUP)].roles] == [
+        "guest",
+        "moderator",
+    ]
 
 
 def fields_of(record: UserRecord) -> dict[str, Any]:
     return {"login": record.login, "secret_data": record.secret_data, "scopes": record.scopes}
 
 
-async def test_facts_name_owned_projects_listing_groups_and_versions(world: Storage) -> None:
-    before = (await facts_of(world, 1)).structure
-    await world.groups.edit_group(GROUP, set_fields(users=(ANNA,)))
-    found = await facts_of(world, 1)
-    assert (found.owns, found.groups, found.structure) == ({"mind_games": NO_END}, {GROUP}, before + 1)
+async def test_facts_name_owned_projects_listing_groups_and_versions(seeded_storage: Storage) -> None:
+    before = (await facts_of(seeded_storage, 1)).structure
+    await seeded_storage.groups.edit_group(GROUP, set_fields(users=(ANNA,)))
+    person_facts = await facts_of(seeded_storage, 1)
+    assert (person_facts.owns, person_facts.groups, person_facts.structure) == (
+        {"mind_games": NO_END},
+        {GROUP},
+        before + 1,
+    )
     ends = Assignment(role="project_owner", end=End(expired=NOW + 5))
-    await a_person(world, "2")
-    await world.user_records.edit_record(1, "2", set_fields(scopes={P: holdings_with("project_owner")}), NOW)
-    await world.user_records.edit_record(
+    await a_person(seeded_storage, "2")
+    await seeded_storage.user_records.edit_record(1, "2", set_fields(scopes={P: holdings_with("project_owner")}), NOW)
+    await seeded_storage.user_records.edit_record(
         1, ANNA, set_fields(scopes={P: holdings_with(ends), ROOT: holdings_with()}), NOW
     )
-    assert (await facts_of(world)).owns == {"mind_games": End(expired=NOW + 5)}
+    assert (await facts_of(seeded_storage)).owns == {"mind_games": End(expired=NOW + 5)}
 
 
-async def test_only_an_owner_role_on_the_project_itself_is_ownership(world: Storage) -> None:
+async def test_only_an_owner_role_on_the_project_itself_is_ownership(seeded_storage: Storage) -> None:
     scope = application_scope("mind_games", SHOP)
-    await a_person(world, "2")
-    await world.user_records.edit_record(
+    await a_person(seeded_storage, "2")
+    await seeded_storage.user_records.edit_record(
         1, "2", set_fields(scopes={scope: holdings_with("project_owner"), ROOT: holdings_with("project_owner")}), NOW
     )
-    found = await world.permissions.facts("2", [1])
-    assert found is not None
-    assert found.owns == {}
+    person_facts = await seeded_storage.permissions.facts("2", [1])
+    assert person_facts is not None
+    assert person_facts.owns == {}
 
 
-async def test_moves_removals_and_saves_of_applications_show(world: Storage) -> None:
-    await world.applications.edit_application(SHOP, set_fields(project_id=None))
-    assert (await facts_of(world, SHOP)).applications[SHOP].project_id is None
-    await world.applications.edit_application(SHOP, set_fields(removed=True))
-    await world.applications.edit_schema(SHOP, set_roles())
-    state = (await facts_of(world, SHOP)).applications[SHOP]
+async def test_moves_removals_and_saves_of_applications_show(seeded_storage: Storage) -> None:
+    await seeded_storage.applications.edit_application(SHOP, set_fields(project_id=None))
+    assert (await facts_of(seeded_storage, SHOP)).applications[SHOP].project_id is None
+    await seeded_storage.applications.edit_application(SHOP, set_fields(removed=True))
+    await seeded_storage.applications.edit_schema(SHOP, set_roles())
+    state = (await facts_of(seeded_storage, SHOP)).applications[SHOP]
     assert (state.removed, state.version, state.schema_version) == (True, 3, 2)
 
 
-async def test_facts_know_a_service_account(world: Storage) -> None:
+async def test_facts_know_a_service_account(seeded_storage: Storage) -> None:
     account = a_service_account(ANNA + "0", ip_ranges=("10.0.0.0/8", "::1/128"), public_key="pem", comment="builds")
-    await world.service_accounts.create_service_account(account, [], [a_record()])
-    found = await world.permissions.facts(account.user_id, [1])
-    assert found is not None
-    assert (found.service_account, found.login) == (account, None)
+    await seeded_storage.service_accounts.create_service_account(account, [], [a_record()])
+    person_facts = await seeded_storage.permissions.facts(account.user_id, [1])
+    assert person_facts is not None
+    assert (person_facts.service_account, person_facts.login) == (account, None)
 
 
 # -- models -------------------------------------------------------------------------------------------
 
 
-async def test_models_hold_application_schema_and_roles_also_of_removed_applications(world: Storage) -> None:
+async def test_models_hold_application_schema_and_roles_also_of_removed_applications(seeded_storage: Storage) -> None:
     condition = parse_condition({"and": [{"tag": "staff"}, {"ip": "10.0.0.0/8"}]})
     role = a_role(
         "Moderator",
@@ -216,14 +223,14 @@ async def test_models_hold_application_schema_and_roles_also_of_removed_applicat
         params="a,b",
         meta={"private_data": TREE},
     )
-    await world.applications.edit_schema(SHOP, set_roles(role))
-    await world.applications.edit_application(SHOP, set_fields(removed=True, settings={"a": 1}))
-    models = await world.permissions.application_models([SHOP, 1, 99])
+    await seeded_storage.applications.edit_schema(SHOP, set_roles(role))
+    await seeded_storage.applications.edit_application(SHOP, set_fields(removed=True, settings={"a": 1}))
+    models = await seeded_storage.permissions.application_models([SHOP, 1, 99])
     assert models.keys() == {SHOP, 1}
     assert models[SHOP].roles == {"moderator": replace(role, version=2)}
-    found = models[SHOP].roles["moderator"].condition
-    assert found is not None
-    assert found.test == condition.test
+    person_facts = models[SHOP].roles["moderator"].condition
+    assert person_facts is not None
+    assert person_facts.test == condition.test
     assert (models[SHOP].application.removed, models[SHOP].application.settings) == (True, {"a": 1})
     assert models[1].schema.private_data["can_administer"] == {
         "value": False,
@@ -233,19 +240,19 @@ async def test_models_hold_application_schema_and_roles_also_of_removed_applicat
     assert len(models[1].roles) == 7
 
 
-async def test_a_condition_that_no_rule_knows_any_more_holds_for_no_one(world: Storage) -> None:
+async def test_a_condition_that_no_rule_knows_any_more_holds_for_no_one(seeded_storage: Storage) -> None:
     condition = replace(parse_condition({"tag": "staff"}), document={"moon": "full"})
-    await world.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, condition=condition)))
-    found = (await world.permissions.application_models([SHOP]))[SHOP].roles["moderator"].condition
-    assert found is not None
-    assert (found.document, str(found.test)) == ({"moon": "full"}, "Everyone(holds=False)")
+    await seeded_storage.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, condition=condition)))
+    person_facts = (await seeded_storage.permissions.application_models([SHOP]))[SHOP].roles["moderator"].condition
+    assert person_facts is not None
+    assert (person_facts.document, str(person_facts.test)) == ({"moon": "full"}, "Everyone(holds=False)")
 
 
 # -- structure ----------------------------------------------------------------------------------------
 
 
-async def test_the_structure_holds_projects_groups_and_connections(world: Storage) -> None:
-    other = await create_application(world, "reader", name="Wiki", service_meta={"name": "Wiki"})
+async def test_the_structure_holds_projects_groups_and_connections(seeded_storage: Storage) -> None:
+    other = await create_application(seeded_storage, "reader", name="Wiki", service_meta={"name": "Wiki"})
     number = other.application_id
     services = {
         number: (
@@ -255,27 +262,31 @@ async def test_the_structure_holds_projects_groups_and_connections(world: Storag
         SHOP: (),
     }
     settings = ProjectSettings(allowed_domains=("studio.example",), services=services)
-    await world.projects.edit_project("mind_games", set_project_fields(settings=settings, aliases=("mg", "games")))
+    await seeded_storage.projects.edit_project(
+        "mind_games", set_project_fields(settings=settings, aliases=("mg", "games"))
+    )
     condition = GroupCondition(title="Staff", condition=parse_condition({"tag": "staff"}))
-    await world.groups.edit_group(GROUP, set_fields(conditions=(condition,), users=(ANNA,)))
-    found = await world.permissions.structure(["mind_games", "nothing"], [])
-    assert found.projects.keys() == {"mind_games"}
-    project = found.projects["mind_games"]
+    await seeded_storage.groups.edit_group(GROUP, set_fields(conditions=(condition,), users=(ANNA,)))
+    structure = await seeded_storage.permissions.structure(["mind_games", "nothing"], [])
+    assert structure.projects.keys() == {"mind_games"}
+    project = structure.projects["mind_games"]
     assert (project.project.settings, project.project.aliases) == (settings, ("mg", "games"))
     assert project.groups == {GROUP: a_group(conditions=(condition,), version=2)}  # without its users
-    assert found.connecting == {}
-    connected = await world.permissions.structure([], [number, SHOP, 99])
+    assert structure.connecting == {}
+    connected = await seeded_storage.permissions.structure([], [number, SHOP, 99])
     assert connected.connecting == {number: ("mind_games",), SHOP: (), 99: ()}
-    assert connected.projects == found.projects
+    assert connected.projects == structure.projects
 
 
-async def test_a_removed_project_connects_nothing_and_shows_as_removed(world: Storage) -> None:
+async def test_a_removed_project_connects_nothing_and_shows_as_removed(seeded_storage: Storage) -> None:
     services = {SHOP: (GroupGrant(group_id=GROUP, roles=("guest",), action=GrantAction.GRANT),)}
-    await world.projects.edit_project("mind_games", set_project_fields(settings=ProjectSettings(services=services)))
-    assert (await world.permissions.structure([], [SHOP])).connecting == {SHOP: ("mind_games",)}
-    await world.projects.edit_project("mind_games", set_project_fields(removed=True))
-    found = await world.permissions.structure(["mind_games"], [SHOP])
-    assert (found.connecting, found.projects["mind_games"].project.removed) == ({SHOP: ()}, True)
+    await seeded_storage.projects.edit_project(
+        "mind_games", set_project_fields(settings=ProjectSettings(services=services))
+    )
+    assert (await seeded_storage.permissions.structure([], [SHOP])).connecting == {SHOP: ("mind_games",)}
+    await seeded_storage.projects.edit_project("mind_games", set_project_fields(removed=True))
+    structure = await seeded_storage.permissions.structure(["mind_games"], [SHOP])
+    assert (structure.connecting, structure.projects["mind_games"].project.removed) == ({SHOP: ()}, True)
 
 
 async def test_the_structure_has_a_version_from_the_start(storage: Storage) -> None:
@@ -288,30 +299,30 @@ async def test_the_structure_has_a_version_from_the_start(storage: Storage) -> N
     assert (await facts_of(storage)).structure == 1
 
 
-async def test_saves_outside_the_structure_keep_its_version(world: Storage) -> None:
-    before = await structure_version(world)
-    await world.user_records.edit_record(1, ANNA, set_fields(login={"can": {"value": True}}), NOW)
-    await world.applications.edit_application(SHOP, set_fields(name="Store"))
-    await world.applications.edit_schema(SHOP, set_fields())
-    assert await structure_version(world) == before
+async def test_saves_outside_the_structure_keep_its_version(seeded_storage: Storage) -> None:
+    before = await structure_version(seeded_storage)
+    await seeded_storage.user_records.edit_record(1, ANNA, set_fields(login={"can": {"value": True}}), NOW)
+    await seeded_storage.applications.edit_application(SHOP, set_fields(name="Store"))
+    await seeded_storage.applications.edit_schema(SHOP, set_fields())
+    assert await structure_version(seeded_storage) == before
 
 
-async def test_a_structure_tells_which_applications_projects_have(world: Storage) -> None:
-    await publish(world, a_project("Other"))
-    versions = [await structure_version(world)]
+async def test_a_structure_tells_which_applications_projects_have(seeded_storage: Storage) -> None:
+    await publish(seeded_storage, a_project("Other"))
+    versions = [await structure_version(seeded_storage)]
 
     async def applications_of_projects() -> list[set[int]]:
-        versions.append(await structure_version(world))
-        found = await world.permissions.structure(["mind_games", "other"], [])
-        return [set(found.projects[one].applications) for one in ("mind_games", "other")]
+        versions.append(await structure_version(seeded_storage))
+        structure = await seeded_storage.permissions.structure(["mind_games", "other"], [])
+        return [set(structure.projects[one].applications) for one in ("mind_games", "other")]
 
-    made = await create_application(world, name="Two", project_id="mind_games")
-    assert await applications_of_projects() == [{SHOP, made.application_id}, set()]
-    await world.applications.edit_application(made.application_id, set_fields(project_id="other"))
-    assert await applications_of_projects() == [{SHOP}, {made.application_id}]
-    await world.applications.edit_application(SHOP, set_fields(removed=True))
-    assert await applications_of_projects() == [set(), {made.application_id}]
-    assert versions == sorted(set(versions))  # caches tell each from the one before
+    application = await create_application(seeded_storage, name="Two", project_id="mind_games")
+    assert await applications_of_projects() == [{SHOP, application.application_id}, set()]
+    await seeded_storage.applications.edit_application(application.application_id, set_fields(project_id="other"))
+    assert await applications_of_projects() == [{SHOP}, {application.application_id}]
+    await seeded_storage.applications.edit_application(SHOP, set_fields(removed=True))
+    assert await applications_of_projects() == [set(), {application.application_id}]
+    assert versions == sorted(set(versions))  # caches compare versions
 
 
 async def test_installing_twice_changes_nothing(storage: Storage) -> None:

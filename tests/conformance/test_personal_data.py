@@ -1,4 +1,4 @@
-"""The promises of PersonalDataStore: what applications are asked about people."""
+"""Contract tests of PersonalDataStore: GDPR requests to applications."""
 
 import asyncio
 from functools import partial
@@ -45,8 +45,8 @@ def sources(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def world(storage: Storage) -> Storage:
-    """Anna and Bob; a shop and a forum with addresses, and a game without."""
+async def seeded_storage(storage: Storage) -> Storage:
+    """Anna and Bob; a shop and a forum with GDPR URLs, and a game without."""
     await fill(storage)
     return storage
 
@@ -84,18 +84,20 @@ def urls(calls: Any) -> list[str]:
     return sorted(call.url.removeprefix("https://") for call in calls)
 
 
-# -- asking -------------------------------------------------------------------------------------------
+# -- export -------------------------------------------------------------------------------------------
 
 
-async def test_an_export_goes_to_every_address_that_tells_and_a_removal_to_those_that_remove(world: Storage) -> None:
-    request = await only_request(world, await ask(world))
+async def test_an_export_goes_to_every_address_that_tells_and_a_removal_to_those_that_remove(
+    seeded_storage: Storage,
+) -> None:
+    request = await only_request(seeded_storage, await ask(seeded_storage))
     assert (request.kind, request.user_id, request.created_at) == (DataJobKind.EXPORT, ANNA, NOW)
     assert urls(request.calls) == [
         *("forum.example/characters", "forum.example/fetch", "shop.example/characters", "shop.example/fetch"),
     ]
     assert {call.application for call in request.calls} == {"Shop", "Forum"}
-    await erase(world, BOB)
-    removal = await only_request(world, BOB)
+    await erase(seeded_storage, BOB)
+    removal = await only_request(seeded_storage, BOB)
     assert (removal.kind, urls(removal.calls)) == (
         DataJobKind.REMOVAL,
         ["forum.example/remove", "shop.example/remove"],
@@ -103,35 +105,37 @@ async def test_an_export_goes_to_every_address_that_tells_and_a_removal_to_those
     assert {call.state for call in removal.calls} == {CallState.WAITING}
 
 
-async def test_removed_applications_and_those_of_removed_projects_are_not_asked(world: Storage) -> None:
-    await publish(world, a_project(), owners=[BOB])
-    await world.applications.edit_application(50_001, set_fields(removed=True))
-    await world.applications.edit_application(50_002, set_fields(project_id="mind_games"))
-    assert urls((await only_request(world, await ask(world))).calls) == [
+async def test_removed_applications_and_those_of_removed_projects_are_not_asked(seeded_storage: Storage) -> None:
+    await publish(seeded_storage, a_project(), owners=[BOB])
+    await seeded_storage.applications.edit_application(50_001, set_fields(removed=True))
+    await seeded_storage.applications.edit_application(50_002, set_fields(project_id="mind_games"))
+    assert urls((await only_request(seeded_storage, await ask(seeded_storage))).calls) == [
         "forum.example/characters",
         "forum.example/fetch",
     ]
-    await world.projects.edit_project("mind_games", set_project_fields(removed=True))
-    assert await ask(world, BOB) == ""
-    assert not await world.personal_data.has_export_sources()
+    await seeded_storage.projects.edit_project("mind_games", set_project_fields(removed=True))
+    assert await ask(seeded_storage, BOB) == ""
+    assert not await seeded_storage.personal_data.has_export_sources()
 
 
-async def test_asking_again_finds_what_is_under_way_and_asks_anew_once_all_is_collected(world: Storage) -> None:
-    first, again = await asyncio.gather(ask(world), ask(world))
+async def test_asking_again_finds_what_is_under_way_and_asks_anew_once_all_is_collected(
+    seeded_storage: Storage,
+) -> None:
+    first, again = await asyncio.gather(ask(seeded_storage), ask(seeded_storage))
     assert first == again
-    for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
-        assert await complete_call(world, call, b"sealed")
-    assert await ask(world) == first, "there are answers to collect"
-    for answer in await world.personal_data.uncollected_answers(ANNA, NOW):
-        await world.personal_data.delete_answer(answer)
-    assert await world.personal_data.uncollected_answers(ANNA, NOW) == []
-    assert await ask(world) != first
-    assert len(await world.personal_data.find_requests(ANNA)) == 2
+    for call in await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9):
+        assert await complete_call(seeded_storage, call, b"sealed")
+    assert await ask(seeded_storage) == first, "there must be responses to collect"
+    for answer in await seeded_storage.personal_data.uncollected_answers(ANNA, NOW):
+        await seeded_storage.personal_data.delete_answer(answer)
+    assert await seeded_storage.personal_data.uncollected_answers(ANNA, NOW) == []
+    assert await ask(seeded_storage) != first
+    assert len(await seeded_storage.personal_data.find_requests(ANNA)) == 2
 
 
-async def test_export_request_for_an_unknown_account_is_refused(world: Storage) -> None:
+async def test_export_request_for_an_unknown_account_is_refused(seeded_storage: Storage) -> None:
     with pytest.raises(UserNotFound):
-        await ask(world, "1000000009")
+        await ask(seeded_storage, "1000000009")
 
 
 async def test_no_data_request_is_stored_without_export_urls(storage: Storage) -> None:
@@ -146,86 +150,90 @@ async def test_no_data_request_is_stored_without_export_urls(storage: Storage) -
 # -- erasing ------------------------------------------------------------------------------------------
 
 
-async def test_an_erasure_that_does_not_happen_asks_no_one(world: Storage) -> None:
-    """Refused before anything is written, and failing once all of it is."""
-    await publish(world, owners=[ANNA])
+async def test_an_erasure_that_does_not_happen_asks_no_one(seeded_storage: Storage) -> None:
+    """Either refused before anything is written, or failing after all of it."""
+    await publish(seeded_storage, owners=[ANNA])
     with pytest.raises(LastOwner):
-        await erase(world, ANNA)
+        await erase(seeded_storage, ANNA)
     taken = a_record(AuditEvent.USER_ERASED, BOB)
-    await world.accounts.add_record(taken)
+    await seeded_storage.accounts.add_record(taken)
     with pytest.raises(Conflict):  # the record's id is taken: the last write of the verb fails
-        await world.profile.erase_user(BOB, taken, even_last_administrator=False, now=NOW)
-    assert (await world.accounts.user(BOB)).user_id == BOB
-    assert [await world.personal_data.find_requests(user_id) for user_id in (ANNA, BOB)] == [[], []]
-    assert await world.personal_data.claim_due_calls(NOW, LEASE, 9) == []
+        await seeded_storage.profile.erase_user(BOB, taken, even_last_administrator=False, now=NOW)
+    assert (await seeded_storage.accounts.user(BOB)).user_id == BOB
+    assert [await seeded_storage.personal_data.find_requests(user_id) for user_id in (ANNA, BOB)] == [[], []]
+    assert await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9) == []
 
 
-async def test_collected_data_is_deleted_with_the_account(world: Storage) -> None:
-    await ask(world)
-    held = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
-    assert await complete_call(world, held[0], b"what is kept")
-    assert tables_that_mention(await read_all_tables(world), "what is kept") == {"gdpr_calls"}
-    await erase(world)
-    assert tables_that_mention(await read_all_tables(world), "what is kept") == set()
-    request = await only_request(world, ANNA)
+async def test_collected_data_is_deleted_with_the_account(seeded_storage: Storage) -> None:
+    await ask(seeded_storage)
+    calls = await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9)
+    assert await complete_call(seeded_storage, calls[0], b"what is kept")
+    assert tables_that_mention(await read_all_tables(seeded_storage), "what is kept") == {"gdpr_calls"}
+    await erase(seeded_storage)
+    assert tables_that_mention(await read_all_tables(seeded_storage), "what is kept") == set()
+    request = await only_request(seeded_storage, ANNA)
     assert request.kind is DataJobKind.REMOVAL
-    assert await complete_call(world, held[1], b"too late")
-    assert await world.personal_data.uncollected_answers(ANNA, NOW) == []
+    assert await complete_call(seeded_storage, calls[1], b"too late")
+    assert await seeded_storage.personal_data.uncollected_answers(ANNA, NOW) == []
 
 
-async def test_an_account_that_a_file_removes_is_removed_in_applications_too(world: Storage) -> None:
-    user = await world.accounts.user(ANNA)
-    await world.runner.write(partial(delete_user, user, NOW))
-    assert (await only_request(world, ANNA)).kind is DataJobKind.REMOVAL
+async def test_an_account_that_a_file_removes_is_removed_in_applications_too(seeded_storage: Storage) -> None:
+    user = await seeded_storage.accounts.user(ANNA)
+    await seeded_storage.runner.write(partial(delete_user, user, NOW))
+    assert (await only_request(seeded_storage, ANNA)).kind is DataJobKind.REMOVAL
 
 
 # -- calls --------------------------------------------------------------------------------------------
 
 
-async def test_a_call_is_no_one_elses_until_its_lease_ends_and_then_goes_on_elsewhere(world: Storage) -> None:
-    await erase(world)
-    first = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
+async def test_a_call_is_no_one_elses_until_its_lease_ends_and_then_goes_on_elsewhere(
+    seeded_storage: Storage,
+) -> None:
+    await erase(seeded_storage)
+    first = await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9)
     assert (len(first), {call.tries for call in first}) == (2, {1})
-    assert await world.personal_data.claim_due_calls(NOW + LEASE - 1, LEASE, 9) == []
-    again = await world.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9)
+    assert await seeded_storage.personal_data.claim_due_calls(NOW + LEASE - 1, LEASE, 9) == []
+    again = await seeded_storage.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9)
     assert sorted(call.url for call in again) == sorted(call.url for call in first)
     assert {call.tries for call in again} == {2}
 
 
-async def test_worker_that_lost_its_lease_changes_nothing_about_a_call(world: Storage) -> None:
-    await erase(world)
-    slow = (await world.personal_data.claim_due_calls(NOW, LEASE, 1))[0]
+async def test_worker_that_lost_its_lease_changes_nothing_about_a_call(seeded_storage: Storage) -> None:
+    await erase(seeded_storage)
+    slow = (await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 1))[0]
     [quick] = [
-        call for call in await world.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9) if call.url == slow.url
+        call
+        for call in await seeded_storage.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9)
+        if call.url == slow.url
     ]
-    await world.personal_data.reschedule_call(slow, "too late", NOW)
-    await world.personal_data.fail_call(slow, "too late", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW)
-    assert await complete_call(world, slow)
-    assert await world.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9) == []
-    [state] = [call for call in (await only_request(world, ANNA)).calls if call.url == quick.url]
+    await seeded_storage.personal_data.reschedule_call(slow, "too late", NOW)
+    await seeded_storage.personal_data.fail_call(slow, "too late", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW)
+    assert await complete_call(seeded_storage, slow)
+    assert await seeded_storage.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9) == []
+    [state] = [call for call in (await only_request(seeded_storage, ANNA)).calls if call.url == quick.url]
     assert (state.state, state.trouble) == (CallState.WAITING, "")
-    assert await complete_call(world, quick)
+    assert await complete_call(seeded_storage, quick)
 
 
-async def test_no_url_is_claimed_twice_and_the_longest_due_call_goes_first(world: Storage) -> None:
-    await erase(world, ANNA)
-    await world.runner.write(partial(personal_data.request_removal, BOB, NOW + 1))
-    first = await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9)
+async def test_no_url_is_claimed_twice_and_the_longest_due_call_goes_first(seeded_storage: Storage) -> None:
+    await erase(seeded_storage, ANNA)
+    await seeded_storage.runner.write(partial(personal_data.request_removal, BOB, NOW + 1))
+    first = await seeded_storage.personal_data.claim_due_calls(NOW + 9, LEASE, 9)
     assert [(call.user_id, call.url) for call in first] == [
         (ANNA, "https://forum.example/remove"),
         (ANNA, "https://shop.example/remove"),
     ]
-    assert await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9) == []
-    await complete_call(world, first[0])
-    assert [(call.user_id, call.url) for call in await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9)] == [
-        (BOB, "https://forum.example/remove")
-    ]
+    assert await seeded_storage.personal_data.claim_due_calls(NOW + 9, LEASE, 9) == []
+    await complete_call(seeded_storage, first[0])
+    assert [
+        (call.user_id, call.url) for call in await seeded_storage.personal_data.claim_due_calls(NOW + 9, LEASE, 9)
+    ] == [(BOB, "https://forum.example/remove")]
 
 
-async def test_each_call_and_each_url_is_claimed_by_one_of_many_workers(world: Storage) -> None:
-    await ask(world)
-    await ask(world, BOB)
-    batches = await asyncio.gather(*(world.personal_data.claim_due_calls(NOW, LEASE, 3) for _ in range(8)))
+async def test_each_call_and_each_url_is_claimed_by_one_of_many_workers(seeded_storage: Storage) -> None:
+    await ask(seeded_storage)
+    await ask(seeded_storage, BOB)
+    batches = await asyncio.gather(*(seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 3) for _ in range(8)))
     claimed = [call.url for batch in batches for call in batch]
     assert (len(claimed), len(set(claimed))) == (4, 4)
 
@@ -238,76 +246,78 @@ async def test_between_processes_too_an_address_is_called_by_one(migrated_url: s
     assert race(permission_racers.claim_data_call, migrated_url) == {WON: 4, "NotFound": 16}
 
 
-async def test_rescheduled_call_is_due_on_time_and_keeps_its_error(world: Storage) -> None:
-    await erase(world)
-    for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
-        await world.personal_data.reschedule_call(call, "answered 503", NOW + 60)
-    request = await only_request(world, ANNA)
+async def test_rescheduled_call_is_due_on_time_and_keeps_its_error(seeded_storage: Storage) -> None:
+    await erase(seeded_storage)
+    for call in await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9):
+        await seeded_storage.personal_data.reschedule_call(call, "answered 503", NOW + 60)
+    request = await only_request(seeded_storage, ANNA)
     assert {(call.state, call.trouble, call.next_try_at) for call in request.calls} == {
         (CallState.WAITING, "answered 503", NOW + 60)
     }
-    assert await world.personal_data.claim_due_calls(NOW + 59, LEASE, 9) == []
-    assert {call.tries for call in await world.personal_data.claim_due_calls(NOW + 60, LEASE, 9)} == {2}
+    assert await seeded_storage.personal_data.claim_due_calls(NOW + 59, LEASE, 9) == []
+    assert {call.tries for call in await seeded_storage.personal_data.claim_due_calls(NOW + 60, LEASE, 9)} == {2}
 
 
-async def test_failed_call_is_never_due_again_and_is_recorded(world: Storage) -> None:
-    await erase(world)
-    for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
-        await world.personal_data.fail_call(call, "answered 500", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW + 7)
-    request = await only_request(world, ANNA)
+async def test_failed_call_is_never_due_again_and_is_recorded(seeded_storage: Storage) -> None:
+    await erase(seeded_storage)
+    for call in await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9):
+        await seeded_storage.personal_data.fail_call(
+            call, "answered 500", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW + 7
+        )
+    request = await only_request(seeded_storage, ANNA)
     assert request.is_settled
     assert {(call.state, call.trouble, call.done_at) for call in request.calls} == {
         (CallState.FAILED, "answered 500", NOW + 7)
     }
-    assert await world.personal_data.claim_due_calls(NOW + 10**7, LEASE, 9) == []
-    events = [record.event for record in await world.audit.newest_records(9, ANNA, "")]
+    assert await seeded_storage.personal_data.claim_due_calls(NOW + 10**7, LEASE, 9) == []
+    events = [record.event for record in await seeded_storage.audit.newest_records(9, ANNA, "")]
     assert events.count("user.data_given_up") == 2
 
 
-async def test_calls_of_an_application_removed_meanwhile_are_given_up(world: Storage) -> None:
-    await erase(world)
-    await world.applications.edit_application(50_001, set_fields(removed=True))
-    assert urls(await world.personal_data.claim_due_calls(NOW, LEASE, 9)) == ["forum.example/remove"]
-    [dead] = [call for call in (await only_request(world, ANNA)).calls if call.state is CallState.FAILED]
+async def test_calls_of_an_application_removed_meanwhile_are_given_up(seeded_storage: Storage) -> None:
+    await erase(seeded_storage)
+    await seeded_storage.applications.edit_application(50_001, set_fields(removed=True))
+    assert urls(await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9)) == ["forum.example/remove"]
+    [dead] = [call for call in (await only_request(seeded_storage, ANNA)).calls if call.state is CallState.FAILED]
     assert (dead.application, dead.trouble) == ("Shop", "the application was removed")
 
 
-# -- answers ------------------------------------------------------------------------------------------
+# -- responses ----------------------------------------------------------------------------------------
 
 
-async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(world: Storage) -> None:
-    await ask(world)
-    calls = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
+async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(seeded_storage: Storage) -> None:
+    await ask(seeded_storage)
+    calls = await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9)
     for number, call in enumerate(calls):
-        assert await complete_call(world, call, bytes([number]))
-    kept = await world.personal_data.uncollected_answers(ANNA, NOW)
-    assert sorted(answer.sealed for answer in kept) == [bytes([number]) for number in range(4)]
-    await world.personal_data.delete_answer(kept[0])
-    assert len(await world.personal_data.uncollected_answers(ANNA, NOW)) == 3
-    assert await world.personal_data.uncollected_answers(BOB, NOW) == []
-    assert await world.personal_data.uncollected_answers(ANNA, NOW + 7 * DAY) == []
-    await world.runner.write(partial(sweep_small_tables, NOW + 7 * DAY - 1))
-    assert len(await world.personal_data.find_requests(ANNA)) == 1
-    await world.runner.write(partial(sweep_small_tables, NOW + 7 * DAY))
-    assert await world.personal_data.find_requests(ANNA) == []
-    assert await world.personal_data.claim_due_calls(NOW + 8 * DAY, LEASE, 9) == []
+        assert await complete_call(seeded_storage, call, bytes([number]))
+    uncollected = await seeded_storage.personal_data.uncollected_answers(ANNA, NOW)
+    assert sorted(answer.sealed for answer in uncollected) == [bytes([number]) for number in range(4)]
+    await seeded_storage.personal_data.delete_answer(uncollected[0])
+    assert len(await seeded_storage.personal_data.uncollected_answers(ANNA, NOW)) == 3
+    assert await seeded_storage.personal_data.uncollected_answers(BOB, NOW) == []
+    assert await seeded_storage.personal_data.uncollected_answers(ANNA, NOW + 7 * DAY) == []
+    await seeded_storage.runner.write(partial(sweep_small_tables, NOW + 7 * DAY - 1))
+    assert len(await seeded_storage.personal_data.find_requests(ANNA)) == 1
+    await seeded_storage.runner.write(partial(sweep_small_tables, NOW + 7 * DAY))
+    assert await seeded_storage.personal_data.find_requests(ANNA) == []
+    assert await seeded_storage.personal_data.claim_due_calls(NOW + 8 * DAY, LEASE, 9) == []
 
 
 async def test_answers_that_grow_too_large_together_are_not_kept(
-    world: Storage, monkeypatch: pytest.MonkeyPatch
+    seeded_storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MAX_ANSWER_BYTES > 10**6
     monkeypatch.setattr(personal_data, "MAX_ANSWER_BYTES", 10)
-    await ask(world)
-    calls = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
-    assert await complete_call(world, calls[0], b"x" * 6)
-    assert not await complete_call(world, calls[1], b"x" * 5)
-    assert await complete_call(world, calls[1], b"x" * 4)
+    await ask(seeded_storage)
+    calls = await seeded_storage.personal_data.claim_due_calls(NOW, LEASE, 9)
+    assert await complete_call(seeded_storage, calls[0], b"x" * 6)
+    assert not await complete_call(seeded_storage, calls[1], b"x" * 5)
+    assert await complete_call(seeded_storage, calls[1], b"x" * 4)
 
 
-async def test_asking_wakes_the_worker_after_the_commit(world: Storage) -> None:
+async def test_asking_wakes_the_worker_after_the_commit(seeded_storage: Storage) -> None:
     event = asyncio.Event()
-    forget = world.runner.listen(personal_data.CHANNEL, lambda _: event.set())
-    await ask(world)
+    forget = seeded_storage.runner.listen(personal_data.CHANNEL, lambda _: event.set())
+    await ask(seeded_storage)
     await asyncio.wait_for(event.wait(), 10)
     forget()

@@ -1,6 +1,6 @@
-"""No statement reads a large table from end to end, but for the few that are about everybody (goal P14).
+"""No statement scans a large table, except the few that are about everyone (goal P14).
 
-SQLite tells its plan in words, and plans an empty table as a full one; it has the same indexes as PostgreSQL.
+SQLite reports its plan in words, and plans an empty table like a full one; it has the same indexes as PostgreSQL.
 """
 
 import pkgutil
@@ -28,21 +28,21 @@ LARGE: Final = frozenset(
 ABOUT_EVERYBODY: Final = {
     "accounts.users.ALL_USERS",  # an export
     "admin.home.COUNTS",
-    "admin.names.FIND_PEOPLE",  # part of a name, anywhere in it
+    "admin.names.FIND_PEOPLE",  # a substring search
     "inspection.ENTRIES",  # gatehouse doctor reads every document
-    "audit.NEWEST_RECORDS",  # along an index, and soon at its limit
-    "permissions.full_removal.COUNTS",  # a project or an application goes for good
+    "audit.NEWEST_RECORDS",  # along an index, up to a limit
+    "permissions.full_removal.COUNTS",  # a project or an application is deleted
     "permissions.full_removal.DROP_HELD",
     "permissions.full_removal.DROP_IN_APPLICATIONS",
     "provision.ALL_HELD",  # an export
-    "accounts.own_account.DROP_TRACES",  # a person goes for good
-    "promotion.RAISE_ALL",  # has an hour
+    "accounts.own_account.DROP_TRACES",  # a person is deleted
+    "promotion.RAISE_ALL",  # runs for up to an hour
     "promotion.SPEND_ALL",
 }
 
 
 def statements() -> Iterator[tuple[str, Statement]]:
-    """Each under the name of its module and its own there."""
+    """Every statement by the name of its module and its own name."""
     modules = [
         *pkgutil.walk_packages(storage.__path__, "gatehouse.storage."),
         *pkgutil.walk_packages(admin.__path__, "gatehouse.admin."),
@@ -59,8 +59,8 @@ def statements_in(value: object) -> Iterator[Statement]:
     if isinstance(value, Statement):
         yield value
     elif isinstance(value, tuple | list):
-        for one in value:
-            yield from statements_in(one)
+        for item in value:
+            yield from statements_in(item)
     elif isinstance(value, dict):
         yield from statements_in(list(value.values()))
 
@@ -71,7 +71,7 @@ def scanned_tables(connection: apsw.Connection, statement: Statement, large: fro
         plan = connection.execute(
             f"EXPLAIN QUERY PLAN {compiled.sql}", [None] * len(compiled.parameter_order)
         ).fetchall()
-    except apsw.SQLError:  # PostgreSQL's alone
+    except apsw.SQLError:  # only for PostgreSQL
         return set()
     return {line[3].split()[1] for line in plan if line[3].startswith("SCAN ")} & large
 
@@ -81,9 +81,9 @@ async def test_only_listed_statements_scan_a_large_table(tmp_path: Path) -> None
     async with open_storage(url, migrate=True):
         pass
     connection = connect(sqlite_path(url))
-    found = {name for name, statement in statements() if scanned_tables(connection, statement)}
+    scanning = {name for name, statement in statements() if scanned_tables(connection, statement)}
     connection.close()
-    assert found == ABOUT_EVERYBODY
+    assert scanning == ABOUT_EVERYBODY
 
 
 async def test_a_project_is_read_without_looking_at_every_application(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What only PostgreSQL has: a pool, a standby that takes over, PgBouncer in between."""
+"""Features of PostgreSQL only: a connection pool, a standby that takes over, PgBouncer."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ from tests.support.service import RunningService, running_service
 from tests.support.tcp_proxy import half_open_proxy
 
 LOCK: Final = 7
-IMPATIENT: Final = PoolLimits(statement_seconds=0.5)  # a server that does not answer is given up soon
+SHORT_LIMITS: Final = PoolLimits(statement_seconds=0.5)  # a short timeout for a server that does not respond
 LIMITS: Final = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
 SHOW_LIMITS = Statement(select(*(func.current_setting(name).label(name) for name in LIMITS)))
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
@@ -57,12 +57,12 @@ def wake() -> Verb[None]:
 
 
 def at_port(port: int, url: str) -> str:
-    """The same database, reached at another port."""
+    """The same database at a different port."""
     return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{port}/{database_name(url)}"
 
 
-async def until_it_works(act: Callable[[], Awaitable[object]]) -> None:
-    """Try again and again; refusals must be Unavailable, which becomes a 503, and nothing else."""
+async def retry_until_available(act: Callable[[], Awaitable[object]]) -> None:
+    """Retry until it succeeds; failures must be Unavailable, which becomes a 503."""
     async with asyncio.timeout(LOCK_TIMEOUT):
         while True:
             try:
@@ -107,7 +107,7 @@ async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres
 
 
 def note_once(name: str, *more: str, trouble: Exception | None = None) -> Verb[str]:
-    """One fact; if it is there already, more."""
+    """Store a fact; if it exists, change it."""
     if (yield INSERT_FACT(name=name, value="1")):
         return "at once"
     for another in more:
@@ -145,7 +145,7 @@ async def test_a_verb_that_goes_on_after_such_a_statement_is_a_mistake_of_ours(m
 
 
 async def test_a_connection_that_comes_back_brings_no_transaction_along(migrated_postgres_url: str) -> None:
-    """We leave it as it is; but what was cut short in the middle is rolled back."""
+    """A returned connection is not reset, but an interrupted transaction is rolled back."""
     async with (
         postgres_session(migrated_postgres_url) as holder,
         open_storage(migrated_postgres_url, migrate=False, limits=PoolLimits(max_size=1)) as storage,
@@ -172,11 +172,11 @@ async def test_a_read_that_is_the_victim_of_a_deadlock_is_repeated(migrated_post
         postgres_session(migrated_postgres_url) as watcher,
         open_storage(migrated_postgres_url, migrate=False) as storage,
     ):
-        await other.execute("SET deadlock_timeout = '20s'")  # so that not this one is the victim
+        await other.execute("SET deadlock_timeout = '20s'")  # so that this session is not the victim
         for read in (storage.runner.read, storage.runner.snapshot_read):
             async with other.transaction():
                 await other.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-                reading = asyncio.create_task(read(look_at_two))  # has installation, and wants users
+                reading = asyncio.create_task(read(look_at_two))  # has locked installation, and waits for users
                 await wait_for_lock_waiters(watcher)
                 await other.execute("LOCK TABLE installation IN ACCESS EXCLUSIVE MODE")
             assert await reading == 0
@@ -189,12 +189,12 @@ async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
         asyncio.timeout(LOCK_TIMEOUT),
         postgres_session(migrated_postgres_url) as administrator,
         half_open_proxy(postgres_cluster.port) as road,
-        open_storage(at_port(road.port, migrated_postgres_url), migrate=False, limits=IMPATIENT) as storage,
+        open_storage(at_port(road.port, migrated_postgres_url), migrate=False, limits=SHORT_LIMITS) as storage,
     ):
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await road.server_has_closed.wait()
-        await run_ready_tasks()  # its last word is in asyncpg's hands now
-        await until_it_works(lambda: storage.accounts.create_user(a_user(), a_record()))
+        await run_ready_tasks()  # asyncpg has received its last message by now
+        await retry_until_available(lambda: storage.accounts.create_user(a_user(), a_record()))
 
 
 async def test_a_server_that_answers_no_more_does_not_keep_us_from_closing(
@@ -212,7 +212,7 @@ async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_
     def wait(*, patience: float | None) -> Verb[bool]:
         return bool((yield Statement(select(func.pg_sleep(1).label("slept")), patience=patience)()))
 
-    async with open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage:
+    async with open_storage(migrated_postgres_url, migrate=False, limits=SHORT_LIMITS) as storage:
         with pytest.raises(Unavailable, match=r"(?i)timeout"):
             await storage.runner.write(lambda: wait(patience=None))
         assert await storage.runner.write(lambda: wait(patience=LOCK_TIMEOUT))
@@ -221,20 +221,20 @@ async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_
 async def test_canceled_write_ends_while_the_server_is_silent(migrated_postgres_url: str) -> None:
     async with (
         postgres_session(migrated_postgres_url) as holder,
-        open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage,
+        open_storage(migrated_postgres_url, migrate=False, limits=SHORT_LIMITS) as storage,
     ):
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waiting = asyncio.create_task(storage.runner.write(wait_for_lock))
         await wait_for_lock_waiters(holder)
         with stop_processes([row["pid"] for row in await holder.fetch(f"SELECT pid {OURS}")]):
             waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):  # an Unavailable would be taken for a reason to go on
+            with pytest.raises(asyncio.CancelledError):  # an Unavailable would lead to a retry
                 await waiting
 
 
 @contextmanager
 def stop_processes(pids: list[int]) -> Iterator[None]:
-    """As a host that lost its network: the connections are open, and nothing is said."""
+    """Stop processes, like a host without network: the connections are open and silent."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -254,12 +254,12 @@ async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_i
     ):
         await administrator.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
-        await until_it_works(storage.accounts.setup_is_closed)  # over a new connection, which may only read
+        await retry_until_available(storage.accounts.setup_is_closed)  # over a new connection, which is read-only
         with pytest.raises(Unavailable, match="ReadOnly"):
             await storage.accounts.add_record(a_record())
         await administrator.execute("SET default_transaction_read_only = off")
         await administrator.execute(f"ALTER DATABASE {database} RESET default_transaction_read_only")
-        await until_it_works(lambda: storage.accounts.create_user(a_user(), a_record()))
+        await retry_until_available(lambda: storage.accounts.create_user(a_user(), a_record()))
 
 
 # -- a standby
@@ -270,7 +270,7 @@ async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Pa
     with PostgresCluster() as primary, Standby(primary) as standby:
         await standby.make_synchronous()
         database = database_name(await primary.create_database())
-        hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"  # the standby first: it must be passed over
+        hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"  # the standby first: it must be skipped
         url = f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
         async with running_service(url, tmp_path) as service:
             accounts = service.services.storage.accounts
@@ -278,7 +278,7 @@ async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Pa
             await asyncio.to_thread(primary.stop, "immediate")
             assert await guess(service) == 503
             await standby.promote()
-            await until_it_works(lambda: accounts.create_user(after, a_record()))
+            await retry_until_available(lambda: accounts.create_user(after, a_record()))
             assert await guess(service) == 403
             assert {user.user_id for user in await accounts.all_users()} == {before.user_id, after.user_id}
 
@@ -325,14 +325,14 @@ async def test_the_service_is_ready_behind_pgbouncer_and_hears_notices_past_it(
         "GATEHOUSE__DATABASE__LISTEN_URL": migrated_postgres_url,
         "GATEHOUSE__DATABASE__STATEMENT_CACHE": "false",
     }
-    heard: asyncio.Queue[str] = asyncio.Queue()
+    notifications: asyncio.Queue[str] = asyncio.Queue()
     async with running_service(pooled_url, tmp_path, environment=environment) as service:
         assert (await service.client.get("/healthz")).status_code == 200
         assert await guess(service) == 403
-        service.services.storage.runner.listen("things", heard.put_nowait)
+        service.services.storage.runner.listen("things", notifications.put_nowait)
         await service.services.storage.runner.write(wake)
         async with asyncio.timeout(LOCK_TIMEOUT):
-            assert await heard.get() in ("news", MISSED_PAYLOAD)
+            assert await notifications.get() in ("news", MISSED_PAYLOAD)
 
 
 # -- limits of a transaction --------------------------------------------------------------------------
@@ -376,7 +376,7 @@ async def test_a_lock_that_is_not_given_in_time_makes_the_write_unavailable_and_
 
 
 async def insert_the_same(url: str) -> None:
-    """Wait until no other transaction holds the row, and store nothing."""
+    """Wait until no other transaction has the row, and store nothing."""
     async with postgres_session(url) as session:
         transaction = session.transaction()
         await transaction.start()
@@ -393,14 +393,14 @@ async def test_a_process_that_stands_still_between_two_statements_loses_its_tran
         open_storage(migrated_postgres_url, migrate=False, limits=limits) as storage,
     ):
 
-        def write_and_stand_still() -> Verb[None]:
+        def write_and_block() -> Verb[None]:
             yield INSERT_FACT(name="half", value="done")
-            # The loop too stands still, as that of a process that was stopped, until the server has rolled back.
+            # The loop is blocked too, like that of a stopped process, until the server has rolled back.
             with ThreadPoolExecutor(1) as thread:
                 thread.submit(asyncio.run, insert_the_same(migrated_postgres_url)).result()
             yield INSERT_FACT(name="other half", value="done")
 
         with pytest.raises(Unavailable):
-            await storage.runner.write(write_and_stand_still)
+            await storage.runner.write(write_and_block)
         assert await watcher.fetch("SELECT name FROM installation WHERE name LIKE '%half'") == []
         await storage.installation.set_value("later", "works")

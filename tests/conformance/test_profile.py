@@ -1,4 +1,4 @@
-"""The promises of accounts/own_account/model.py."""
+"""Contract tests of accounts/own_account/model.py."""
 
 import asyncio
 from dataclasses import replace
@@ -50,24 +50,24 @@ async def ask_for(storage: Storage, user: User, login: str = NEW, digest: bytes 
     return change
 
 
-async def take_over(storage: Storage, change: EmailChange, digest: bytes = b"link", at: int = NOW) -> None:
+async def confirm_change(storage: Storage, change: EmailChange, digest: bytes = b"link", at: int = NOW) -> None:
     await storage.profile.apply_email_change(
         digest, change, entry_about(change.owner, AuditEvent.EMAIL_CHANGED), (), at
     )
 
 
-# -- what there is ------------------------------------------------------------------------------------
+# -- reading ------------------------------------------------------------------------------------------
 
 
 async def test_holdings_are_everything_that_is_kept_beside_the_account(storage: Storage, anna: User) -> None:
     await storage.passkeys.add_passkey(a_passkey(user_id=anna.user_id), [b"1", b"2"], entry_about(anna), ())
     await open_session(storage, a_session(anna))
     await ask_for(storage, anna)
-    held = await storage.profile.account_details(anna.user_id, NOW)
-    assert [key.name for key in held.passkeys] == ["Laptop"]
-    assert [session.digest for session in held.sessions] == [b"cookie"]
-    assert (held.overview.recovery_left, held.pending_login) == (2, NEW)
-    assert {record.subject for record in held.records} == {anna.user_id}
+    details = await storage.profile.account_details(anna.user_id, NOW)
+    assert [key.name for key in details.passkeys] == ["Laptop"]
+    assert [session.digest for session in details.sessions] == [b"cookie"]
+    assert (details.overview.recovery_left, details.pending_login) == (2, NEW)
+    assert {record.subject for record in details.records} == {anna.user_id}
     assert (await storage.profile.account_details(anna.user_id, ENDS)).pending_login == ""
 
 
@@ -98,12 +98,12 @@ async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: Us
     assert await storage.audit.newest_records(9, no_one.user_id, "") == []
 
 
-# -- another address ----------------------------------------------------------------------------------
+# -- changing the address -----------------------------------------------------------------------------
 
 
 async def test_only_one_of_many_uses_of_an_email_change_link_succeeds(storage: Storage, anna: User) -> None:
     change = await ask_for(storage, anna)
-    answers = await asyncio.gather(*(take_over(storage, change) for _ in range(5)), return_exceptions=True)
+    answers = await asyncio.gather(*(confirm_change(storage, change) for _ in range(5)), return_exceptions=True)
     assert [answer for answer in answers if not isinstance(answer, LinkDead)] == [None]
     assert await read_user(storage, anna) == replace(anna, login=NEW, email_verified=True, version=2)
     assert await storage.profile.find_email_change(b"link", NOW) is None
@@ -112,9 +112,9 @@ async def test_only_one_of_many_uses_of_an_email_change_link_succeeds(storage: S
 async def test_only_one_of_two_accounts_gets_the_same_new_email(storage: Storage, anna: User) -> None:
     bob = await a_person(storage)
     first, second = await ask_for(storage, anna), await ask_for(storage, bob, NEW.upper(), b"other")
-    await take_over(storage, first)
+    await confirm_change(storage, first)
     with pytest.raises(LinkDead):
-        await take_over(storage, second, b"other")
+        await confirm_change(storage, second, b"other")
     assert (await read_user(storage, bob)).login == bob.login
     assert await storage.profile.find_email_change(b"other", NOW) is not None
 
@@ -127,20 +127,20 @@ async def test_a_change_is_dead_when_replaced_expired_or_its_account_is_another_
     assert await storage.profile.find_email_change(b"link", NOW) is None
     assert await storage.profile.find_email_change(b"newer", ENDS) is None
     with pytest.raises(LinkDead):
-        await take_over(storage, older)
+        await confirm_change(storage, older)
     with pytest.raises(LinkDead):
-        await take_over(storage, older, b"newer", ENDS)
+        await confirm_change(storage, older, b"newer", ENDS)
     await storage.sessions.revoke_user(anna.user_id, entry_about(anna), keep=None, now=NOW)
     assert await storage.profile.find_email_change(b"newer", NOW) is None
     with pytest.raises(LinkDead):
-        await take_over(storage, older, b"newer")
+        await confirm_change(storage, older, b"newer")
     assert (await read_user(storage, anna)).login == anna.login
 
 
 async def test_other_links_die_with_the_old_address(storage: Storage, anna: User) -> None:
     reset = EmailLink(kind=LinkKind.RESET, digest=b"reset", created_at=NOW, expires_at=ENDS)
     await storage.registration.send_link(anna, reset, entry_about(anna), ())
-    await take_over(storage, await ask_for(storage, anna))
+    await confirm_change(storage, await ask_for(storage, anna))
     assert "reset" not in repr((await read_all_tables(storage))["once"])
 
 
@@ -177,13 +177,13 @@ async def test_only_one_of_many_confirmations_rotates_the_session_secret(storage
     )
     assert sorted(answers) == [False, False, False, False, True]
     fresh = bytes([answers.index(True)])
-    found = await storage.sessions.find_session(fresh, NOW + 9)
-    assert found is not None
-    assert found.session == replace(a_session(anna), digest=fresh, auth=SignInMethod.PASSKEY, proved_at=NOW + 9)
+    session = await storage.sessions.find_session(fresh, NOW + 9)
+    assert session is not None
+    assert session.session == replace(a_session(anna), digest=fresh, auth=SignInMethod.PASSKEY, proved_at=NOW + 9)
     assert await storage.sessions.find_session(b"cookie", NOW + 9) is None
 
 
-# -- the end ------------------------------------------------------------------------------------------
+# -- deletion -----------------------------------------------------------------------------------------
 
 
 async def test_an_erased_person_leaves_a_spent_id_and_records_without_personal_parts(
@@ -226,8 +226,8 @@ async def test_one_of_the_last_two_administrators_stays_when_both_are_erased(sto
     pair = [await a_person(storage, administrator=True) for _ in range(2)]
     answers = await asyncio.gather(
         *(
-            storage.profile.erase_user(one.user_id, entry_about(one), even_last_administrator=False, now=NOW)
-            for one in pair
+            storage.profile.erase_user(user.user_id, entry_about(user), even_last_administrator=False, now=NOW)
+            for user in pair
         ),
         return_exceptions=True,
     )

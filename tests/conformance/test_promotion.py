@@ -1,4 +1,4 @@
-"""A promoted database ends every token once, anyone who notices (R3)."""
+"""A promoted database ends every token once, whichever node notices first (R3)."""
 
 import asyncio
 from functools import partial
@@ -34,9 +34,9 @@ async def test_another_timeline_ends_every_token_exactly_once(storage: Storage) 
     noticed = await asyncio.gather(*(notice(storage, "00000002") for _ in range(6)))
     assert sorted(noticed) == [False] * 5 + [True]
     assert (await storage.accounts.user(old.user_id)).rev == EPOCH
-    assert not await storage.accounts.setup_link_is_open(b"link", NOW)  # it may have been taken
+    assert not await storage.accounts.setup_link_is_open(b"link", NOW)  # it may have been used
     assert (await storage.accounts.user(ahead.user_id)).rev == EPOCH + 6
-    assert [one.event for one in await storage.audit.newest_records(9, "", "installation.promoted")] == [
+    assert [record.event for record in await storage.audit.newest_records(9, "", "installation.promoted")] == [
         "installation.promoted"
     ]
 

@@ -1,4 +1,4 @@
-"""The promises of provision/model.py, and of applying a file as a whole, on both databases."""
+"""Contract tests of provision/model.py, and of applying a file atomically, on both databases."""
 
 import asyncio
 import shutil
@@ -62,7 +62,7 @@ async def with_application_1(storage: Storage) -> ProvisionStorage:
 
 @pytest.fixture
 async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[ProvisionSetup]:
-    """Another installation, empty, under the same master key, whatever the first one's database is."""
+    """A second installation, empty, with the same master key, on either kind of database."""
     copy = tmp_path / "second.db"
     shutil.copy(sqlite_template, copy)
     async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
@@ -107,13 +107,13 @@ async def test_only_accounts_in_scope_and_administrators_are_read(
 
 
 async def test_everything_is_carried_out_or_nothing(provisions: ProvisionStorage, storage: Storage) -> None:
-    kept = a_user(login="kept@studio.example")
-    await write_all(provisions, AddUser(kept, administrator=False))
+    person = a_user(login="kept@studio.example")
+    await write_all(provisions, AddUser(person, administrator=False))
     before = await read_stored_state(provisions)
     with pytest.raises(LoginTaken):
         await write_all(
             provisions,
-            ChangeUser(replace(kept, nick="New", tags=frozenset({"x"})), administrator=True, ends_tokens=True),
+            ChangeUser(replace(person, nick="New", tags=frozenset({"x"})), administrator=True, ends_tokens=True),
             AddClient(a_client()),
             AddUser(a_user(), administrator=False),
             AddUser(a_user(login="KEPT@studio.example"), administrator=False),
@@ -139,8 +139,8 @@ async def test_a_record_that_was_changed_meanwhile_stops_everything(provisions: 
         with pytest.raises(error):
             await write_all(provisions, stale)
     state = await read_stored_state(provisions)
-    assert [one.nick for one in state.users] == ["First"]
-    assert [one.name for one in state.clients] == ["First"]
+    assert [user.nick for user in state.users] == ["First"]
+    assert [client.name for client in state.clients] == ["First"]
 
 
 async def test_a_secret_that_is_rotated_meanwhile_is_not_lost(provisions: ProvisionStorage, storage: Storage) -> None:
@@ -156,19 +156,19 @@ async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
     provisions: ProvisionStorage, storage: Storage
 ) -> None:
     boss = a_user()
-    gone = a_user(tags=frozenset({"a"}), purchases=frozenset({"b"}), sealed_totp=b"x")
-    await write_all(provisions, AddUser(boss, administrator=True), AddUser(gone, administrator=True))
-    await write_all(provisions, RemoveUser(gone))
+    person = a_user(tags=frozenset({"a"}), purchases=frozenset({"b"}), sealed_totp=b"x")
+    await write_all(provisions, AddUser(boss, administrator=True), AddUser(person, administrator=True))
+    await write_all(provisions, RemoveUser(person))
     with pytest.raises(UserNotFound):
-        await storage.accounts.user(gone.user_id)
-    assert await storage.permissions.root_roles(1, gone.user_id, NOW) == []
-    scope = ReadScope(user_ids=frozenset({gone.user_id, boss.user_id}))
-    assert (await provisions.read_state(scope, NOW)).retired_user_ids == {gone.user_id}
+        await storage.accounts.user(person.user_id)
+    assert await storage.permissions.root_roles(1, person.user_id, NOW) == []
+    scope = ReadScope(user_ids=frozenset({person.user_id, boss.user_id}))
+    assert (await provisions.read_state(scope, NOW)).retired_user_ids == {person.user_id}
     with pytest.raises(UserIdTaken):
-        await write_all(provisions, AddUser(gone, administrator=False))
+        await write_all(provisions, AddUser(person, administrator=False))
     await write_all(
-        provisions, AddUser(replace(gone, user_id="77"), administrator=False)
-    )  # nothing is left to collide with
+        provisions, AddUser(replace(person, user_id="77"), administrator=False)
+    )  # nothing is left to conflict with
 
 
 async def test_a_removed_client_is_gone_and_its_id_stays_spent(
@@ -205,12 +205,12 @@ async def test_last_of_many_concurrent_administrator_removals_is_refused(
     provisions: ProvisionStorage,
 ) -> None:
     everyone = [a_user() for _ in range(6)]
-    await write_all(provisions, *(AddUser(one, administrator=True) for one in everyone))
+    await write_all(provisions, *(AddUser(user, administrator=True) for user in everyone))
     await asyncio.gather(
         *(read_stored_state(provisions) for _ in everyone)
     )  # a connection for each: they start together
     answers = await asyncio.gather(
-        *(write_all(provisions, RemoveUser(one)) for one in everyone), return_exceptions=True
+        *(write_all(provisions, RemoveUser(user)) for user in everyone), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["NoAdministratorLeft", *["NoneType"] * 5]
 
@@ -220,7 +220,7 @@ async def test_administrator_removal_waits_for_a_concurrent_one(migrated_postgre
     both = [a_user(), a_user()]
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         provisions = await with_application_1(storage)
-        await write_all(provisions, *(AddUser(one, administrator=True) for one in both))
+        await write_all(provisions, *(AddUser(user, administrator=True) for user in both))
         other = await asyncpg.connect(migrated_postgres_url)
         async with other.transaction():
             await other.execute("SELECT 1 FROM roles WHERE application_id = 1 AND name = 'administrator' FOR UPDATE")
@@ -253,9 +253,9 @@ async def test_tokens_end_only_when_the_change_ends_them(provisions: ProvisionSt
     user = a_user()
     await write_all(provisions, AddUser(user, administrator=False))
     await write_all(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
-    named = await storage.accounts.user(user.user_id)
-    assert named.rev == 0
-    await write_all(provisions, ChangeUser(replace(named, blocked=True), administrator=None, ends_tokens=True))
+    account = await storage.accounts.user(user.user_id)
+    assert account.rev == 0
+    await write_all(provisions, ChangeUser(replace(account, blocked=True), administrator=None, ends_tokens=True))
     blocked = await storage.accounts.user(user.user_id)
     assert blocked.blocked
     assert blocked.rev >= NOW * 1_000
@@ -353,8 +353,8 @@ async def test_pruning_leaves_the_last_administrator_application_1_and_the_keys(
     assert plan_lines(await bench.apply(users=[], clients=[], prune=True)) == []
 
 
-class Held(ProvisionStorage):
-    """Waits before its first write until everybody has made their plan."""
+class BarrierStorage(ProvisionStorage):
+    """Waits before its first write until all have made their plan."""
 
     def __init__(self, storage: Storage, gate: asyncio.Barrier) -> None:
         super().__init__(storage.runner)
@@ -373,7 +373,9 @@ async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_o
     gate = asyncio.Barrier(2)
     document = {"users": [{key: value for key, value in ANNA.items() if key != "user_id"}], "clients": [WEB, SHOP]}
     async with open_storage(migrated_url, migrate=False) as other:
-        plans = await asyncio.gather(*(ProvisionSetup(Held(one, gate)).apply(**document) for one in (storage, other)))
+        plans = await asyncio.gather(
+            *(ProvisionSetup(BarrierStorage(one, gate)).apply(**document) for one in (storage, other))
+        )
     assert sorted(len(plan.changes) for plan in plans) == [0, 3]
     state = await read_stored_state(provisions)
     assert [user.login for user in state.users] == ["anna@studio.example"]
@@ -392,8 +394,8 @@ async def test_changes_of_different_fields_that_meet_are_both_kept(
     gate = asyncio.Barrier(2)
     async with open_storage(migrated_url, migrate=False) as other:
         await asyncio.gather(
-            ProvisionSetup(Held(storage, gate)).apply(users=[{"user_id": "1002", "nick": "Bobby"}]),
-            ProvisionSetup(Held(other, gate)).apply(users=[{"user_id": "1002", "tags": ["new"]}]),
+            ProvisionSetup(BarrierStorage(storage, gate)).apply(users=[{"user_id": "1002", "nick": "Bobby"}]),
+            ProvisionSetup(BarrierStorage(other, gate)).apply(users=[{"user_id": "1002", "tags": ["new"]}]),
         )
     bob = await storage.accounts.user("1002")
     assert (bob.nick, bob.tags) == ("Bobby", {"new"})

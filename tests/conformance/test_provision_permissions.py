@@ -47,7 +47,7 @@ async def a_bench_on(storage: Storage) -> ProvisionSetup:
 
 @pytest.fixture
 async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[ProvisionSetup]:
-    """Another installation, empty, under the same master key, whatever the first one's database is."""
+    """A second installation, empty, with the same master key, on either kind of database."""
     copy = tmp_path / "second.db"
     shutil.copy(sqlite_template, copy)
     async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
@@ -62,8 +62,8 @@ async def holds_rule(storage: Storage, user_id: str, application_id: int, scope:
     reading = PermissionLoader(store=storage.permissions, clock=MovableClock(NOW), cache_bytes=0)
     facts = await storage.permissions.facts(user_id, (application_id,))
     assert facts is not None
-    held = await reading.evaluate(await reading.load_input(facts), application_id, None)
-    return held.allows(scope, rule)
+    effective = await reading.evaluate(await reading.load_input(facts), application_id, None)
+    return effective.allows(scope, rule)
 
 
 async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the_second_time(
@@ -101,26 +101,26 @@ async def test_everything_a_record_may_say_is_applied_exported_and_applied_elsew
 async def test_an_installation_that_is_the_same_has_the_same_records(
     provision_setup: ProvisionSetup, second: ProvisionSetup, storage: Storage
 ) -> None:
-    """Not only what an export tells: what decisions are made from."""
+    """The input of evaluations is the same too, not only the export."""
     await provision_setup.apply(**RICH)
     await second.apply(**await provision_setup.export())
     here, there = (await read_stored_state(storage)).permissions, (await second.state()).permissions
-    assert {place: one.scopes for place, one in here.records.items() if one.scopes} == {
-        place: one.scopes for place, one in there.records.items() if one.scopes
+    assert {place: record.scopes for place, record in here.records.items() if record.scopes} == {
+        place: record.scopes for place, record in there.records.items() if record.scopes
     }
-    assert {number: (one.schema, one.roles) for number, one in here.applications.items()} == {
-        number: (one.schema, one.roles) for number, one in there.applications.items()
+    assert {number: (record.schema, record.roles) for number, record in here.applications.items()} == {
+        number: (record.schema, record.roles) for number, record in there.applications.items()
     }
-    assert {key: one.groups for key, one in here.projects.items()} == {
-        key: one.groups for key, one in there.projects.items()
+    assert {key: record.groups for key, record in here.projects.items()} == {
+        key: record.groups for key, record in there.projects.items()
     }
 
 
 async def test_plan_predicts_exactly_what_apply_stores(provision_setup: ProvisionSetup, storage: Storage) -> None:
-    """Later sections of a file are planned on it; so it is to be exact, also where one act takes others along."""
+    """Later sections of a file are planned on the prediction, so it must be exact, with side effects."""
     first = without_versions(await provision_setup.predicted_state(**RICH))
     await provision_setup.apply(**RICH)
-    # Ids and keys that are made up differ from plan to plan; those that the file names do not.
+    # Generated ids and keys differ from plan to plan; those in the file do not.
     stored_then = without_versions((await read_stored_state(storage)).permissions)
     assert set(first["applications"]) == set(stored_then["applications"])
     narrower = {
@@ -138,10 +138,10 @@ async def test_plan_predicts_exactly_what_apply_stores(provision_setup: Provisio
     assert without_versions((await read_stored_state(storage)).permissions) == then
 
 
-def without_versions(world: PermissionState) -> dict[str, Any]:
-    def without_version(one: Any) -> Any:
-        fields = {"version": 0, "updated_at": 0} if hasattr(one, "updated_at") else {"version": 0}
-        return replace(one, **fields)
+def without_versions(state: PermissionState) -> dict[str, Any]:
+    def without_version(record: Any) -> Any:
+        fields = {"version": 0, "updated_at": 0} if hasattr(record, "updated_at") else {"version": 0}
+        return replace(record, **fields)
 
     return {
         "projects": {
@@ -149,23 +149,23 @@ def without_versions(world: PermissionState) -> dict[str, Any]:
                 without_version(model.project),
                 {name: without_version(group) for name, group in model.groups.items()},
             )
-            for key, model in world.projects.items()
+            for key, model in state.projects.items()
         },
         "applications": {
             key: (
                 without_version(model.application),
                 without_version(model.schema),
-                {name: without_version(one) for name, one in model.roles.items()},
+                {name: without_version(record) for name, record in model.roles.items()},
             )
-            for key, model in world.applications.items()
+            for key, model in state.applications.items()
         },
         "records": {
-            key: without_version(one)
-            for key, one in world.records.items()
-            if one.scopes or one.login or one.secret_data
+            key: without_version(record)
+            for key, record in state.records.items()
+            if record.scopes or record.login or record.secret_data
         },
-        "service_accounts": {key: without_version(one) for key, one in world.service_accounts.items()},
-        "access_keys": world.access_keys,
+        "service_accounts": {key: without_version(record) for key, record in state.service_accounts.items()},
+        "access_keys": state.access_keys,
     }
 
 
@@ -187,7 +187,7 @@ async def test_a_new_project_gets_the_application_of_its_name_if_the_file_lists_
     )
     assert plan_lines(plan) == [
         "add project one",
-        "add application 50002",  # 50001 is reserved before any is made up
+        "add application 50002",  # 50001 is reserved before any is generated
         "add project two",
         "add application 50001",
     ]
@@ -218,7 +218,9 @@ async def test_owners_and_administrators_are_assigned_in_application_1_and_hande
     plan = await provision_setup.apply(projects=[{"title": "P", "owners": ["3"]}])
     assert plan_lines(plan) == ["change project p owners"]
     records = await storage.user_records.records_in_project(1, "p")
-    assert {one.user_id: [given.role for given in one.scopes[Scope("p")].roles] for one in records} == {
+    assert {
+        record.user_id: [assignment.role for assignment in record.scopes[Scope("p")].roles] for record in records
+    } == {
         "1": ["project_administrator"],
         "3": ["project_owner"],
     }
@@ -305,7 +307,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
     assert plan_lines(plan) == ["change application 50001 access_keys"]
     generated = (plan.changes[0].generated_secret or "").removeprefix("new: ")
     assert len(generated) == 64
-    assert [one.comment for one in await storage.application_keys.access_keys(50001)] == ["ci", "new"]
+    assert [key.comment for key in await storage.application_keys.access_keys(50001)] == ["ci", "new"]
     again = [{"comment": "ci", "hash": "ab" * 32}, {"comment": "new", "hash": generated}]
     assert (
         plan_lines(await provision_setup.plan(applications=[{"application_id": 50001, "access_keys": again}])) == []
@@ -405,23 +407,23 @@ async def test_invalid_entry_is_reported_with_its_path_and_nothing_is_changed(
 ) -> None:
     await provision_setup.apply(**FILE, environment=ENVIRONMENT)
     before = await read_stored_state(storage)
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await provision_setup.apply(**{section: [record]})
-    assert unfit.value.problems[0].startswith(problem)
-    assert len(unfit.value.problems) == 1
+    assert error.value.problems[0].startswith(problem)
+    assert len(error.value.problems) == 1
     assert await read_stored_state(storage) == before
 
 
 async def test_each_mistake_is_reported_once(provision_setup: ProvisionSetup) -> None:
-    """What refers to a record that is refused says nothing of its own; what refers to nothing does."""
-    with pytest.raises(Unfit) as unfit:
+    """A reference to a refused record is not reported; a reference to nothing is."""
+    with pytest.raises(Unfit) as error:
         await provision_setup.apply(
             projects=[{"title": "New", "aliases": ["NEW"]}],
             applications=[{"name": "Shop", "project_id": "new"}],
             groups=[{"project_id": "new", "title": "Staff"}, {"project_id": "old", "title": "Staff"}],
             memberships=[{"id": "new", "allow": ["Staff"]}],
         )
-    assert [problem.partition(":")[0] for problem in unfit.value.problems] == [
+    assert [problem.partition(":")[0] for problem in error.value.problems] == [
         "projects[0].aliases[0]",
         "groups[1].project_id",
     ]
@@ -474,7 +476,7 @@ async def test_rights_in_a_removed_project_are_neither_exported_nor_changed(
     )
     await provision_setup.apply(projects=[{"id": "mg"}], prune=True)
     document = await provision_setup.export()
-    exported = next(one for one in document["applications"] if one["application_id"] == 50001)
+    exported = next(application for application in document["applications"] if application["application_id"] == 50001)
     assert exported["users"]["1001"]["private_data"] == {"projectAccess": {"mind_games": {"roles": ["moderator"]}}}
     assert plan_lines(await provision_setup.plan(**document, prune=True)) == []
     emptied = {"private_data": {"projectAccess": None}}
@@ -483,8 +485,8 @@ async def test_rights_in_a_removed_project_are_neither_exported_nor_changed(
     assert set(record.scopes) == {ROOT, Scope("other")}
 
 
-class Overtaken(ProvisionStorage):
-    """Someone changes something just before the first write."""
+class ConcurrentlyChanged(ProvisionStorage):
+    """A concurrent change happens just before the first write."""
 
     def __init__(self, storage: Storage, act: Any) -> None:
         super().__init__(storage.runner)
@@ -510,7 +512,7 @@ async def test_changes_of_others_that_meet_a_file_are_kept(provision_setup: Prov
         await storage.projects.edit_project("mind_games", change_title)
         await storage.user_records.edit_record(50001, "1001", deny_login, NOW)
 
-    slow = ProvisionSetup(Overtaken(storage, intruder))
+    slow = ProvisionSetup(ConcurrentlyChanged(storage, intruder))
     plan = await slow.apply(
         projects=[{"id": "mg", "description": "New"}],
         applications=[{"application_id": 50001, "users": {"1001": {"roles": []}}}],
@@ -546,8 +548,8 @@ async def test_only_one_of_two_concurrent_applies_of_a_file_makes_changes(
 ) -> None:
     del provision_setup
     async with open_storage(migrated_url, migrate=False) as other:
-        benches = [ProvisionSetup(ProvisionStorage(one.runner)) for one in (storage, other)]
-        plans = await asyncio.gather(*(one.apply(**RICH) for one in benches))
+        benches = [ProvisionSetup(ProvisionStorage(record.runner)) for record in (storage, other)]
+        plans = await asyncio.gather(*(bench.apply(**RICH) for bench in benches))
     assert 0 in [len(plan.changes) for plan in plans]
     assert plan_lines(await benches[0].plan(**RICH)) == []
 

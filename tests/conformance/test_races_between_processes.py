@@ -19,8 +19,8 @@ async def test_setup_link_creates_one_administrator(migrated_url: str) -> None:
     assert outcomes[WON] == 1
     assert outcomes["SetupLinkDead"] + outcomes["SetupClosed"] == TRIES - 1
     async with open_storage(migrated_url, migrate=False) as storage:
-        events = Counter(one.event for one in await storage.audit.unsealed_records(100))
-    assert events == {"user.created": 2, "setup.closed": 1}  # one of the two records the link itself
+        events = Counter(record.event for record in await storage.audit.unsealed_records(100))
+    assert events == {"user.created": 2, "setup.closed": 1}  # one of the two records has the link itself
 
 
 async def test_login_is_assigned_to_one_account(migrated_url: str) -> None:
@@ -74,5 +74,5 @@ async def test_the_answer_of_a_game_session_is_taken_once_by_the_newest_poll_of_
         "take_game_answer": {f"taken by {TRIES}": 1, "SecondFactorWrong": TRIES - 1},
     }
     async with open_storage(migrated_url, migrate=False) as storage:
-        events = Counter(one.event for one in await storage.audit.unsealed_records(100))
+        events = Counter(record.event for record in await storage.audit.unsealed_records(100))
     assert (events["game.confirmed"], events["login.done"]) == (1, 1)

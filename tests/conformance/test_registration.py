@@ -1,4 +1,4 @@
-"""The promises of EmailLinkStore (accounts/store.py)."""
+"""Contract tests of EmailLinkStore (accounts/store.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -114,7 +114,7 @@ async def test_a_link_dies_with_the_address_it_was_mailed_to(storage: Storage, k
     assert await storage.registration.find_link_owner(kind, b"link", NOW) is None
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"link", NOW)
-    # Nothing was taken: anyone who gets their address back gets their link back, until it ends.
+    # Nothing was used: a person who gets their address back gets their link back, until it expires.
     await storage.runner.write(partial(update_user, replace(user, version=2)))
     await SPENDING[kind](storage, b"link", NOW)
 

@@ -33,7 +33,7 @@ async def anna(storage: Storage) -> User:
 
 
 def runs_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after an unknown outcome: the same verb with the same arguments once more."""
+    """Run the same verb with the same arguments again, as after an unknown outcome."""
     runner: Any = storage.runner
     write = runner.write
 
@@ -46,7 +46,7 @@ def runs_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fail_if_called() -> AuditRecord:
-    raise AssertionError("taken for reused")
+    raise AssertionError("the repeated run was taken for reuse")
 
 
 async def test_tk_90_a_code_and_a_refresh_token_taken_by_the_run_before_are_taken(
@@ -56,8 +56,8 @@ async def test_tk_90_a_code_and_a_refresh_token_taken_by_the_run_before_are_take
     assert (
         await storage.grants.redeem_code(b"code", NOW, generation=1, reused=fail_if_called) is RedeemOutcome.REDEEMED
     )
-    turned = await storage.grants.rotate("g1", 1, NOW + 5, grace=0, reused=fail_if_called)
-    assert (turned.outcome, turned.generation, turned.refreshed_at) == (RotationOutcome.ROTATED, 2, NOW + 5)
+    rotated = await storage.grants.rotate("g1", 1, NOW + 5, grace=0, reused=fail_if_called)
+    assert (rotated.outcome, rotated.generation, rotated.refreshed_at) == (RotationOutcome.ROTATED, 2, NOW + 5)
     holder = await storage.grants.find_live_grant("g1", NOW)
     assert holder is not None
     assert (holder.user, holder.grant.generation) == (anna, 2)
@@ -126,10 +126,10 @@ async def test_gs_90_an_answer_taken_by_the_run_before_is_taken_and_given_back_o
     session = await find_session(storage)
     assert (session.state, session.delivered_at, session.polls) == (GameSessionState.CONFIRMED, 0, 2)
     assert await storage.logins.live_login_token(b"token", NOW) is None
-    # The same poll never gets it again, should its take come late; the next one does.
+    # The same poll never gets it again, even if its take comes late; the next one does.
     assert not await store.take_answer("g1", a_turn(), NOW, a_login(anna), a_record())
     assert await store.take_answer("g1", a_turn(2), NOW, a_login(anna, b"other"), a_record())
-    await store.return_answer("g1", a_turn(), a_login(anna), a_record())  # of one that has nothing
+    await store.return_answer("g1", a_turn(), a_login(anna), a_record())  # of a session without an answer
     assert (await find_session(storage)).state is GameSessionState.DELIVERED
 
 

@@ -1,4 +1,4 @@
-"""A new master key takes over while others write: stopped anywhere, repeated, never undoing a change (R-24)."""
+"""A new master key replaces the old one during writes: interrupted, repeated, never undoing a change (R-24)."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -30,7 +30,7 @@ NEW = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
 [CLIENT_SECRETS] = [place for place in SEALED_COLUMNS if place.name == "client_secrets"]
 
 
-class Stopped(Exception):
+class Interrupted(Exception):
     pass
 
 
@@ -41,15 +41,17 @@ def url(migrated_url: str) -> str:
 
 @asynccontextmanager
 async def open_with_keys(url: str, data: Path, *keys: str) -> AsyncIterator[Services]:
-    given = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
-    place = InstallationPaths(data=data, url=url, environment={name: value for name, value in given.items() if value})
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+    settings = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
+    paths = InstallationPaths(
+        data=data, url=url, environment={name: value for name, value in settings.items() if value}
+    )
+    async with open_services(paths.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services
 
 
 @pytest.fixture
 async def services(url: str, tmp_path: Path) -> AsyncIterator[Services]:
-    """Three clients and a TOTP secret sealed under the old key; opened with the new one, and the old beside it."""
+    """Three clients and a TOTP secret sealed under the old key; opened with the new key and the old one."""
     async with open_with_keys(url, tmp_path, OLD) as before:
         for client_id in ("a", "b", "c"):
             await before.clients.create(a_client(client_id), ORIGIN)
@@ -80,9 +82,9 @@ async def test_rewrapping_resumes_where_it_stopped(services: Services, monkeypat
     monkeypatch.setattr(rewrapping, "BATCH", 1)
 
     def stop(_moved: int) -> None:
-        raise Stopped
+        raise Interrupted
 
-    with pytest.raises(Stopped):
+    with pytest.raises(Interrupted):
         await rewrap_column(services, CLIENT_SECRETS, ORIGIN, stop)
     assert sorted((await key_ids(services)).values()).count(services.masters.primary_id) == 1
     assert (await count_under_old_keys(services.storage, services.masters))["client_secrets"] == 2
@@ -91,14 +93,16 @@ async def test_rewrapping_resumes_where_it_stopped(services: Services, monkeypat
 
 
 def every_secret() -> Verb[Sequence[Row]]:
-    """From the database itself: clients are remembered by their version, which moving a seal does not change."""
+    """Read from the database itself: clients are cached by version, which resealing does not change."""
     return (yield from CLIENT_SECRETS.read_page(b"none begins like this", None, 100))
 
 
 async def test_a_secret_replaced_meanwhile_stays(services: Services) -> None:
     primary = rewrapping.primary_key_prefix(services.masters)
     rows = await services.storage.runner.snapshot_read(partial(CLIENT_SECRETS.read_page, primary, None, 10))
-    moved = [one for row in rows if (one := rewrap_row(CLIENT_SECRETS, row, services.masters)) is not None]
+    moved = [
+        moved_row for row in rows if (moved_row := rewrap_row(CLIENT_SECRETS, row, services.masters)) is not None
+    ]
     fresh = (await services.clients.list())[0]
     await services.storage.clients.rotate_secret(
         fresh.client_id, services.clients.stored_secret(fresh, "first"), a_record(), old_ends_at=1
@@ -109,17 +113,17 @@ async def test_a_secret_replaced_meanwhile_stays(services: Services) -> None:
     before = (await services.storage.clients.client(fresh.client_id)).secrets
     assert {secret.kind for secret in before} == {SecretKind.SEALED}
     await services.storage.runner.write(partial(CLIENT_SECRETS.save_rewrapped, moved, a_record()))
-    kept = {
+    secrets = {
         (row.client_id, row.slot): row.secret for row in await services.storage.runner.snapshot_read(every_secret)
     }
     assert {secret.slot: secret.secret for secret in before} == {
-        slot: held for (client_id, slot), held in kept.items() if client_id == fresh.client_id
+        slot: held for (client_id, slot), held in secrets.items() if client_id == fresh.client_id
     }
 
 
 async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(services: Services) -> None:
-    kept = services.clients.stored_secret(a_client("d"), "text")
-    broken = replace(kept, secret=kept.secret[:1] + bytes(8) + kept.secret[9:])
+    stored = services.clients.stored_secret(a_client("d"), "text")
+    broken = replace(stored, secret=stored.secret[:1] + bytes(8) + stored.secret[9:])
     await services.storage.clients.create_client(replace(a_client("d"), secrets=(broken,)), a_record())
     outcome = await rewrap_all(services, ORIGIN)
     assert outcome.left == {"client_secrets": 1}
@@ -133,7 +137,7 @@ async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: st
         await rewrap_column(services, CLIENT_SECRETS, ORIGIN, lambda _: None)
     with pytest.raises(rewrapping.WrongMasterKey):
         async with open_with_keys(url, tmp_path, NEW):
-            pytest.fail("the rest is still under the old key")
+            pytest.fail("not all secrets were resealed")
 
 
 async def test_access_keys_and_private_keys_of_applications_open_under_the_new_key(url: str, tmp_path: Path) -> None:
@@ -148,9 +152,9 @@ async def test_access_keys_and_private_keys_of_applications_open_under_the_new_k
     async with open_with_keys(url, tmp_path, NEW) as after:
         [key] = await after.storage.application_keys.access_keys(shop.application_id)
         assert after.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode() == new.value
-        kept = (await after.storage.applications.application(shop.application_id)).sealed_private_key
-        assert kept is not None
-        assert after.masters.open(kept, purpose=PRIVATE_KEY_PURPOSE) == b"private"
+        sealed_private_key = (await after.storage.applications.application(shop.application_id)).sealed_private_key
+        assert sealed_private_key is not None
+        assert after.masters.open(sealed_private_key, purpose=PRIVATE_KEY_PURPOSE) == b"private"
 
 
 async def test_the_head_of_the_audit_log_moves_with_the_master_key(
@@ -159,15 +163,15 @@ async def test_the_head_of_the_audit_log_moves_with_the_master_key(
     await forget_records_of_builders(services)
     await rewrap_all(services, ORIGIN)
     await services.audit_sealer.seal_all()
-    noted = (await services.audit_verification().verify()).head
+    head = (await services.audit_verification().verify()).head
     async with open_with_keys(url, tmp_path, NEW) as after:
-        verdict = await after.audit_verification().verify(after.head_exporter.parse_all(noted))
+        verdict = await after.audit_verification().verify(after.head_exporter.parse_all(head))
     assert verdict.problems == ()
     assert verdict.records > 0
 
 
 async def forget_records_of_builders(services: Services) -> None:
-    """They are made with a key of their own."""
+    """Delete the records that builders made with a different key."""
 
     def forget() -> Verb[None]:
         yield Statement(delete(audit_events))()

@@ -1,4 +1,4 @@
-"""What second factors let happen once happens once between processes too, on both databases (R-12)."""
+"""Single-use second factors are used once between processes too, on both databases (R-12)."""
 
 from collections import Counter
 
@@ -30,7 +30,7 @@ async def test_recovery_code_is_used_once_and_recorded_once(storage: Storage, mi
         RACED_USER, [b"code", b"other"], a_record(AuditEvent.RECOVERY_CODES_MADE), ()
     )
     assert race(racers.use_recovery_code, migrated_url) == {WON: 1, LOST: TRIES - 1}
-    events = Counter(one.event for one in await storage.audit.unsealed_records(100))
+    events = Counter(record.event for record in await storage.audit.unsealed_records(100))
     assert events["factor.recovery_code_used"] == 1
     assert (await storage.second_factors.factor_overview(RACED_USER)).recovery_left == 1
 
@@ -61,7 +61,7 @@ async def test_passkey_counter_value_is_accepted_once(storage: Storage, migrated
     await an_account(storage)
     await storage.passkeys.add_passkey(a_passkey(user_id=RACED_USER), [], a_record(AuditEvent.FACTOR_ADDED), ())
     assert race(racers.use_passkey, migrated_url) == {WON: 1, LOST: TRIES - 1}
-    events = Counter(one.event for one in await storage.audit.unsealed_records(100))
+    events = Counter(record.event for record in await storage.audit.unsealed_records(100))
     assert events["factor.passkey_suspected"] == TRIES - 1
 
 
@@ -80,4 +80,4 @@ async def test_the_first_factor_of_many_at_once_brings_the_codes(storage: Storag
     assert race(racers.add_passkey, migrated_url) == {WON: TRIES}
     assert (
         await storage.second_factors.factor_overview(RACED_USER)
-    ).recovery_left == 1  # each brought one; only the first one's is kept
+    ).recovery_left == 1  # each sent one; only the first one's is stored

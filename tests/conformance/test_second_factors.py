@@ -1,4 +1,4 @@
-"""Second factors and what they promise to keep, from set-up to removal, on both databases."""
+"""Second factors from setup to removal, on both databases."""
 
 import asyncio
 from dataclasses import replace
@@ -22,7 +22,7 @@ from gatehouse.storage.database import Storage
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.second_factors import SecondFactorSetup, code_at, second_factor_setup, wrong_code
 
-NONE = "7k2m9-x0q1z"  # a recovery code no one has
+NONE = "7k2m9-x0q1z"  # a recovery code of no account
 
 
 @pytest.fixture
@@ -51,8 +51,12 @@ async def test_the_first_code_makes_it_a_factor_and_brings_recovery_codes(factor
     after = await factor_setup.reload(user)
     assert after.system_tags >= {"2step", "2step_totp"}
     assert len(set(codes)) == 10
-    found = await factor_setup.second_factors.load_factors(after)
-    assert (found.methods, found.totp_since, found.recovery_left) == ((Factor.TOTP,), factor_setup.clock.now(), 10)
+    factors = await factor_setup.second_factors.load_factors(after)
+    assert (factors.methods, factors.totp_since, factors.recovery_left) == (
+        (Factor.TOTP,),
+        factor_setup.clock.now(),
+        10,
+    )
     assert await factor_setup.events(user) == ["factor.added"]
     assert [message.to for message in await factor_setup.new_messages()] == [user.login]
     assert await factor_setup.totp.pending_enrollment(user) is None
@@ -81,8 +85,8 @@ async def test_an_enrolment_ends_after_its_time_and_with_the_next_one(factor_set
 
 async def test_many_beginning_at_once_end_with_one_secret(factor_setup: SecondFactorSetup) -> None:
     user = await factor_setup.create_person()
-    begun = await asyncio.gather(*(factor_setup.totp.begin_enrollment(user) for _ in range(8)))
-    assert await factor_setup.totp.pending_enrollment(user) in begun
+    started = await asyncio.gather(*(factor_setup.totp.begin_enrollment(user) for _ in range(8)))
+    assert await factor_setup.totp.pending_enrollment(user) in started
 
 
 async def test_an_enrolment_is_confirmed_once(factor_setup: SecondFactorSetup) -> None:
@@ -145,7 +149,7 @@ async def test_lg_11_every_refusal_has_the_same_words(factor_setup: SecondFactor
     _, others = await factor_setup.with_totp()
     now = code_at(app, factor_setup.clock)
     wide = "".join(chr(ord(digit) + 0xFEE0) for digit in now)
-    refused = [
+    refusals = [
         wrong_code(now),
         code_at(others, factor_setup.clock),
         now[:5],
@@ -157,7 +161,7 @@ async def test_lg_11_every_refusal_has_the_same_words(factor_setup: SecondFactor
         NONE,
     ]
     words = set()
-    for otp in refused:
+    for otp in refusals:
         with pytest.raises(SecondFactorWrong) as caught:
             await factor_setup.second_factors.verify(anna, otp, origin=ORIGIN)
         words.add((type(caught.value), caught.value.public))
@@ -380,7 +384,7 @@ async def test_lg_13_ten_wrong_codes_of_any_kind_lock_every_kind_for_a_while(fac
         otp = wrong_code(code_at(app, factor_setup.clock)) if n % 2 else NONE
         with pytest.raises(SecondFactorWrong):
             await factor_setup.second_factors.verify(user, otp, origin=ORIGIN)
-    # Someone who comes with the right password again reads the account again; the count is not theirs to clear.
+    # A person with the right password reads the account again, but does not clear the count.
     user = await factor_setup.reload(user)
     for otp in (code_at(app, factor_setup.clock), NONE):
         with pytest.raises(TooMany) as caught:
@@ -444,7 +448,7 @@ async def test_a_save_of_the_account_that_was_read_before_undoes_no_factor(
     assert (await factor_setup.reload(before)).has_second_factor
     before = await factor_setup.reload(before)
     await factor_setup.totp.remove(before, origin=ORIGIN)
-    with pytest.raises(UserChanged):  # nor does it bring back one that was removed
+    with pytest.raises(UserChanged):  # nor does it restore one that was removed
         await storage.runner.write(lambda: update_user(before))
 
 

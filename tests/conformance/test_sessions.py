@@ -1,4 +1,4 @@
-"""The promises of accounts/sessions.py's store."""
+"""Contract tests of the store of accounts/sessions.py."""
 
 import asyncio
 from dataclasses import replace
@@ -61,9 +61,9 @@ async def test_session_ends_when_idle_and_at_its_absolute_limit(storage: Storage
 async def test_being_seen_earlier_than_known_changes_nothing(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
     await storage.sessions.update_last_seen(b"cookie", NOW - 5, NOW + 9_999)
-    found = await storage.sessions.find_session(b"cookie", NOW)
-    assert found is not None
-    assert found.session.idle_ends_at == NOW + 100
+    session = await storage.sessions.find_session(b"cookie", NOW)
+    assert session is not None
+    assert session.session.idle_ends_at == NOW + 100
 
 
 async def test_a_new_session_ends_the_one_it_replaces(storage: Storage, anna: User) -> None:
@@ -87,9 +87,9 @@ async def test_revoking_ends_all_but_the_one_to_keep(storage: Storage, anna: Use
     rev = await storage.sessions.revoke_user(anna.user_id, a_record(), keep=b"here", now=NOW)
     assert rev > anna.rev
     assert [session.digest for session in await storage.sessions.sessions_of_user(anna.user_id, NOW)] == [b"here"]
-    kept = await storage.sessions.find_session(b"here", NOW)
-    assert kept is not None
-    assert kept.user.rev == rev
+    remaining = await storage.sessions.find_session(b"here", NOW)
+    assert remaining is not None
+    assert remaining.user.rev == rev
 
 
 async def test_revocation_does_not_touch_a_session_of_another_account(storage: Storage, anna: User) -> None:

@@ -1,4 +1,4 @@
-"""The promises of keys/model.py."""
+"""Contract tests of keys/model.py."""
 
 import asyncio
 from dataclasses import replace
@@ -11,14 +11,14 @@ from tests.support.keys import first_keys
 
 
 async def test_only_one_of_many_nodes_saves_keys_from_the_same_version(storage: Storage) -> None:
-    made = first_keys()
-    await storage.keys.save_keys(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
-    seen = (await storage.keys.load_keys()).version
-    ended = [replace(made[0], signs_until=NOW + n) for n in range(1, 6)]
-    saves = [storage.keys.save_keys([key], seen=seen, entry=a_record(AuditEvent.KEY_ROTATED)) for key in ended]
+    keys = first_keys()
+    await storage.keys.save_keys(keys, seen=0, entry=a_record(AuditEvent.KEY_MADE))
+    version = (await storage.keys.load_keys()).version
+    ended = [replace(keys[0], signs_until=NOW + n) for n in range(1, 6)]
+    saves = [storage.keys.save_keys([key], seen=version, entry=a_record(AuditEvent.KEY_ROTATED)) for key in ended]
     outcomes = await asyncio.gather(*saves, return_exceptions=True)
-    assert sorted(type(one).__name__ for one in outcomes) == [KeysChanged.__name__] * 4 + ["NoneType"]
-    kept = await storage.keys.load_keys()
-    assert kept.version == seen + 1
-    assert next(key for key in kept.keys if key.kid == made[0].kid) == ended[outcomes.index(None)]
-    assert [one.event for one in await storage.audit.unsealed_records(10)].count(AuditEvent.KEY_ROTATED) == 1
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == [KeysChanged.__name__] * 4 + ["NoneType"]
+    stored_keys = await storage.keys.load_keys()
+    assert stored_keys.version == version + 1
+    assert next(key for key in stored_keys.keys if key.kid == keys[0].kid) == ended[outcomes.index(None)]
+    assert [record.event for record in await storage.audit.unsealed_records(10)].count(AuditEvent.KEY_ROTATED) == 1

@@ -50,8 +50,8 @@ def number_statement(statement: Statement) -> BatchedStatement:
     return together
 
 
-class Counting:
-    """A connection that counts what goes over it."""
+class CountingConnection:
+    """A connection that counts its statements."""
 
     def __init__(self, connection: Any) -> None:
         self.groups: list[int] = []
@@ -67,7 +67,7 @@ class Counting:
 
 @asynccontextmanager
 async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIterator[tuple[Storage, Holding, Any]]:
-    """The fact "locked", how someone else holds it, and a session that watches who waits for it."""
+    """The fact "locked", a lock on it by a second session, and a session that shows who waits for it."""
     async with (
         postgres_session(url) as holder,
         postgres_session(url) as watcher,
@@ -86,10 +86,10 @@ async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIte
 
 async def test_concurrent_statements_share_one_round_trip(migrated_postgres_url: str) -> None:
     async with postgres_session(migrated_postgres_url) as connection:
-        counting = Counting(connection)
+        counting = CountingConnection(connection)
 
         @asynccontextmanager
-        async def count_connections() -> AsyncIterator[Counting]:
+        async def count_connections() -> AsyncIterator[CountingConnection]:
             yield counting
 
         together = StatementBatcher(count_connections, max_workers=1, queue_timeout=LOCK_TIMEOUT)
@@ -106,7 +106,7 @@ async def test_concurrent_statements_share_one_round_trip(migrated_postgres_url:
 async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given back, one that was declared expired is not used again: a primary that was demoted answers for ever."""
+    """A connection that was declared expired is not used again: a demoted primary would respond forever."""
     monkeypatch.setattr("gatehouse.storage.postgres.batching.MAX_BATCHES", 2)
     taken = 0
     async with postgres_session(migrated_postgres_url) as connection:
@@ -154,8 +154,8 @@ async def test_failing_statement_does_not_affect_others_in_its_batch(migrated_po
 async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         assert await add_note(storage, "there")
-        asked: list[Any] = ["there", 7, "nowhere"]
-        answers = await asyncio.gather(*(find_note(storage, name) for name in asked), return_exceptions=True)
+        names: list[Any] = ["there", 7, "nowhere"]
+        answers = await asyncio.gather(*(find_note(storage, name) for name in names), return_exceptions=True)
         assert answers[0] == "there"
         assert isinstance(answers[1], asyncpg.DataError)
         assert answers[2] is None
@@ -166,7 +166,7 @@ async def test_statement_waiting_for_a_lock_blocks_no_others(migrated_postgres_u
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), asyncio.TaskGroup() as askers, holding():
             waiting = []
-            for sessions in range(1, 4):  # one more than go to and fro
+            for sessions in range(1, 4):  # one more than run concurrently
                 waiting.append(askers.create_task(find_note(storage, "locked", HOLD)))
                 await wait_for_lock_waiters(watcher, sessions=sessions)
             assert await asyncio.gather(*(find_note(storage, "locked") for _ in range(50))) == ["locked"] * 50
@@ -190,7 +190,7 @@ async def test_statement_not_batched_in_time_is_unavailable(migrated_postgres_ur
     limits = PoolLimits(min_size=1, max_size=2, acquire_seconds=0.2)
     async with a_fact_to_hold(migrated_postgres_url, limits) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():
-            waiting = asyncio.create_task(find_note(storage, "locked", HOLD))  # the one carrier there may be
+            waiting = asyncio.create_task(find_note(storage, "locked", HOLD))  # the only worker there may be
             await wait_for_lock_waiters(watcher)
             with pytest.raises(Unavailable):
                 await find_note(storage, "locked")

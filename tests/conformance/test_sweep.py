@@ -1,4 +1,4 @@
-"""The sweep removes whatever has ended, however much."""
+"""The sweep removes everything that has ended, in any amount."""
 
 from sqlalchemy import insert
 

@@ -1,4 +1,4 @@
-"""The promises of throttle/limits.py."""
+"""Contract tests of throttle/limits.py."""
 
 import asyncio
 
@@ -54,7 +54,7 @@ async def test_callers_that_count_the_same_subjects_crosswise_never_deadlock(sto
 
 
 async def begin_attempt(storage: Storage, *subjects: str, now: int = NOW, limit: AttemptLimit = LIMIT) -> int:
-    """0 when the guess may be made, else the seconds to wait."""
+    """Return 0 when the guess is allowed, otherwise the seconds to wait."""
     try:
         await storage.throttle.begin_attempts([(subject, limit) for subject in subjects], now)
     except TooMany as refused:
@@ -94,7 +94,7 @@ async def test_far_beyond_the_limit_too_only_what_that_guess_had_closed_is_opene
     assert await begin_attempt(storage, "anna", now=NOW + 31) == 59
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW + 30)
     assert await begin_attempt(storage, "anna", now=NOW + 31) == 0
-    assert await begin_attempt(storage, "anna", now=NOW + 91) == 0  # a slow first one is still under way
+    assert await begin_attempt(storage, "anna", now=NOW + 91) == 0  # a slow first one is still running
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW + 31)
     assert await begin_attempt(storage, "anna", now=NOW + 91) == 100
 
@@ -122,9 +122,9 @@ async def test_undo_without_attempts_changes_nothing(storage: Storage) -> None:
 async def test_guessing_and_being_right_crosswise_never_deadlocks(storage: Storage) -> None:
     limit = AttemptLimit(free_attempts=1_000)
 
-    async def be_right(first: str, second: str) -> None:
+    async def confirm_attempt(first: str, second: str) -> None:
         await storage.throttle.begin_attempts([(first, limit), (second, limit)], NOW)
         await storage.throttle.undo_attempts([(first, limit)], NOW, forgiven=[second])
 
-    await asyncio.gather(*(be_right(*(("a", "b") if n % 2 else ("b", "a"))) for n in range(40)))
+    await asyncio.gather(*(confirm_attempt(*(("a", "b") if n % 2 else ("b", "a"))) for n in range(40)))
     assert await storage.throttle.blocked_until(["a", "b"]) == 0

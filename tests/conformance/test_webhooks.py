@@ -1,4 +1,4 @@
-"""What webhooks need kept (WebhookStore): no one's late word counts, and of those who race one wins."""
+"""Contract tests of WebhookStore: late reports are ignored, and one of several racing senders wins."""
 
 import asyncio
 
@@ -50,29 +50,29 @@ async def test_worker_that_lost_its_lease_changes_nothing_about_a_delivery(stora
     assert not await store.give_up_delivery(late, FAILED, NOW + 51, most=1, entry=stopped)
     await store.schedule_retry(late, FAILED, NOW + 900)
     await store.mark_delivered(late, ARRIVED, NOW + 51)
-    kept = await store.delivery(webhook.webhook_id, delivery.delivery_id)
-    assert (kept.state, kept.status, kept.held_until) == (DeliveryState.WAITING, 0, NOW + 100)
+    stored = await store.delivery(webhook.webhook_id, delivery.delivery_id)
+    assert (stored.state, stored.status, stored.held_until) == (DeliveryState.WAITING, 0, NOW + 100)
     await store.mark_delivered(holder, ARRIVED, NOW + 52)
     assert not await store.give_up_delivery(holder, FAILED, NOW + 53, most=1, entry=stopped)
-    kept = await store.delivery(webhook.webhook_id, delivery.delivery_id)
-    assert (kept.state, kept.status, kept.done_at) == (DeliveryState.DELIVERED, 204, NOW + 52)
+    stored = await store.delivery(webhook.webhook_id, delivery.delivery_id)
+    assert (stored.state, stored.status, stored.done_at) == (DeliveryState.DELIVERED, 204, NOW + 52)
     assert (await store.webhook(webhook.webhook_id)).enabled
 
 
 async def test_only_one_of_many_concurrent_readers_advances_a_webhook(storage: Storage) -> None:
     store = storage.webhooks
     webhook = await store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
-    kept = await asyncio.gather(*(store.enqueue_and_advance(webhook, 7, [a_delivery(webhook)]) for _ in range(5)))
-    assert sorted(kept) == [False, False, False, False, True]
+    results = await asyncio.gather(*(store.enqueue_and_advance(webhook, 7, [a_delivery(webhook)]) for _ in range(5)))
+    assert sorted(results) == [False, False, False, False, True]
     assert len(await store.deliveries(webhook.webhook_id, None, 9)) == 1
     assert (await store.webhook(webhook.webhook_id)).place == 7
 
 
 async def test_webhooks_that_are_made_at_once_are_all_made_or_told_to_try_again(storage: Storage) -> None:
     store = storage.webhooks
-    made = await asyncio.gather(
+    created = await asyncio.gather(
         *(store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED)) for _ in range(6)),
         return_exceptions=True,
     )
-    assert all(isinstance(one, Webhook | Conflict) for one in made)
-    assert len(await store.webhooks()) == sum(isinstance(one, Webhook) for one in made) > 0
+    assert all(isinstance(webhook, Webhook | Conflict) for webhook in created)
+    assert len(await store.webhooks()) == sum(isinstance(webhook, Webhook) for webhook in created) > 0

@@ -11,8 +11,8 @@ def test_the_reference_page_is_what_the_code_says() -> None:
 
 
 def test_the_reference_page_lists_every_event_once() -> None:
-    listed = re.findall(r"^\| `([a-z_.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert listed == sorted(event.value for event in AuditEvent)
+    matches = re.findall(r"^\| `([a-z_.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert matches == sorted(event.value for event in AuditEvent)
 
 
 @pytest.mark.parametrize("event", AuditEvent)

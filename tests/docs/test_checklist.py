@@ -1,4 +1,4 @@
-"""The security checklist, and the tool that says which tests answer it."""
+"""The security checklist, and the tool that lists the tests for each row."""
 
 from pathlib import Path
 
@@ -26,9 +26,9 @@ WI-01 = "A window is shut."
 
 @pytest.fixture
 def project_root(tmp_path: Path) -> Path:
-    """A project of its own: one id that must be tested, one that waits for people."""
-    for place in ("docs/security", "docs/reference", "tests"):
-        (tmp_path / place).mkdir(parents=True)
+    """A project with one id that must be tested, and one that people check."""
+    for directory in ("docs/security", "docs/reference", "tests"):
+        (tmp_path / directory).mkdir(parents=True)
     (tmp_path / SOURCE).write_text(LISTED)
     return tmp_path
 
@@ -38,7 +38,7 @@ def listed_in_addition(project_root: Path, item: str) -> None:
 
 
 def has_test(project_root: Path, source: str) -> None:
-    (project_root / "tests" / "test_house.py").write_text(source)
+    (project_root / "tests" / "test_doors.py").write_text(source)
 
 
 def problems_of(project_root: Path) -> list[str]:
@@ -63,7 +63,7 @@ def test_the_page_shows_what_the_tests_answer_today() -> None:
 def test_an_id_that_has_a_test_is_shown_with_it(project_root: Path) -> None:
     has_test(project_root, "def test_do_01_the_door_is_shut(): ...")
     assert problems_of(project_root) == []
-    assert "| DO-01 | A door is shut. | `tests/test_house.py::test_do_01_the_door_is_shut` |" in page_of(project_root)
+    assert "| DO-01 | A door is shut. | `tests/test_doors.py::test_do_01_the_door_is_shut` |" in page_of(project_root)
     assert "2 IDs: 1 with tests, 1 waiting, 0 not applicable, 0 missing." in page_of(project_root)
 
 
@@ -97,7 +97,7 @@ def test_name_that_only_resembles_an_id_is_ignored(project_root: Path, name: str
 
 def test_a_test_that_names_an_id_no_one_listed_is_a_problem(project_root: Path) -> None:
     has_test(project_root, "def test_do_01_it(): ...\ndef test_do_02_it(): ...")
-    assert problems_of(project_root) == [f"DO-02 is not an ID in {SOURCE}: tests/test_house.py::test_do_02_it"]
+    assert problems_of(project_root) == [f"DO-02 is not an ID in {SOURCE}: tests/test_doors.py::test_do_02_it"]
 
 
 def test_an_id_that_waits_in_part_needs_a_test_now(project_root: Path) -> None:
@@ -106,7 +106,7 @@ def test_an_id_that_waits_in_part_needs_a_test_now(project_root: Path) -> None:
     assert problems_of(project_root) == ["WI-02 has no test: A pane holds."]
     has_test(project_root, "def test_do_01_it(): ...\ndef test_wi_02_it(): ...")
     assert problems_of(project_root) == []
-    assert "`tests/test_house.py::test_wi_02_it`<br>the rest waits for people |" in page_of(project_root)
+    assert "`tests/test_doors.py::test_wi_02_it`<br>the rest waits for people |" in page_of(project_root)
 
 
 def test_no_item_waits_for_a_finished_feature(project_root: Path) -> None:

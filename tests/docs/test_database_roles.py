@@ -1,4 +1,4 @@
-"""The secrets of deploy/compose.yaml, and the two database roles they open (defaults S-29)."""
+"""The secrets of deploy/compose.yaml, and the two database roles they belong to (defaults S-29)."""
 
 import os
 import stat
@@ -26,14 +26,14 @@ def make_secrets(directory: Path, *host: str) -> dict[str, str]:
 
 
 def test_the_secrets_that_compose_wants_are_made_for_one_reader_each(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path)
-    brought = {"tls_certificate", "tls_key"}  # by anyone who has them
-    assert made.keys() == (read_compose()["secrets"].keys() | read_compose(NODES)["secrets"].keys()) - brought
-    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in made} == {0o400}
-    assert len(set(made.values())) == len(made)
+    secrets = make_secrets(tmp_path)
+    brought = {"tls_certificate", "tls_key"}  # provided by the operator
+    assert secrets.keys() == (read_compose()["secrets"].keys() | read_compose(NODES)["secrets"].keys()) - brought
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in secrets} == {0o400}
+    assert len(set(secrets.values())) == len(secrets)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of files")
 def test_each_secret_belongs_to_the_user_of_its_containers(tmp_path: Path) -> None:
     make_secrets(tmp_path)
     for name in SERVICES:
@@ -42,10 +42,10 @@ def test_each_secret_belongs_to_the_user_of_its_containers(tmp_path: Path) -> No
 
 
 def test_the_service_accepts_the_secrets(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path)
-    parse_master_key(made["master_key"])
+    secrets = make_secrets(tmp_path)
+    parse_master_key(secrets["master_key"])
     for name in ("owner_url", "runtime_url", "nodes_url"):
-        database_url(made[name].strip())
+        database_url(secrets[name].strip())
 
 
 def test_making_secrets_again_replaces_none_and_mends_what_is_missing(tmp_path: Path) -> None:
@@ -55,11 +55,11 @@ def test_making_secrets_again_replaces_none_and_mends_what_is_missing(tmp_path: 
 
 
 def test_a_database_server_of_ones_own_gets_two_passwords_and_addresses_that_name_it(tmp_path: Path) -> None:
-    made = make_secrets(tmp_path, "db1.example.org")
-    assert made.keys() == {"owner_password", "runtime_password", "owner_url", "runtime_url"}
+    secrets = make_secrets(tmp_path, "db1.example.org")
+    assert secrets.keys() == {"owner_password", "runtime_password", "owner_url", "runtime_url"}
     for role, name in (("gatehouse_owner", "owner"), ("gatehouse", "runtime")):
-        password = made[f"{name}_password"].strip()
-        assert made[f"{name}_url"].strip() == f"postgresql://{role}:{password}@db1.example.org/gatehouse"
+        password = secrets[f"{name}_password"].strip()
+        assert secrets[f"{name}_url"].strip() == f"postgresql://{role}:{password}@db1.example.org/gatehouse"
     seen = {(stat.S_IMODE(path.stat().st_mode), path.stat().st_uid) for path in tmp_path.iterdir()}
     assert seen == {(0o400, os.geteuid())}
 
@@ -81,15 +81,15 @@ def test_no_database_role_is_created_without_a_password(tmp_path: Path) -> None:
             (tmp_path / name).write_text("\n")
             empty = psql(cluster.url("gatehouse"), *roles, check=False)
             (tmp_path / name).unlink()
-            assert (missing.returncode, empty.returncode) == (3, 3)  # psql's word for: stopped by an error
+            assert (missing.returncode, empty.returncode) == (3, 3)  # psql's exit code after an error
             assert "no roles were made" in missing.stderr
-        made = psql(cluster.url(), "--tuples-only", "--command=SELECT 1 FROM pg_roles WHERE rolname ~ 'gatehouse'")
-    assert made.stdout.strip() == ""
+        created = psql(cluster.url(), "--tuples-only", "--command=SELECT 1 FROM pg_roles WHERE rolname ~ 'gatehouse'")
+    assert created.stdout.strip() == ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """A database as the serving role reaches it, and the statements that came too early."""
+    """A database with the serving role's access, and the statements that ran too early."""
 
     runtime_url: str
     before_migration: str
@@ -102,10 +102,10 @@ def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
     secrets, data = tmp_path_factory.mktemp("secrets"), tmp_path_factory.mktemp("data")
     make_secrets(secrets)
     with PostgresCluster() as cluster:
-        place = f"{LOOPBACK}:{cluster.port}/gatehouse"
+        address = f"{LOOPBACK}:{cluster.port}/gatehouse"
         psql(cluster.url(), "--command=CREATE DATABASE gatehouse")
         psql(cluster.url("gatehouse"), f"--set=secrets={secrets}", f"--file={DEPLOY / 'postgresql-roles.sql'}")
-        owner, runtime = f"postgresql://gatehouse_owner@{place}", f"postgresql://gatehouse@{place}"
+        owner, runtime = f"postgresql://gatehouse_owner@{address}", f"postgresql://gatehouse@{address}"
         gatehouse = InstallationPaths(data=data, url=runtime).command_line()
         before_migration = gatehouse.expect_failure("admin", "setup-link")
         migration = [sys.executable, "-m", "gatehouse.storage.migrations"]

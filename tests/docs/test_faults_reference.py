@@ -1,4 +1,4 @@
-"""The table of faults is what the names of the tests say."""
+"""The table of faults matches the names of the tests."""
 
 from pathlib import Path
 

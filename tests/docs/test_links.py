@@ -1,4 +1,4 @@
-"""Every link between the documents leads somewhere, and so does every citation of the interface."""
+"""Every link between documents and every citation of the interface has a target."""
 
 import re
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ CITED_RULING: Final = re.compile(r"\bR(\d+)\b(?!-)")
 
 
 def text_without_code(page: Path) -> str:
-    return CODE.sub(lambda found: re.sub(r"[\[\]()]", "", found[0]), page.read_text())
+    return CODE.sub(lambda match: re.sub(r"[\[\]()]", "", match[0]), page.read_text())
 
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The explicit ones, and those that headings get."""
+    """Explicit anchors and those of headings."""
     text = page.read_text()
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -34,9 +34,9 @@ def anchors(page: Path) -> frozenset[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_points_to_an_existing_file_and_anchor(page: Path) -> None:
     for target, anchor in LINK.findall(text_without_code(page)):
-        place = (page.parent / target).resolve() if target else page
-        assert place.exists(), f"{target} does not exist"
-        assert not anchor or anchor in anchors(place), f"{target}#{anchor} does not exist"
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), f"{target} does not exist"
+        assert not anchor or anchor in anchors(path), f"{target}#{anchor} does not exist"
 
 
 def sources() -> Iterator[Path]:

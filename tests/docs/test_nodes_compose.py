@@ -1,4 +1,4 @@
-"""deploy/nodes/compose.yaml: what it promises, checked without a container engine.
+"""Check deploy/nodes/compose.yaml without a container engine.
 
 tests/faults/test_many_nodes.py runs the files that it mounts.
 """
@@ -51,14 +51,14 @@ def test_mounted_files_exist_and_match_the_paths_in_use() -> None:
     assert all((NODES / source).resolve().is_relative_to(DEPLOY) for _, source, _ in files)
     assert all((NODES / source).is_file() for _, source, _ in files)
     beside = {target.rpartition("/") for name, _, target in files if name == "proxy"}
-    assert {place for place, _, _ in beside} == {"/etc/nginx/gatehouse"}
+    assert {directory for directory, _, _ in beside} == {"/etc/nginx/gatehouse"}
     included = re.findall(r"include (\S+);", (NODES / "nginx.conf").read_text())
     assert {file for _, _, file in beside} == {"nginx.conf", *included}
 
 
 def test_the_proxy_knows_every_node_and_every_node_believes_the_proxy_alone() -> None:
-    named = re.findall(r"^server (\S+):8080 ", (NODES / "nodes.conf").read_text(), re.MULTILINE)
-    assert tuple(named) == OURS
+    matches = re.findall(r"^server (\S+):8080 ", (NODES / "nodes.conf").read_text(), re.MULTILINE)
+    assert tuple(matches) == OURS
     address = SERVICES["proxy"]["networks"]["back"]["ipv4_address"]
     for name in OURS:
         assert SERVICES[name]["environment"]["GATEHOUSE__SERVER__TRUSTED_PROXIES"] == address
@@ -74,13 +74,13 @@ def test_the_nodes_are_alike_and_only_the_proxy_is_reachable() -> None:
 
 
 def test_shared_parts_of_both_compose_files_are_identical() -> None:
-    """Moving from one machine to several changes nothing else."""
+    """So moving from one machine to several changes nothing else."""
     single = read_compose()
     assert FILE["x-hardened"] == single["x-hardened"]
     assert FILE["x-postgres"] == single["x-postgres"]
     for name in ("migrate", "grants"):
         ours, theirs = dict(SERVICES[name]), dict(single["services"][name])
-        for place in ("build", "volumes"):  # told from where the file lies
-            ours.pop(place, None)
-            theirs.pop(place, None)
+        for key in ("build", "volumes"):  # relative to the file
+            ours.pop(key, None)
+            theirs.pop(key, None)
         assert ours == theirs

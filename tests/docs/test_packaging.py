@@ -1,4 +1,4 @@
-"""The packaging files: what they promise, checked without a container engine."""
+"""Check the packaging files without a container engine."""
 
 import json
 import re
@@ -35,14 +35,14 @@ from tests.support.processes import LOOPBACK
 LOCKS: Final = ("requirements.txt", "requirements-dev.txt")
 HIGHEST_EXPOSURE: Final = 2.5  # checklist OP-11
 PINNED: Final = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.+]*)((?: --hash=sha256:[0-9a-f]{64})+)")
-OFFLINE_SINCE: Final = 250  # the systemd whose `security` judges a file
+OFFLINE_SINCE: Final = 250  # the first systemd whose `security` can check a file
 
 
 # -- requirements ---------------------------------------------------------------------------------------
 
 
 def locked_versions(name: str) -> dict[str, str]:
-    """Version by package; a line that is anything else than a pin with hashes fails the test."""
+    """Versions by package; a line that is not a pin with hashes fails the test."""
     text = (ROOT / name).read_text().replace("\\\n", " ")
     lines = [re.sub(r"\s+", " ", line).strip() for line in text.splitlines()]
     pins = [PINNED.fullmatch(line) or pytest.fail(line) for line in lines if line and not line.startswith("#")]
@@ -91,12 +91,12 @@ def test_op_10_what_is_installed_is_what_was_locked() -> None:
 
 
 def find_systemd_analyze() -> Path | None:
-    found = shutil.which("systemd-analyze")
-    if found is None:
+    program = shutil.which("systemd-analyze")
+    if program is None:
         return None
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
     digits = re.search(r"\d+", version)
-    return Path(found) if digits is not None and int(digits[0]) >= OFFLINE_SINCE else None
+    return Path(program) if digits is not None and int(digits[0]) >= OFFLINE_SINCE else None
 
 
 SYSTEMD: Final = Capability(name=f"systemd {OFFLINE_SINCE} or newer", find=find_systemd_analyze, optional=True)
@@ -111,7 +111,7 @@ def test_op_11_the_unit_is_exposed_no_more_than_allowed() -> None:
 
 
 def test_op_11_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
-    # The program is not installed where the unit expects it; any that exists will do.
+    # The program is not installed where the unit expects it; any existing one will do.
     copy = tmp_path / UNIT.name
     copy.write_text(UNIT.read_text().replace("/opt/gatehouse/bin/gatehouse", "/bin/true"))
     judged = subprocess.run(
@@ -161,7 +161,7 @@ def test_the_operators_command_is_about_the_same_installation_as_the_unit() -> N
 
 @pytest.fixture
 def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The operator's command for an installation in `tmp_path`, as the user who runs the tests, called in `work`."""
+    """The operator's command for an installation in `tmp_path`, run in `work` as the user who runs the tests."""
     here, work = tmp_path / "installed", tmp_path / "work"
     for directory in (here, work, here / "bin"):
         directory.mkdir()
@@ -206,13 +206,13 @@ def test_the_image_runs_as_a_user_without_privileges() -> None:
     uid, _, gid = last_instruction("USER").partition(":")
     assert int(uid) > 0
     assert int(gid) > 0
-    words = [found.word for found in dockerfile_instructions()]
+    words = [instruction.word for instruction in dockerfile_instructions()]
     after = words[len(words) - words[::-1].index("USER") :]
     assert set(after) <= {"HEALTHCHECK", "ENTRYPOINT", "CMD"}
 
 
 def test_op_10_everything_the_image_installs_is_checked_or_local() -> None:
-    runs = [found.rest for found in dockerfile_instructions() if found.word == "RUN"]
+    runs = [instruction.rest for instruction in dockerfile_instructions() if instruction.word == "RUN"]
     installs = [part for run in runs for part in run.split(" && ") if " install " in part and "pip" in part]
     assert installs
     assert all("--require-hashes" in part or "--no-index" in part for part in installs)
@@ -221,13 +221,15 @@ def test_op_10_everything_the_image_installs_is_checked_or_local() -> None:
 
 
 def test_the_image_adds_nothing_from_elsewhere_and_holds_no_secret() -> None:
-    assert "ADD" not in {found.word for found in dockerfile_instructions()}
-    named = [found.rest for found in dockerfile_instructions() if found.word in {"ARG", "ENV"}]
+    assert "ADD" not in {instruction.word for instruction in dockerfile_instructions()}
+    named = [instruction.rest for instruction in dockerfile_instructions() if instruction.word in {"ARG", "ENV"}]
     assert not [rest for rest in named if re.search(r"(?i)secret|password|token|_key", rest)]
 
 
 def test_the_image_writes_to_its_data_directory_only() -> None:
-    assert [found.rest for found in dockerfile_instructions() if found.word == "VOLUME"] == ["/data"]
+    assert [instruction.rest for instruction in dockerfile_instructions() if instruction.word == "VOLUME"] == [
+        "/data"
+    ]
     assert "PYTHONDONTWRITEBYTECODE=1" in last_instruction("ENV")
 
 
@@ -235,7 +237,7 @@ def test_the_image_is_built_from_the_wheel_and_the_lock_alone() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     patterns = [line for line in lines if line and not line.startswith("#")]
     assert patterns == ["*", "!requirements.txt", "!dist/*.whl"]
-    copied = [found.rest.split()[0] for found in dockerfile_instructions() if found.word == "COPY"]
+    copied = [instruction.rest.split()[0] for instruction in dockerfile_instructions() if instruction.word == "COPY"]
     assert copied == ["requirements.txt", "dist/*.whl", "--from=build"]
 
 
@@ -303,13 +305,13 @@ def test_the_database_is_one_the_service_supports() -> None:
     assert int(version[1]) >= OLDEST_SERVER
 
 
-# -- what they all say about the service ----------------------------------------------------------------
+# -- statements about the service in all files ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["compose.yaml", "gatehouse.service", "Dockerfile"])
 def test_every_setting_in_use_exists(name: str) -> None:
-    given = set(re.findall(r"GATEHOUSE__[A-Z_]+", (DEPLOY / name).read_text()))
-    assert given <= BY_VARIABLE.keys() | BY_FILE_VARIABLE.keys()
+    matches = set(re.findall(r"GATEHOUSE__[A-Z_]+", (DEPLOY / name).read_text()))
+    assert matches <= BY_VARIABLE.keys() | BY_FILE_VARIABLE.keys()
 
 
 def commands_given() -> Iterator[str]:

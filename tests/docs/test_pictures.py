@@ -1,4 +1,4 @@
-"""The guides show the pictures that tests take, and nothing else (tests/support/guide_pictures.py)."""
+"""The guides show exactly the pictures that tests take (tests/support/guide_pictures.py)."""
 
 import re
 from collections import Counter
@@ -14,9 +14,9 @@ SHOWN: Final = re.compile(r"!\[[^\]\n]+\]\([^)\n]*pictures/([^)/\n]+)\.png\)")
 
 
 def declared_pictures() -> Counter[str]:
-    """What tests say they take, and how many of them."""
+    """The pictures that tests declare, with how many tests declare each."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WALKS.rglob("test_*.py")]
-    tests = [one for name in names for one in vars(import_module(name)).values() if callable(one)]
+    tests = [value for name in names for value in vars(import_module(name)).values() if callable(value)]
     marks = {(test.__module__, test.__name__, mark.args) for test in tests for mark in marks_of(test)}
     return Counter(name for _, _, args in marks for name in args)
 
@@ -26,10 +26,10 @@ def marks_of(test: object) -> list[object]:
 
 
 def test_every_screenshot_is_taken_by_one_test_and_shown_by_one_page() -> None:
-    shown = {name for page in PAGES for name in SHOWN.findall(page.read_text())}
+    pictures = {name for page in PAGES for name in SHOWN.findall(page.read_text())}
     stored = {path.name for path in PICTURES.iterdir()}
-    assert declared_pictures() == Counter(shown)
-    assert stored == {f"{name}.png" for name in shown}
+    assert declared_pictures() == Counter(pictures)
+    assert stored == {f"{name}.png" for name in pictures}
 
 
 def test_the_pictures_that_are_kept_are_whole_and_light() -> None:

@@ -1,4 +1,4 @@
-"""The quick parts of `make release-check`, and that it can see."""
+"""The quick parts of `make release-check`, and a test that it detects errors."""
 
 import json
 import zipfile

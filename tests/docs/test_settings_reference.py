@@ -11,8 +11,8 @@ def test_the_reference_page_is_what_the_code_says() -> None:
 
 
 def test_the_reference_page_lists_every_setting_once() -> None:
-    listed = re.findall(r"^\| `([a-z_]+\.[a-z0-9_]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert listed == list(ALL_SETTINGS)
+    matches = re.findall(r"^\| `([a-z_]+\.[a-z0-9_]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert matches == list(ALL_SETTINGS)
 
 
 @pytest.mark.parametrize("entry", ALL_SETTINGS.values(), ids=lambda entry: entry.name)

@@ -1,11 +1,11 @@
-"""Clients that ask real nodes over HTTP, one after the other, and write down what came of it."""
+"""HTTP clients that send requests to real nodes and record the results."""
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from random import Random  # noqa: TID251 - a run is repeated by its seed, and nothing here is a secret
+from random import Random  # noqa: TID251 - a seed makes a run repeatable, and nothing here is secret
 from typing import Any, Final
 
 import httpx2
@@ -14,9 +14,9 @@ from tests.faults.history import Act, Operation, Recorder, Result
 from tests.support.processes import Node
 from tests.support.tls import NO_TRUST_STORE
 
-CLIENT_TIMEOUT: Final = 20.0  # seconds for an answer; anyone who waits longer knows nothing
-NODE_GONE: Final = 0.05  # seconds until the next node is asked, where no one listened
-STORM_SECONDS: Final = 0.2  # between a request and the same once more (faults R-29)
+CLIENT_TIMEOUT: Final = 20.0  # seconds to wait for a response
+NODE_GONE: Final = 0.05  # seconds before trying the next node when none listened
+STORM_SECONDS: Final = 0.2  # between a request and its repetition (faults R-29)
 PROXY_ERRORS: Final = 500
 WRITES: Final = frozenset(
     {Act.REDEEM, Act.REFRESH, Act.APPROVE, Act.SPEND, Act.BEGIN, Act.END, Act.ADD, Act.REMOVE, Act.WRITE}
@@ -25,10 +25,10 @@ WRITES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedAnswer:
-    """What an answer says, to a checker."""
+    """What a response means to a checker."""
 
     result: Result
-    value: str | None = None  # another one than was asked with
+    value: str | None = None  # if it differs from the request's
     version: int = 0
     note: str = ""
 
@@ -38,7 +38,7 @@ Judge = Callable[[httpx2.Response], JudgedAnswer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRequest:
-    """One request and what it means."""
+    """One request and what it means to a checker."""
 
     op: Act
     key: str
@@ -47,14 +47,14 @@ class CheckedRequest:
     method: str = "POST"
     event: str = ""
     judge: Judge | None = None
-    request: Mapping[str, Any]  # body and headers, as the HTTP client takes them
-    repeatable: bool = True  # asking once more is what a client does whose answer was lost
+    request: Mapping[str, Any]  # body and headers, as keyword arguments of the HTTP client
+    repeatable: bool = True  # whether a client repeats it when the response is lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedReply:
     operation: Operation
-    answer: httpx2.Response | None  # None: none came
+    answer: httpx2.Response | None  # None: no response
 
     @property
     def ok(self) -> bool:
@@ -67,7 +67,7 @@ class CheckedReply:
 
 
 class ClientPool:
-    """What the clients of one run share: nodes, history, chance, and what they have to ask once more."""
+    """What the clients of a run share: nodes, history, randomness, and the requests to repeat."""
 
     def __init__(
         self,
@@ -78,29 +78,29 @@ class ClientPool:
         storm: bool = False,
         patience: float = CLIENT_TIMEOUT,
     ) -> None:
-        self.nodes = nodes  # addresses
+        self.nodes = nodes  # base URLs
         self.recorder = recorder
         self.seed = seed
         self.storm = storm
         self.patience = patience
-        self.unreached = 0  # requests that reached no one, and so are no operations
+        self.unreached = 0  # requests that reached no node, which are not operations
         self.over = asyncio.Event()
         self.lost: list[tuple[FaultClient, CheckedRequest, Operation]] = []
         self._clients: list[FaultClient] = []
 
     def client(self, name: str) -> "FaultClient":
-        made = FaultClient(self, name)
-        self._clients.append(made)
-        return made
+        new_client = FaultClient(self, name)
+        self._clients.append(new_client)
+        return new_client
 
     async def wait(self, seconds: float) -> None:
-        """Wait so long, or until the run is over."""
+        """Wait that long, or until the run is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.over.wait()
 
     async def ask_again(self) -> None:
-        """Every request whose answer was lost, now that all is well (I14)."""
+        """Repeat every request whose response was lost, once all faults are over (I14)."""
         lost, self.lost = self.lost, []
         for client, ask, first in lost:
             await client.ask(ask, repeats=first.number)
@@ -111,12 +111,15 @@ class ClientPool:
 
 
 class FaultClient:
-    """Asks the nodes in turn; its chance is its own, so that a seed gives each client the same course."""
+    """Send requests to the nodes in turn, chosen by a random generator of its own.
+
+    So the seed of a run determines the requests of each client.
+    """
 
     def __init__(self, pool: ClientPool, name: str) -> None:
         self.pool = pool
         self.name = name
-        self.login = ""  # of the person whose browser it is
+        self.login = ""  # of the person who uses the browser
         self.chance = Random(f"{pool.seed} {name}")  # noqa: S311 - no secret
         self._turn = self.chance.randrange(len(pool.nodes))
         self.http = httpx2.AsyncClient(timeout=pool.patience, verify=NO_TRUST_STORE, trust_env=False)
@@ -133,11 +136,11 @@ class FaultClient:
         return reply
 
     async def _ask_once(self, ask: CheckedRequest, node: int | None, repeats: int) -> CheckedReply:
-        """At a node that listens: anyone who reached no one has asked nothing."""
+        """Send the request to a node that listens; without a connection, nothing was sent."""
         while True:
-            place = self._next_node() if node is None else node
+            node_index = self._next_node() if node is None else node
             try:
-                return await self._ask_node(place, ask, repeats)
+                return await self._ask_node(node_index, ask, repeats)
             except httpx2.ConnectError:
                 self.pool.unreached += 1
                 await asyncio.sleep(NODE_GONE)
@@ -146,71 +149,73 @@ class FaultClient:
         self._turn = (self._turn + 1) % len(self.pool.nodes)
         return self._turn
 
-    async def _ask_node(self, place: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
+    async def _ask_node(self, node_index: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        answer, note = None, ""
+        response, note = None, ""
         try:
-            url = self.pool.nodes[place] + ask.path
-            answer = await self.http.request(ask.method, url, **ask.request)
+            url = self.pool.nodes[node_index] + ask.path
+            response = await self.http.request(ask.method, url, **ask.request)
         except httpx2.ConnectError:
             raise
         except httpx2.TransportError as error:
             note = type(error).__name__
-        heard = JudgedAnswer(result=Result.INFO, note=note) if answer is None else judge_answer(ask, answer)
-        one = Operation(
+        judged = JudgedAnswer(result=Result.INFO, note=note) if response is None else judge_answer(ask, response)
+        operation = Operation(
             t0=began,
             t1=loop.time(),
-            node=place,
+            node=node_index,
             client=self.name,
             op=ask.op,
             key=ask.key,
-            value=ask.value if heard.value is None else heard.value,
-            result=heard.result,
-            status=0 if answer is None else answer.status_code,
-            note=heard.note,
-            patient=answer is not None and "retry-after" in answer.headers,
-            version=heard.version,
-            request_id="" if answer is None else answer.headers.get("x-request-id", ""),
+            value=ask.value if judged.value is None else judged.value,
+            result=judged.result,
+            status=0 if response is None else response.status_code,
+            note=judged.note,
+            patient=response is not None and "retry-after" in response.headers,
+            version=judged.version,
+            request_id="" if response is None else response.headers.get("x-request-id", ""),
             event=ask.event,
             repeats=repeats,
         )
-        written = self.pool.recorder.write(one)
+        written = self.pool.recorder.write(operation)
         if written.result is Result.INFO and ask.op in WRITES and ask.repeatable and not repeats:
             self.pool.lost.append((self, ask, written))
-        return CheckedReply(operation=written, answer=answer)
+        return CheckedReply(operation=written, answer=response)
 
     async def pause(self, seconds: float = 0.03) -> None:
-        """A client's own pace: the machine has other work."""
+        """Pause between requests, because other processes need the CPU too."""
         await self.pool.wait(seconds * self.chance.uniform(0.5, 1.5))
 
 
-def judge_answer(ask: CheckedRequest, answer: httpx2.Response) -> JudgedAnswer:
-    if answer.status_code >= PROXY_ERRORS:
-        return JudgedAnswer(result=Result.INFO, note=error_of(answer))
+def judge_answer(ask: CheckedRequest, response: httpx2.Response) -> JudgedAnswer:
+    if response.status_code >= PROXY_ERRORS:
+        return JudgedAnswer(result=Result.INFO, note=error_of(response))
     if ask.judge is not None:
-        return ask.judge(answer)
-    good = answer.is_success or answer.is_redirect
-    return JudgedAnswer(result=Result.OK) if good else JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+        return ask.judge(response)
+    good = response.is_success or response.is_redirect
+    return JudgedAnswer(result=Result.OK) if good else JudgedAnswer(result=Result.FAIL, note=error_of(response))
 
 
-def error_of(answer: httpx2.Response) -> str:
-    """The name an error has in its dialect, or its first words."""
+def error_of(response: httpx2.Response) -> str:
+    """The error's name in its dialect, or the first words of its text."""
     try:
-        said = answer.json()
+        body = response.json()
     except json.JSONDecodeError:
-        return answer.text[:80]
-    return str(said.get("error", said))[:80] if isinstance(said, dict) else str(said)[:80]
+        return response.text[:80]
+    return str(body.get("error", body))[:80] if isinstance(body, dict) else str(body)[:80]
 
 
 async def ask_nodes_in_turn(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
-    """The same of every node, one after the other."""
-    return [await client.ask(ask, node=place) for place in range(len(client.pool.nodes))]
+    """Send the same request to every node in turn."""
+    return [await client.ask(ask, node=node_index) for node_index in range(len(client.pool.nodes))]
 
 
 async def ask_nodes_together(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
-    """The same of every node at once."""
-    return list(await asyncio.gather(*(client.ask(ask, node=place) for place in range(len(client.pool.nodes)))))
+    """Send the same request to every node at the same time."""
+    return list(
+        await asyncio.gather(*(client.ask(ask, node=node_index) for node_index in range(len(client.pool.nodes))))
+    )
 
 
 def addresses(nodes: Sequence[Node]) -> list[str]:
@@ -218,7 +223,7 @@ def addresses(nodes: Sequence[Node]) -> list[str]:
 
 
 async def repeat_until_over(client: FaultClient, *turns: Callable[[FaultClient], Awaitable[object]]) -> None:
-    """One turn after the other, which one being a matter of chance, until the run is over."""
+    """Repeat randomly chosen turns until the run is over."""
     while not client.is_over():
         await client.chance.choice(turns)(client)
         await client.pause()

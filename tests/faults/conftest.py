@@ -1,7 +1,7 @@
-"""Things get killed, filled and cut off here, and nothing acknowledged may be lost.
+"""Tests that kill processes, fill disks and cut connections: nothing acknowledged may be lost.
 
-`make test` runs each fault once with a seed that never changes, `make faults` the same tests with many rounds and
-another seed each time, which is printed at the end; `FAULT_SEED` repeats a run.
+`make test` runs each fault once with a fixed seed, `make faults` the same tests with many rounds and a new seed each
+time, which is printed at the end; `FAULT_SEED` repeats a run.
 """
 
 import os
@@ -17,18 +17,18 @@ from tests.faults.disk import FaultyDisk
 from tests.faults.history import Recorder
 from tests.faults.run_record import SECONDS, RunRecord, pick_seed
 
-ROUNDS: Final = int(os.environ.get("FAULT_ROUNDS", "1"))  # noqa: TID251 - said to the tests, not to the service
+ROUNDS: Final = int(os.environ.get("FAULT_ROUNDS", "1"))  # noqa: TID251 - an option of the tests, not of the service
 
 
 @pytest.fixture
 def rounds() -> int:
-    """How often a test that kills something does so."""
+    """How often a test injects its fault."""
     return ROUNDS
 
 
 @pytest.fixture
 def disk() -> Iterator[FaultyDisk]:
-    """What lies under the SQLite databases this process opens from now on."""
+    """A faulty disk under the SQLite databases that this process opens from now on."""
     disk = FaultyDisk()
     yield disk
     disk.unregister()
@@ -36,7 +36,7 @@ def disk() -> Iterator[FaultyDisk]:
 
 @pytest.fixture
 async def storage(disk: FaultyDisk, migrated_sqlite_url: str) -> AsyncIterator[Storage]:
-    """SQLite on that disk, its -wal file begun: the first write into one is synced twice."""
+    """SQLite on that disk, after a first write, because the first write into a -wal file is synced twice."""
     async with open_storage(migrated_sqlite_url, migrate=False) as opened:
         await opened.installation.set_value("begun", "yes")
         disk.done.clear()
@@ -47,7 +47,7 @@ async def storage(disk: FaultyDisk, migrated_sqlite_url: str) -> AsyncIterator[S
 def run_record(
     request: pytest.FixtureRequest, tmp_path: Path, rounds: int, record_property: Callable[[str, object], None]
 ) -> Iterator[RunRecord]:
-    """The history of this test's run, kept if it fails."""
+    """The history of this test's run, saved if the test fails."""
     recorder = Recorder(tmp_path / "history.jsonl")
     run_record = RunRecord(seed=pick_seed(), recorder=recorder, rounds=rounds, seconds=SECONDS)
     print(f"FAULT_SEED={run_record.seed}")  # noqa: T201 - shown when the test fails
@@ -61,6 +61,6 @@ def run_record(
 
 @pytest.fixture
 def url(request: pytest.FixtureRequest) -> str:
-    """An installed database of the kind that `on_databases` says."""
-    found: str = request.getfixturevalue(f"installed_{request.param}_url")
-    return found
+    """An installed database of the kind that `on_databases` selects."""
+    installed_url: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return installed_url

@@ -1,7 +1,7 @@
-"""A disk under SQLite that a test can watch, break and hold: an SQLite VFS over the ordinary one.
+"""A disk under SQLite that a test can watch, break and block: a SQLite VFS over the default one.
 
-It shows what killing a process cannot. The kernel keeps what a killed process has written; only the
-order of writes and syncs says what a power cut would leave.
+It shows what killing a process cannot: the kernel keeps what a killed process has written; only the order of writes
+and syncs tells what a power cut would leave.
 """
 
 import threading
@@ -12,17 +12,17 @@ from typing import Final
 
 import apsw
 
-PATIENCE: Final = 30.0  # seconds until one side gives up on the other
+TIMEOUT: Final = 30.0  # seconds
 ORDINARY: Final = "unix"
 
 Name = str | apsw.URIFilename | None
 
 
 class FaultyDisk(apsw.VFS):
-    """While it is registered, every file this process opens through apsw lies on it."""
+    """While it is registered, apsw opens every file of this process on it."""
 
     def __init__(self) -> None:
-        self.done: list[str] = []  # "write db-wal", "sync db-wal": in the order they reached the disk
+        self.done: list[str] = []  # "write db-wal", "sync db-wal", in the order they reached the disk
         self.write_failure: type[apsw.Error] | None = None
         self.read_failure: type[apsw.Error] | None = None
         self.read_failed = threading.Event()
@@ -36,7 +36,7 @@ class FaultyDisk(apsw.VFS):
 
     @contextmanager
     def hold_syncs(self) -> Iterator[None]:
-        """A sync that begins inside ends with the block."""
+        """Block every sync that begins inside until the block ends."""
         self._syncing.clear()
         self._may_sync.clear()
         try:
@@ -45,7 +45,7 @@ class FaultyDisk(apsw.VFS):
             self._may_sync.set()
 
     def wait_until_syncing(self) -> None:
-        assert self._syncing.wait(PATIENCE), "no_one syncs"
+        assert self._syncing.wait(TIMEOUT), "no sync has begun"
 
     def on_read(self) -> None:
         if self.read_failure is not None:
@@ -59,7 +59,7 @@ class FaultyDisk(apsw.VFS):
 
     def on_sync(self, kind: str) -> None:
         self._syncing.set()
-        assert self._may_sync.wait(PATIENCE), "the test forgot to let go"
+        assert self._may_sync.wait(TIMEOUT), "the test did not release the sync"
         self.done.append(f"sync {kind}")
 
 

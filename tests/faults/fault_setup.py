@@ -33,7 +33,7 @@ from tests.support.service import FAST_SETTINGS, load_test_settings
 from tests.support.studio import FACTOR, PROJECT, holdings_with_rules
 
 ANY_PORT: Final = 8080
-# Everything comes from one address, and what is tested is not how much of it is let in.
+# All requests come from one address, and rate limits are not under test.
 RELAXED_SETTINGS: Final = {
     "GATEHOUSE__RATES__ENABLED": "false",
     "GATEHOUSE__SESSIONS__FRESH_MINUTES": "120",
@@ -60,7 +60,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelyingClient:
-    """An OAuth client of the off-the-shelf kind, and its secret."""
+    """A standard OpenID Connect client and its secret."""
 
     client_id: str
     secret: str = field(repr=False)
@@ -72,7 +72,7 @@ class RelyingClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSetup:
-    """What a run starts from; `services` is open only during setup, and later only nodes use the database."""
+    """The initial data of a run; `services` is open only during setup, later only nodes use the database."""
 
     services: Services
     url: str
@@ -83,13 +83,13 @@ class FaultSetup:
 
 
 def nodes_of(url: str, data: Path, *, flags: Sequence[Sequence[str]], **settings: str) -> list[Node]:
-    """Nodes of one service, not started: one address that clients know, one key, one database."""
+    """Nodes of one service, not started: one base_url, one key, one database."""
     base_url = settings.pop("base_url", "") or f"http://localhost:{free_port()}"
     environment = {**FAST_SETTINGS, **RELAXED_SETTINGS, "GATEHOUSE__SERVER__BASE_URL": base_url, **settings}
-    made = [Node(data=data, database_url=url, environment=environment, flags=one) for one in flags]
-    for node in made:
+    created = [Node(data=data, database_url=url, environment=environment, flags=flag) for flag in flags]
+    for node in created:
         node.base_url = base_url
-    return made
+    return created
 
 
 @asynccontextmanager
@@ -97,7 +97,7 @@ async def fault_setup(url: str, data: Path, base_url: str) -> AsyncIterator[Faul
     loaded = load_test_settings(url, data, port=ANY_PORT, GATEHOUSE__SERVER__BASE_URL=base_url)
     async with open_services(loaded, clock=SystemClock(), serving=False, initialize=True) as services:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(builders, "RECORDER", services.recorder)  # what the builders record is to be verified too
+            patch.setattr(builders, "RECORDER", services.recorder)  # so that the builders' records verify too
             yield await fill_installation(services, url, data)
 
 
@@ -127,26 +127,26 @@ async def create_person(services: Services, **fields: Any) -> Person:
 
 
 async def write_user_record(services: Services, user_id: str, application_id: int, **fields: Any) -> None:
-    """Write a record past every check."""
+    """Write a record without any check."""
     await services.storage.user_records.edit_record(application_id, user_id, set_fields(**fields), NOW)
 
 
 async def publishers(services: Services, number: int, limit: int) -> Sequence[Person]:
-    """People who may publish so many projects each, with the second factor that takes."""
-    found = [await create_person(services) for _ in range(number)]
-    for one in found:
+    """People with a second factor who may each publish this many projects."""
+    users = [await create_person(services) for _ in range(number)]
+    for user in users:
         await write_user_record(
-            services, one.user_id, 1, scopes={ROOT: holdings_with_rules("can_create_projects", params=str(limit))}
+            services, user.user_id, 1, scopes={ROOT: holdings_with_rules("can_create_projects", params=str(limit))}
         )
-        passkey = a_passkey(user_id=one.user_id, credential_id=one.user_id.encode())
+        passkey = a_passkey(user_id=user.user_id, credential_id=user.user_id.encode())
         await services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
-    return found
+    return users
 
 
 async def create_project_application(services: Services, name: str, *roles: str) -> int:
-    """In the owner's project."""
-    made = await create_application(services.storage, *roles, name=name, project_id=PROJECT)
-    return made.application_id
+    """Create an application in the owner's project."""
+    application = await create_application(services.storage, *roles, name=name, project_id=PROJECT)
+    return application.application_id
 
 
 async def create_relying_client(services: Services) -> RelyingClient:

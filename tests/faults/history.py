@@ -1,8 +1,8 @@
-"""The requests of clients to nodes and their results, one line of JSON for each operation.
+"""The requests of clients to nodes and their results, one line of JSON per operation.
 
-A checker reads nothing else (tests/faults/invariants), so anyone who writes such lines can be checked: clients over
-HTTP here, a simulation elsewhere. An answer that did not come, or that blames the service, is `info`: the
-operation may have happened, may happen yet, or never.
+Checkers (tests/faults/invariants) read only this, so the same checkers work for HTTP clients and for a simulation. An
+operation without a response, or with one that blames the service, is `info`: it may have happened, may still happen,
+or never.
 """
 
 import asyncio
@@ -14,41 +14,41 @@ from typing import Final
 
 import msgspec
 
-NEMESIS: Final = "nemesis"  # the client that breaks things
+NEMESIS: Final = "nemesis"  # the client that injects faults
 
 
 class Result(StrEnum):
     OK = "ok"
-    FAIL = "fail"  # refused, and nothing happened
+    FAIL = "fail"  # refused, without effect
     INFO = "info"
 
 
 class Act(StrEnum):
-    """What an operation is to a checker; `key` says of what thing, `value` with which outcome."""
+    """What an operation means to a checker; `key` names its subject, `value` its outcome."""
 
-    ISSUE = "issue"  # a code: key it
+    ISSUE = "issue"  # a code, which is the key
     REDEEM = "redeem"  # a code, for the refresh token that becomes the value
     REFRESH = "refresh"  # a refresh token, for the next one
-    LAST_TRY = "last_try"  # of every refresh token there ever was, when all is over
+    LAST_TRY = "last_try"  # every refresh token, at the end of the run
     APPROVE = "approve"  # a game session
     DELIVER = "deliver"  # its answer
-    SPEND = "spend"  # whatever works once: a TOTP step
-    BEGIN = "begin"  # something holds from now on: a key, a sign-in, a right of someone
-    END = "end"  # it does no more
-    USE = "use"  # whether it does
+    SPEND = "spend"  # something that works once, such as a TOTP step
+    BEGIN = "begin"  # something is valid from now on: a key, a sign-in, a permission
+    END = "end"  # it is no longer valid
+    USE = "use"  # whether it is valid
     ADD = "add"  # the value, to the set of that key
     REMOVE = "remove"
-    COUNT = "count"  # how many that set has, by a node or by the database
-    WRITE = "write"  # a value no one else writes, to the record of that key
+    COUNT = "count"  # the size of that set, by a node or by the database
+    WRITE = "write"  # a unique value, to the record of that key
     READ = "read"
-    FOUND = "found"  # a record when all is over
+    FOUND = "found"  # a record at the end of the run
     MEASURE = "measure"  # a figure of a process
-    OPEN = "open"  # what needs no database
-    FAULT = "fault"  # from when to when which part was gone
+    OPEN = "open"  # an endpoint that needs no database
+    FAULT = "fault"  # from when to when a component was down
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`t0` and `t1` are seconds on one clock: of the asking, and of the answer."""
+    """One operation; `t0` and `t1` are the times of request and response on one clock, in seconds."""
 
     t0: float
     t1: float
@@ -58,14 +58,14 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str
     value: str
     result: Result
-    status: int = 0  # of HTTP; 0 where no answer came
-    note: str = ""  # what an error was called, or why there was no answer
-    patient: bool = False  # the answer said when to ask again
-    version: int = 0  # of the record, where the answer tells one
+    status: int = 0  # HTTP status, or 0 without a response
+    note: str = ""  # the name of an error, or why there was no response
+    patient: bool = False  # the response said when to retry
+    version: int = 0  # of the record, if the response contains it
     request_id: str = ""
-    event: str = ""  # the audit record this leaves, if it happens
-    number: int = 0  # which operation of its run
-    repeats: int = 0  # the number of the operation that this asks once more
+    event: str = ""  # the audit record it writes if it happens
+    number: int = 0  # its position in the run
+    repeats: int = 0  # the number of the operation that it repeats
 
     @property
     def ok(self) -> bool:
@@ -73,12 +73,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def maybe(self) -> bool:
-        """It has happened, or may have."""
+        """Whether it has or may have happened."""
         return self.result is not Result.FAIL
 
     @property
     def over(self) -> float:
-        """When it can have an effect no more."""
+        """The time after which it can have no effect."""
         return inf if self.result is Result.INFO else self.t1
 
 
@@ -86,36 +86,37 @@ History = Sequence[Operation]
 
 
 def operations_of(history: Iterable[Operation], *acts: Act) -> list[Operation]:
-    return [one for one in history if one.op in acts]
+    return [operation for operation in history if operation.op in acts]
 
 
 def by_key(history: Iterable[Operation]) -> dict[str, list[Operation]]:
-    found: dict[str, list[Operation]] = {}
-    for one in history:
-        found.setdefault(one.key, []).append(one)
-    return found
+    groups: dict[str, list[Operation]] = {}
+    for operation in history:
+        groups.setdefault(operation.key, []).append(operation)
+    return groups
 
 
-def describe(one: Operation) -> str:
-    """A line about an operation, for anyone who looks for it in the file."""
-    return f"#{one.number} {one.op} {one.key!r} {one.value!r} {one.result} ({one.t0:.4f} to {one.t1:.4f})"
+def describe(operation: Operation) -> str:
+    """One line about an operation, to find it in the file."""
+    times = f"({operation.t0:.4f} to {operation.t1:.4f})"
+    return f"#{operation.number} {operation.op} {operation.key!r} {operation.value!r} {operation.result} {times}"
 
 
 class Recorder:
-    """Numbers operations and writes each down at once: the file of a run that is killed is whole up to there."""
+    """Number operations and write each immediately, so that a killed run leaves a complete file up to that point."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.operations: list[Operation] = []
-        self.succeeded = 0  # of those that some node answered
+        self.succeeded = 0  # operations that a node answered
         self._written = asyncio.Event()
         self._file = path.open("ab")
 
     def next_number(self) -> int:
         return len(self.operations) + 1
 
-    def write(self, one: Operation) -> Operation:
-        numbered = msgspec.structs.replace(one, number=self.next_number())
+    def write(self, operation: Operation) -> Operation:
+        numbered = msgspec.structs.replace(operation, number=self.next_number())
         self.operations.append(numbered)
         self.succeeded += numbered.ok and numbered.status > 0
         self._file.write(msgspec.json.encode(numbered) + b"\n")
@@ -123,7 +124,7 @@ class Recorder:
         self._written.set()
         return numbered
 
-    async def until_succeeded(self, wanted: int) -> None:
+    async def wait_until_succeeded(self, wanted: int) -> None:
         while self.succeeded < wanted:
             self._written.clear()
             await self._written.wait()

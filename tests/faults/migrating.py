@@ -1,7 +1,7 @@
-"""Migrates, and is killed at one statement after the other: `python -m tests.faults.migrating STEP < url`.
+"""Migrate, killed before one statement after the other: `python -m tests.faults.migrating STEP < url`.
 
-Prints how many statements there are. Each attempt is a process that kills itself before a statement is carried out;
-what it leaves must be nothing, and the next attempt starts from there.
+Prints the number of statements. Each attempt is a process that kills itself before a statement is executed; it must
+leave nothing behind, and the next attempt starts from there.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ def migrate(url: str, *, killed_before: int) -> None:
 
 
 def attempt(work: Callable[[], None]) -> int:
-    """In a child; how it ended, negative for a signal."""
+    """Migrate in a child process; return its exit code, negative for a signal."""
     child = os.fork()
     if child == 0:
         work()

@@ -1,6 +1,6 @@
-"""Takes one precaution out of a copy of the program and runs the test that should miss it (faults R-31).
+"""Remove one safeguard from a copy of the program and run the test that should then fail (faults R-31).
 
-The sources that everybody works on are never touched: a copy of them comes first on the path of the test.
+The sources are not changed: the copy comes first on the test's path.
 """
 
 import os
@@ -17,8 +17,8 @@ from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]
 MUTATIONS_FILE: Final = Path(__file__).parent / "mutations" / "mutations.toml"
-PATIENCE: Final = 300.0  # seconds for one test
-FAILED: Final = 1  # pytest's word for tests that ran and failed; collecting nothing has another
+TIMEOUT: Final = 300.0  # seconds for one test
+FAILED: Final = 1  # pytest's exit code for failed tests; collecting nothing has a different one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,26 +31,28 @@ class Mutation:
     quick: bool = False
 
     def apply(self, package: Path) -> None:
-        place = package / self.file
-        text = place.read_text()
-        assert text.count(self.old) == 1, f"{self.file} holds what {self.name!r} changes {text.count(self.old)} times"
-        place.write_text(text.replace(self.old, self.new))
+        path = package / self.file
+        text = path.read_text()
+        assert text.count(self.old) == 1, (
+            f"{self.file} contains the line of {self.name!r} {text.count(self.old)} times"
+        )
+        path.write_text(text.replace(self.old, self.new))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     code: int
-    said: str
+    output: str
 
     @property
-    def failed(self) -> tuple[str, ...]:
-        """Of which tests an assertion failed; a test whose preparation failed has seen nothing."""
-        lines = self.said.splitlines() if self.code == FAILED else []
+    def failed_tests(self) -> tuple[str, ...]:
+        """The tests with a failed assertion; a test whose setup failed does not count."""
+        lines = self.output.splitlines() if self.code == FAILED else []
         return tuple(line.removeprefix("FAILED ").partition(" ")[0] for line in lines if line.startswith("FAILED "))
 
 
 def mutations() -> list[Mutation]:
-    return [Mutation(**one) for one in tomllib.loads(MUTATIONS_FILE.read_text())["mutation"]]
+    return [Mutation(**entry) for entry in tomllib.loads(MUTATIONS_FILE.read_text())["mutation"]]
 
 
 def try_mutation(mutation: Mutation, directory: Path) -> Verdict:
@@ -61,7 +63,7 @@ def try_mutation(mutation: Mutation, directory: Path) -> Verdict:
 
 
 def run(test: str, directory: Path) -> Verdict:
-    """Run the test with what lies in `directory` before anything else on the path."""
+    """Run the test with `directory` first on the path."""
     finished = subprocess.run(
         [
             sys.executable,
@@ -80,13 +82,13 @@ def run(test: str, directory: Path) -> Verdict:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
-    return Verdict(code=finished.returncode, said=finished.stdout)
+    return Verdict(code=finished.returncode, output=finished.stdout)
 
 
 def run_environment(directory: Path) -> Mapping[str, str]:
-    """Ours without what pytest and `make faults` have put into it: one short run is enough to see a mutation."""
+    """The environment without the variables of pytest and `make faults`: one short run is enough."""
     path = os.pathsep.join((str(directory), str(ROOT)))
     ours = inherited_environment({"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
     return {name: value for name, value in ours.items() if not name.startswith(("PYTEST_", "FAULT_"))}

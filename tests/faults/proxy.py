@@ -1,4 +1,4 @@
-"""A proxy such as installations have in front: it asks each node whether it is ready, and sends requests to those."""
+"""A reverse proxy that checks the readiness of each node and sends requests to the ready ones."""
 
 import asyncio
 from collections import Counter
@@ -10,13 +10,13 @@ from tests.support.processes import LOOPBACK, Node
 from tests.support.raw_http import send_request
 
 CHECK_SECONDS: Final = 0.1
-FALL: Final = 2  # checks that must fail until a node is asked no more
+FALL: Final = 2  # failed checks until a node gets no more requests
 READY: Final = b"GET /readyz HTTP/1.1\r\nHost: gatehouse.example\r\n\r\n"
 BAD_GATEWAY: Final = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class HealthCheckingProxy:
-    """One connection for each request. What was sent to a node is never sent to another: it may have happened."""
+    """Use one connection per request, and never send a request to a second node: it may have been executed."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.address = ""
@@ -35,7 +35,7 @@ class HealthCheckingProxy:
                     await self._over.wait()
 
     async def close(self) -> None:
-        """Until whatever is under way has ended."""
+        """Stop accepting connections and wait for the requests in progress."""
         self._over.set()
         await asyncio.gather(*(task for task in self._carrying if task is not None), return_exceptions=True)
 
@@ -61,9 +61,9 @@ class HealthCheckingProxy:
         self._carrying.discard(asyncio.current_task())
 
     async def _answer(self, request: bytes) -> bytes:
-        """From the first that lets itself be reached: where no one listens nothing was sent."""
+        """Return the response of the first node that accepts a connection: no other has received the request."""
         self._turn += 1
-        ports = sorted(self.ready) or self._ports  # where no one says they are, everybody is tried
+        ports = sorted(self.ready) or self._ports  # if none is ready, all are tried
         for number in range(len(ports)):
             port = ports[(self._turn + number) % len(ports)]
             with suppress(ConnectionRefusedError):
@@ -83,14 +83,14 @@ async def forward_request(reader: asyncio.StreamReader, writer: asyncio.StreamWr
 
 
 def with_connection_close(head: bytes) -> bytes:
-    """The same head for one request on one connection."""
+    """The same request head with `Connection: close`."""
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
     return b"\r\n".join([lines[0], b"Connection: close", *lines[1:]])
 
 
 def length_of(head: bytes) -> int:
-    found = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    return int(found[0].partition(b":")[2]) if found else 0
+    lines = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    return int(lines[0].partition(b":")[2]) if lines else 0
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""How much of each fault is tried: `make test` a short sample that is the same each time, `make faults` all."""
+"""How much of each fault is tested: a fixed sample in `make test`, everything in `make faults`."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.history import Recorder
 
-FULL_RUN: Final = "FAULT_ROUNDS" in os.environ  # noqa: TID251 - said to the tests, not to the service
+FULL_RUN: Final = "FAULT_ROUNDS" in os.environ  # noqa: TID251 - an option of the tests, not of the service
 
 
 T = TypeVar("T")
@@ -24,17 +24,17 @@ def sample(everything: list[T], *quickly: T) -> list[T]:
 
 
 def on_databases(quickly: str, url: str = "url") -> pytest.MarkDecorator:
-    """For a test that asks for `url`, or for `migrated_url`: one database in `make test`, both in `make faults`."""
+    """For a test that uses `url` or `migrated_url`: one database in `make test`, both in `make faults`."""
     return pytest.mark.parametrize(url, sample(["sqlite", "postgres"], quickly), indirect=True)
 
 
-# What a run is known by afterwards: its seed, its history, and how much happened in it.
+# The record of a run: its seed, its history, and how many operations it had.
 
 
-SAVED_HISTORIES: Final = Path("fault-histories")  # of runs that failed; not under version control
+SAVED_HISTORIES: Final = Path("fault-histories")  # of failed runs; not under version control
 
-SAMPLE_SEED: Final = 1  # of `make test`: a sample that fails once fails always
-# Said to the tests, not to the service.
+SAMPLE_SEED: Final = 1  # of `make test`, so that a failure is repeatable
+# An option of the tests, not of the service.
 SECONDS: Final = float(os.environ.get("FAULT_SECONDS", "0"))  # noqa: TID251
 SEED: Final = os.environ.get("FAULT_SEED", "")  # noqa: TID251
 
@@ -49,11 +49,11 @@ def pick_seed() -> int:
 class RunRecord:
     seed: int
     recorder: Recorder
-    rounds: int  # at least so many faults
-    seconds: float  # and for at least so long
+    rounds: int  # the least number of faults
+    seconds: float  # the least duration
 
     def save_history(self, test_id: str) -> Path:
-        """Save the history of a run that failed, by a name that tells its seed."""
+        """Save the history of a failed run under a name with its seed."""
         SAVED_HISTORIES.mkdir(exist_ok=True)
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", test_id.rpartition("/")[2])
         return Path(shutil.copy(self.recorder.path, SAVED_HISTORIES / f"{name}-seed-{self.seed}.jsonl")).absolute()

@@ -1,7 +1,6 @@
-"""People who guess at the setup link over HTTP.
+"""Clients that guess the setup token over HTTP.
 
-A guess that was answered has been counted, in the database, exactly (S-15): the write that any client
-can cause.
+An answered guess has been counted in the database exactly (S-15): it is a write that any client can cause.
 """
 
 import asyncio
@@ -19,8 +18,8 @@ from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.processes import LOOPBACK
 from tests.support.raw_http import RawConnection, RawResponse
 
-PATIENCE: Final = 30.0  # seconds
-GUESSES: Final = 9  # by each address: the tenth would block it
+TIMEOUT: Final = 30.0  # seconds
+GUESSES: Final = 9  # from each address: the tenth would block it
 
 
 def get_request(target: str) -> bytes:
@@ -28,24 +27,24 @@ def get_request(target: str) -> bytes:
 
 
 class Guessers:
-    """Clients that guess one after the other, each from its own address, until setup is closed."""
+    """Clients that guess repeatedly, each from its own address, until setup is closed."""
 
     def __init__(self) -> None:
-        self.counted: Counter[str] = Counter()  # guesses that were answered, by address
+        self.counted: Counter[str] = Counter()  # answered guesses by address
         self.answers: list[RawResponse] = []
         self._answered = asyncio.Condition()
         self._addresses = loopback_addresses()
 
     async def guess(self, port: int) -> None:
-        """Ends when the server is gone."""
+        """Guess until the server is gone."""
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             for address in self._addresses:
                 await self._guess_from(port, address)
 
     async def wait_for_answers(self, status: int, *, more: int) -> None:
-        """Wait until that many more were answered so."""
+        """Wait until this many more guesses got this answer."""
         wanted = self._count_status(status) + more
-        async with asyncio.timeout(PATIENCE), self._answered:
+        async with asyncio.timeout(TIMEOUT), self._answered:
             await self._answered.wait_for(lambda: self._count_status(status) >= wanted)
 
     async def _guess_from(self, port: int, address: str) -> None:
@@ -57,14 +56,14 @@ class Guessers:
         finally:
             await connection.close()
 
-    async def _record_answer(self, address: str, answer: RawResponse) -> None:
-        self.counted[address] += answer.status == 403
+    async def _record_answer(self, address: str, response: RawResponse) -> None:
+        self.counted[address] += response.status == 403
         async with self._answered:
-            self.answers.append(answer)
+            self.answers.append(response)
             self._answered.notify_all()
 
     def _count_status(self, status: int) -> int:
-        return sum(answer.status == status for answer in self.answers)
+        return sum(response.status == status for response in self.answers)
 
 
 def loopback_addresses() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Requests that start together: written into connections that stand already, one after the other, without a pause."""
+"""Requests that start together: written into open connections without a pause."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.support.raw_http import RawConnection, RawResponse, raw_connection
 
 
 class SimultaneousSender:
-    """`each` connections to every node; what is fired goes to one node and the other in turn."""
+    """Open `each` connections to every node; requests go to the nodes in turn."""
 
     def __init__(self, pool: ClientPool, nodes: Sequence[Node], *, each: int) -> None:
         self._pool = pool
@@ -28,15 +28,17 @@ class SimultaneousSender:
 
     async def __aenter__(self) -> Self:
         for _ in range(self._each):
-            for place, node in enumerate(self._nodes):
-                self._connections.append((place, await self._stack.enter_async_context(raw_connection(node.port))))
+            for node_index, node in enumerate(self._nodes):
+                self._connections.append(
+                    (node_index, await self._stack.enter_async_context(raw_connection(node.port)))
+                )
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     async def send_together(self, client: FaultClient, asks: Sequence[CheckedRequest]) -> list[Operation]:
-        """All at once, one a connection; what came of each."""
+        """Send all requests at once, one per connection; return their results."""
         loop = asyncio.get_running_loop()
         shots = [(barrel, ask, request_bytes(ask)) for barrel, ask in zip(self._connections, asks, strict=False)]
         begins = []
@@ -47,31 +49,31 @@ class SimultaneousSender:
         return list(
             await asyncio.gather(
                 *(
-                    self._judge_response(client, place, connection, ask, began)
-                    for ((place, connection), ask, _), began in zip(shots, begins, strict=True)
+                    self._judge_response(client, node_index, connection, ask, began)
+                    for ((node_index, connection), ask, _), began in zip(shots, begins, strict=True)
                 )
             )
         )
 
     async def _judge_response(
-        self, client: FaultClient, place: int, connection: RawConnection, ask: CheckedRequest, began: float
+        self, client: FaultClient, node_index: int, connection: RawConnection, ask: CheckedRequest, began: float
     ) -> Operation:
-        answer = httpx_response(await connection.read_response())
-        heard = judge_answer(ask, answer)
+        response = httpx_response(await connection.read_response())
+        judged = judge_answer(ask, response)
         return self._pool.recorder.write(
             Operation(
                 t0=began,
                 t1=asyncio.get_running_loop().time(),
-                node=place,
+                node=node_index,
                 client=client.name,
                 op=ask.op,
                 key=ask.key,
-                value=ask.value if heard.value is None else heard.value,
-                result=heard.result,
-                status=answer.status_code,
-                note=heard.note,
-                patient="retry-after" in answer.headers,
-                request_id=answer.headers.get("x-request-id", ""),
+                value=ask.value if judged.value is None else judged.value,
+                result=judged.result,
+                status=response.status_code,
+                note=judged.note,
+                patient="retry-after" in response.headers,
+                request_id=response.headers.get("x-request-id", ""),
                 event=ask.event,
             )
         )
@@ -92,7 +94,9 @@ def request_bytes(ask: CheckedRequest) -> bytes:
     return f"{ask.method} {ask.path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
-def httpx_response(answer: RawResponse) -> httpx2.Response:
-    """The same for those who judge."""
-    headers = [(name, value) for name, value in answer.headers if name not in {"content-encoding", "content-length"}]
-    return httpx2.Response(answer.status, headers=headers, content=answer.body)
+def httpx_response(response: RawResponse) -> httpx2.Response:
+    """The response as an httpx response, for the judges."""
+    headers = [
+        (name, value) for name, value in response.headers if name not in {"content-encoding", "content-length"}
+    ]
+    return httpx2.Response(response.status, headers=headers, content=response.body)

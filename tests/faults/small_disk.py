@@ -22,7 +22,7 @@ class SmallDisk:
         self._ballast = root / "ballast"
 
     def fill(self) -> None:
-        """To the last byte that anybody could write."""
+        """Fill it until not a byte can be written."""
         with self._ballast.open("ab", buffering=0) as file:
             for size in (len(BLOCK), SPARE, 1):
                 try:
@@ -37,7 +37,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(root: Path, *, megabytes: int) -> Iterator[SmallDisk]:
-    """In memory, which is as full as any disk once it is."""
+    """A tmpfs, which is full like a real disk."""
     root.mkdir(exist_ok=True)
     if os.geteuid() != 0 or not mount_tmpfs(root, megabytes):
         pytest.skip(f"{SKIP_REASON}right to mount a small disk")

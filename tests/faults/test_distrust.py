@@ -1,4 +1,4 @@
-"""Signing keys are distrusted on one node; another that heard nothing of it believes none of them (TK-85, TK-86)."""
+"""Signing keys are distrusted on one node; a second one without notifications rejects them too (TK-85, TK-86)."""
 
 import asyncio
 import signal
@@ -18,8 +18,8 @@ from tests.support.tcp_proxy import notification_filter
 from tests.support.tls import NO_TRUST_STORE
 
 LISTEN_URL: Final = "GATEHOUSE__DATABASE__LISTEN_URL"
-PATIENCE: Final = 30.0  # seconds
-PUBLISHED_SECONDS: Final = 1.0  # a node that does not hear may publish a distrusted key for so long
+TIMEOUT: Final = 30.0  # seconds
+PUBLISHED_SECONDS: Final = 1.0  # how long a node without notifications may publish a distrusted key
 STOPPED_SECONDS: Final = 1.5
 
 
@@ -29,14 +29,14 @@ async def two_nodes(
 ) -> AsyncIterator[tuple[Node, Node, TokenScenario]]:
     [first] = nodes_of(url, data, flags=[DEV])
     [second] = nodes_of(url, data, flags=[DEV], base_url=first.base_url, **settings_of_second)
-    async with fault_setup(url, data, first.base_url) as scene:
-        world = await token_scenario(scene.services)
+    async with fault_setup(url, data, first.base_url) as setup:
+        scenario = await token_scenario(setup.services)
     with first, second:
-        yield first, second, world
+        yield first, second, scenario
 
 
 def client_of_node(node: Node) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, verify=NO_TRUST_STORE, trust_env=False)
+    return httpx2.AsyncClient(base_url=node.address, timeout=TIMEOUT, verify=NO_TRUST_STORE, trust_env=False)
 
 
 async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_of_now(
@@ -45,19 +45,19 @@ async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_o
     async with notification_filter(postgres_cluster.port) as road:
         deaf = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_name(installed_postgres_url)}?sslmode=disable"
         async with (
-            two_nodes(installed_postgres_url, tmp_path, **{LISTEN_URL: deaf}) as (first, second, world),
+            two_nodes(installed_postgres_url, tmp_path, **{LISTEN_URL: deaf}) as (first, second, scenario),
             client_of_node(first) as hearing,
             client_of_node(second) as http,
             open_services_on(installed_postgres_url, tmp_path) as services,
         ):
-            for use in world.uses(http, await world.issue(http, services)):
-                tokens = await world.issue(http, services)
+            for use in scenario.uses(http, await scenario.issue(http, services)):
+                tokens = await scenario.issue(http, services)
                 await distrust_all(services)
-                assert not await world.uses(http, tokens)[use](), use
-            # What it signs now is believed where the notices arrive, and the other way round.
-            assert (await world.own_record(hearing, await world.log_in(http))).status_code == 200
-            assert (await world.own_record(http, await world.log_in(hearing))).status_code == 200
-            async with asyncio.timeout(PUBLISHED_SECONDS + PATIENCE):
+                assert not await scenario.uses(http, tokens)[use](), use
+            # Each node accepts what the other one signs now.
+            assert (await scenario.own_record(hearing, await scenario.log_in(http))).status_code == 200
+            assert (await scenario.own_record(http, await scenario.log_in(hearing))).status_code == 200
+            async with asyncio.timeout(PUBLISHED_SECONDS + TIMEOUT):
                 while tokens.kids & await published_kids(http):
                     pass
         assert road.dropped
@@ -67,19 +67,19 @@ async def test_tk_85_a_node_that_was_stopped_meanwhile_takes_no_request_by_a_dis
     installed_postgres_url: str, tmp_path: Path
 ) -> None:
     async with (
-        two_nodes(installed_postgres_url, tmp_path) as (_, second, world),
+        two_nodes(installed_postgres_url, tmp_path) as (_, second, scenario),
         client_of_node(second) as http,
         open_services_on(installed_postgres_url, tmp_path) as services,
     ):
-        tokens = await world.issue(http, services)
+        tokens = await scenario.issue(http, services)
         assert tokens.kids & await published_kids(http)
         second.process.send(signal.SIGSTOP)
         await distrust_all(services)
-        # Sent while it stands still: they are the first that it sees when it goes on.
-        asked = {name: asyncio.create_task(use()) for name, use in world.uses(http, tokens).items()}
+        # Sent while it is stopped, so that it reads them first when it continues.
+        requests = {name: asyncio.create_task(use()) for name, use in scenario.uses(http, tokens).items()}
         published = asyncio.create_task(published_kids(http))
-        await asyncio.sleep(STOPPED_SECONDS)  # longer than a key set is published unasked
+        await asyncio.sleep(STOPPED_SECONDS)  # longer than the key set is cached
         second.process.send(signal.SIGCONT)
-        taken = {name: await one for name, one in asked.items()}
+        taken = {name: await one for name, one in requests.items()}
         assert taken == dict.fromkeys(taken, False)
         assert not tokens.kids & await published

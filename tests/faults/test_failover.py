@@ -1,7 +1,7 @@
 """The primary dies and a standby takes over (faults R-06).
 
-A synchronous one has everything. Another may miss the last seconds: then what was ended in them must not live again,
-so everything that was given out before ends (docs/decisions/0011-revocation-epoch.md).
+A synchronous standby has everything. An asynchronous one may miss the last seconds: what was ended in them must not
+become valid again, so everything issued before ends (docs/decisions/0011-revocation-epoch.md).
 """
 
 import asyncio
@@ -31,10 +31,10 @@ from tests.support.processes import LOOPBACK
 
 Pair = tuple[PostgresCluster, Standby]
 CUT = ("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
-PROBES = 20  # rounds of questions about what was ended
-MOST = 6  # things that are ended unknown to the standby
+PROBES = 20  # rounds of requests with what was ended
+MOST = 6  # ended without the standby's knowledge
 ADMINISTRATORS_LOGIN = "boss@studio.example"
-OF_PEOPLE = ("user:", "grant:", "service account:")  # what the epoch ends; keys of applications it cannot know
+OF_PEOPLE = ("user:", "grant:", "service account:")  # what the epoch ends; it does not cover keys of applications
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def pair() -> Iterator[Pair]:
         yield primary, standby
 
 
-async def place_on(pair: Pair, data: Path, **settings: str) -> RunSetup:
+async def run_setup_on(pair: Pair, data: Path, **settings: str) -> RunSetup:
     primary, standby = pair
     database = database_name(await primary.create_database())
     async with postgres_session(standby.url()) as watcher:
@@ -75,8 +75,8 @@ async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_no_one_s
         await run.progress()
 
     await pair[1].make_synchronous()
-    place = await place_on(pair, tmp_path, GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS="true")
-    await run_under_load(place, usual_workloads(), promote, run_record)
+    run_setup = await run_setup_on(pair, tmp_path, GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS="true")
+    await run_under_load(run_setup, usual_workloads(), promote, run_record)
 
 
 async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
@@ -88,9 +88,9 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
         await run.progress(120)
         client = run.pool.client("probes")
         await sign_in(client, ADMINISTRATORS_LOGIN)
-        alive = still_alive(run, ends)
+        alive = live_things(run, ends)
         await cut_off(pair[1])
-        for thing in alive:  # the standby knows it, and not that it ends
+        for thing in alive:  # the standby knows it, but not that it is ended
             await thing.end(client)
         await run.progress(30)
         probing = asyncio.create_task(keep_asking(client, alive))
@@ -99,37 +99,39 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
         await run.progress()
         await probing
 
-    place = await place_on(pair, tmp_path)
+    run_setup = await run_setup_on(pair, tmp_path)
     ends = Revocations()
-    run = await run_under_load(place, [Codes(), ends], promote, run_record, lossy=True)
+    run = await run_under_load(run_setup, [Codes(), ends], promote, run_record, lossy=True)
     history = run.pool.recorder.operations
-    about_people = [one for one in history if one.key.startswith(OF_PEOPLE)]
+    about_people = [operation for operation in history if operation.key.startswith(OF_PEOPLE)]
     assert [
         *no_answer_blames_the_code(history),
         *i1_a_code_is_consumed_at_most_once(history),
         *i2_a_family_has_one_live_token_and_after_reuse_none(history),
         *i3_what_was_ended_stays_ended(about_people),
     ] == []
-    lost = [one for one in about_people if one.op is Act.END and one.ok and one.client == "probes"]
-    assert lost  # else the run shows nothing
-    refused = {one.key for one in about_people if one.result is Result.FAIL and one.t0 > promoted[0]}
-    assert {one.key for one in lost} <= refused
+    lost = [person for person in about_people if person.op is Act.END and person.ok and person.client == "probes"]
+    assert lost  # otherwise the run shows nothing
+    refused_keys = {person.key for person in about_people if person.result is Result.FAIL and person.t0 > promoted[0]}
+    assert {one.key for one in lost} <= refused_keys
 
 
-def still_alive(run: FaultRun, ends: Revocations) -> list[Revocable]:
-    ended = {one.key for one in run.pool.recorder.operations if one.op is Act.END}
-    return [one for one in ends.things if one.use.key not in ended and one.use.key.startswith(OF_PEOPLE)][-MOST:]
+def live_things(run: FaultRun, ends: Revocations) -> list[Revocable]:
+    ended = {operation.key for operation in run.pool.recorder.operations if operation.op is Act.END}
+    return [thing for thing in ends.things if thing.use.key not in ended and thing.use.key.startswith(OF_PEOPLE)][
+        -MOST:
+    ]
 
 
 async def keep_asking(client: FaultClient, ended: Sequence[Revocable]) -> None:
-    """From before the promotion until the dust has settled, at each node."""
+    """Send requests to each node from before the promotion until some time after it."""
     for _ in range(PROBES):
         for thing in ended:
             await ask_nodes_together(client, thing.use)
 
 
 async def cut_off(standby: Standby) -> None:
-    """It hears nothing more of its primary, and does not say so."""
+    """Cut the standby off from its primary without either side being notified."""
     async with postgres_session(standby.url()) as watcher:
         for statement in CUT:
             await watcher.execute(statement)

@@ -1,4 +1,4 @@
-"""A node stops inside a transaction: the others go on, and its save is refused (checklist OP-85, OP-86)."""
+"""A node stops inside a transaction: the others continue, and its save is refused (checklist OP-85, OP-86)."""
 
 import asyncio
 import signal
@@ -19,9 +19,9 @@ from tests.support.postgres_session import LOCK_TIMEOUT, postgres_session, wait_
 from tests.support.processes import LOOPBACK, Node
 from tests.support.tls import NO_TRUST_STORE
 
-GOES_ON_WITHIN: Final = 5.0  # seconds, for nodes that did not stop
-LETS_GO_SOON: Final = {"GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "3"}  # as a release does
-LONG: Final = 60.0  # seconds; the nodes answer before
+GOES_ON_WITHIN: Final = 5.0  # seconds, for the other nodes
+LETS_GO_SOON: Final = {"GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "3"}  # as in a release
+LONG: Final = 60.0  # seconds; the nodes respond earlier
 ROLES: Final = "SELECT count(*) FROM roles WHERE application_id = $1"
 IDLE: Final = """
 SELECT count(*) FROM pg_stat_activity
@@ -41,7 +41,7 @@ def saving_role(node: Node, number: int, who: Person) -> "asyncio.Task[httpx2.Re
 
 @contextmanager
 def urls_of(kind: str, cluster: PostgresCluster, url: str) -> Iterator[dict[str, str]]:
-    """What a node is told to reach the database directly, or through PgBouncer in transaction mode."""
+    """The database URLs of a node, direct or through PgBouncer in transaction mode."""
     if kind == "direct":
         yield {"GATEHOUSE__DATABASE__URL": url}
         return
@@ -55,9 +55,9 @@ def urls_of(kind: str, cluster: PostgresCluster, url: str) -> Iterator[dict[str,
 
 @asynccontextmanager
 async def stopped_inside_a_save(node: Node, number: int, who: Person, url: str) -> AsyncIterator[Any]:
-    """The node saves a role of that application and is stopped when it holds all locks but one; then that one too.
+    """Stop a node during a save of a role when it has all locks but one, then release that lock.
 
-    Yields the save under way, and a session of our own.
+    Yields the pending save and a separate session.
     """
     async with postgres_session(url) as watcher:
         async with watcher.transaction():
@@ -82,20 +82,20 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
     url = installed_postgres_url
     with urls_of(kind, postgres_cluster, url) as environment:
         first, second = nodes_of(url, tmp_path, flags=[DEV] * 2, **environment, **LETS_GO_SOON)
-        async with fault_setup(url, tmp_path, first.base_url) as scene:
-            begun, other = [await create_project_application(scene.services, name) for name in ("Begun", "Other")]
+        async with fault_setup(url, tmp_path, first.base_url) as setup:
+            started, other = [await create_project_application(setup.services, name) for name in ("Begun", "Other")]
         with first, second:
-            async with stopped_inside_a_save(first, begun, scene.owner, url) as (save, watcher):
+            async with stopped_inside_a_save(first, started, setup.owner, url) as (save, watcher):
                 async with asyncio.timeout(GOES_ON_WITHIN):
-                    answer = await saving_role(second, other, scene.owner)
-                assert answer.status_code == 200, answer.text
-            refused = await save
-            assert (refused.status_code, refused.json()["status"]) == (503, "ERROR"), refused.text
+                    response = await saving_role(second, other, setup.owner)
+                assert response.status_code == 200, response.text
+            refusal = await save
+            assert (refusal.status_code, refusal.json()["status"]) == (503, "ERROR"), refusal.text
             async with postgres_session(url) as watcher:
-                before = await watcher.fetchval(ROLES, begun)
-                again = await saving_role(first, begun, scene.owner)
+                before = await watcher.fetchval(ROLES, started)
+                again = await saving_role(first, started, setup.owner)
                 assert again.status_code == 200, again.text
-                assert await watcher.fetchval(ROLES, begun) == before + 1
+                assert await watcher.fetchval(ROLES, started) == before + 1
 
 
 async def test_op_86_a_save_that_waits_too_long_for_a_lock_is_told_to_come_again(
@@ -104,13 +104,13 @@ async def test_op_86_a_save_that_waits_too_long_for_a_lock_is_told_to_come_again
     url = installed_postgres_url
     quick = {"GATEHOUSE__DATABASE__LOCK_SECONDS": "1"}
     [node] = nodes_of(url, tmp_path, flags=[DEV], **quick)
-    async with fault_setup(url, tmp_path, node.base_url) as scene:
-        number = await create_project_application(scene.services, "Locked")
+    async with fault_setup(url, tmp_path, node.base_url) as setup:
+        number = await create_project_application(setup.services, "Locked")
     with node:
         async with postgres_session(url) as watcher, watcher.transaction():
             await watcher.execute("SELECT 1 FROM application_schemas WHERE application_id = $1 FOR UPDATE", number)
             async with asyncio.timeout(GOES_ON_WITHIN):
-                refused = await saving_role(node, number, scene.owner)
-            assert refused.status_code == 503
-            assert refused.headers["retry-after"]
-        assert (await saving_role(node, number, scene.owner)).status_code == 200
+                refusal = await saving_role(node, number, setup.owner)
+            assert refusal.status_code == 503
+            assert refusal.headers["retry-after"]
+        assert (await saving_role(node, number, setup.owner)).status_code == 200

@@ -1,4 +1,4 @@
-"""A full disk: what must write answers 503, what only reads is served, and space is all it takes (faults R-09)."""
+"""A full disk: writes get 503, reads are served, and it recovers once there is space (faults R-09)."""
 
 import resource
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ JWKS = "/proxy/oauth/keys"
 
 @contextmanager
 def stop_file_growth(pid: int, log: Path) -> Iterator[None]:
-    """The process may write where it has written already, and no file of it may grow beyond that.
+    """Limit the process to the current size of its files.
 
-    The kernel says EFBIG where a full disk says ENOSPC; it needs no root, and the rest is the same.
+    The kernel reports EFBIG where a full disk reports ENOSPC; it needs no root, and the rest is the same.
     """
     free = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (log.stat().st_size, free[1]))
@@ -35,12 +35,12 @@ def stop_file_growth(pid: int, log: Path) -> Iterator[None]:
 
 
 async def only_reading_works(client: httpx2.AsyncClient, token: str) -> None:
-    for answer in (
+    for response in (
         await client.post("/setup", data={**FORM, "token": token}),
-        await client.get("/setup", params={"token": "guess"}),  # a guess that cannot be counted is not let in
+        await client.get("/setup", params={"token": "guess"}),  # a guess that cannot be counted is refused
     ):
-        assert answer.status_code == 503
-        assert int(answer.headers["retry-after"]) > 0
+        assert response.status_code == 503
+        assert int(response.headers["retry-after"]) > 0
     for path in (JWKS, "/healthz", f"/setup?token={token}"):
         assert (await client.get(path)).status_code == 200
 
@@ -56,7 +56,7 @@ async def test_r_09_a_full_disk_is_survived_without_a_restart(migrated_sqlite_ur
         node.kill()
     async with open_services_on(migrated_sqlite_url, tmp_path) as services:
         assert await administrator_logins(services) == [FORM["login"]]
-        assert [one.event for one in await verified_audit_log(services)].count("setup.closed") == 1
+        assert [record.event for record in await verified_audit_log(services)].count("setup.closed") == 1
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])

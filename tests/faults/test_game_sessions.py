@@ -1,4 +1,4 @@
-"""Nodes that hold polls are killed or stopped: an answer is delivered once, and none is lost (R4, faults I4)."""
+"""Nodes that hold polls are killed or stopped: each answer is delivered once, and none is lost (R4, faults I4)."""
 
 import asyncio
 import json
@@ -30,32 +30,32 @@ def request(path: str, body: dict[str, object]) -> bytes:
 
 
 async def register_session(node: Node) -> tuple[str, str]:
-    """The gsid, and where to poll."""
-    answer = await send_request(node.port, request(GET_GSID, {"factor": "f"}))
-    assert answer.status == 200, answer
-    return json.loads(answer.body)["gsid"], answer.header("location") or ""
+    """Register a session; return the gsid and the poll path."""
+    response = await send_request(node.port, request(GET_GSID, {"factor": "f"}))
+    assert response.status == 200, response
+    return json.loads(response.body)["gsid"], response.header("location") or ""
 
 
 async def poll_until_answered(port: int, gsid: str, where: str) -> tuple[int, dict[str, Any]]:
-    answer = await send_request(port, request(where, {"gsid": gsid}))
-    return answer.status, json.loads(answer.body)
+    response = await send_request(port, request(where, {"gsid": gsid}))
+    return response.status, json.loads(response.body)
 
 
 @asynccontextmanager
 async def held_poll(node: Node, gsid: str, where: str, url: str) -> AsyncIterator[RawConnection]:
-    """A poll that this node holds: it is once the database knows of it."""
+    """Start a poll and wait until the database shows that this node holds it."""
     async with raw_connection(node.port) as connection, open_storage(url, migrate=False) as storage:
-        before = await found_in(storage, gsid)
+        before = await read_session(storage, gsid)
         connection.send(request(where, {"gsid": gsid}))
-        while (await found_in(storage, gsid)).polls == before.polls:
-            await send_request(node.port, ALIVE)  # and so the node had a turn since we looked
+        while (await read_session(storage, gsid)).polls == before.polls:
+            await send_request(node.port, ALIVE)  # so that the node's loop has run since
         yield connection
 
 
-async def found_in(storage: Storage, gsid: str) -> GameSession:
-    found = await storage.game_sessions.find_session(gsid, 0)
-    assert found is not None
-    return found
+async def read_session(storage: Storage, gsid: str) -> GameSession:
+    session = await storage.game_sessions.find_session(gsid, 0)
+    assert session is not None
+    return session
 
 
 async def create_someone(url: str) -> User:
@@ -67,9 +67,9 @@ async def create_someone(url: str) -> User:
 
 async def confirm(url: str, gsid: str, user: User) -> None:
     async with open_storage(url, migrate=False) as storage:
-        found = await found_in(storage, gsid)
+        session = await read_session(storage, gsid)
         assert await storage.game_sessions.confirm_session(
-            gsid, found.created_at, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record()
+            gsid, session.created_at, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record()
         )
 
 
@@ -96,8 +96,8 @@ async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session
         gsid, where = await register_session(node)
         async with held_poll(node, gsid, where, migrated_url) as poll:
             node.process.send(signal.SIGTERM)
-            answer = await poll.read_response()
-            assert (answer.status, json.loads(answer.body)["status"]) == (200, "RETRY")
+            response = await poll.read_response()
+            assert (response.status, json.loads(response.body)["status"]) == (200, "RETRY")
         assert await asyncio.to_thread(node.process.wait, 35.0) == 0
         node.start()
         await confirm(migrated_url, gsid, user)
@@ -141,16 +141,16 @@ async def status_of(poll: RawConnection) -> str:
 
 @asynccontextmanager
 async def several_polls(node: Node, gsid: str, where: str) -> AsyncIterator["asyncio.Task[str]"]:
-    """Within a moment: the one that is left at the end, for each that begins sends the one before away."""
+    """Send several polls at once; return the one that stays, because each new poll ends the previous one."""
     async with AsyncExitStack() as connections:
         polls = [await connections.enter_async_context(raw_connection(node.port)) for _ in range(4)]
         for poll in polls:
             poll.send(request(where, {"gsid": gsid}))
-        held = {asyncio.create_task(status_of(poll)) for poll in polls}
-        while len(held) > 1:
-            done, held = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED)
+        pending = {asyncio.create_task(status_of(poll)) for poll in polls}
+        while len(pending) > 1:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             assert {poll.result() for poll in done} == {"RETRY"}
-        yield held.pop()
+        yield pending.pop()
 
 
 async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_yet_and_anyone_who_dies(
@@ -162,7 +162,7 @@ async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_ye
         gsid, where = await register_session(here)
         async with raw_connection(there.port) as newest, several_polls(here, gsid, where) as older:
             newest.send(request(where, {"gsid": gsid}))
-            assert await older == "RETRY"  # at once, as at one node
+            assert await older == "RETRY"  # immediately, as on a single node
             await confirm(migrated_postgres_url, gsid, user)
             assert await status_of(newest) == "OK"
 

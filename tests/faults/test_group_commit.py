@@ -1,4 +1,4 @@
-"""SQLite's one writer: what it answers is on the disk, and one failure is no one else's (decisions/0004)."""
+"""SQLite's single writer: a response means the data is on disk, and failures are isolated (decisions/0004)."""
 
 import asyncio
 import shutil
@@ -23,7 +23,7 @@ from gatehouse.storage.sqlite import connection
 from gatehouse.storage.sqlite.connection import SYNCHRONOUS_FULL, connect
 from gatehouse.storage.sqlite.runner import sqlite_path
 from gatehouse.storage.statements import Notification, Statement, Verb
-from tests.faults.disk import PATIENCE, FaultyDisk
+from tests.faults.disk import TIMEOUT, FaultyDisk
 from tests.support import racers
 from tests.support.builders import a_record, a_user
 from tests.support.clock import run_ready_tasks
@@ -44,7 +44,7 @@ def write_and_wake() -> Verb[None]:
 
 @asynccontextmanager
 async def one_group(disk: FaultyDisk, storage: Storage, *acts: Act) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """The acts wait together while an earlier write is held on the disk; its end lets them into one commit."""
+    """Block an earlier write on the disk while the acts queue; when it ends, they share one commit."""
     with disk.hold_syncs():
         earlier = asyncio.create_task(storage.accounts.add_record(a_record()))
         await asyncio.to_thread(disk.wait_until_syncing)
@@ -55,7 +55,7 @@ async def one_group(disk: FaultyDisk, storage: Storage, *acts: Act) -> AsyncIter
 
 
 async def outcomes(waiting: list[asyncio.Task[None]]) -> list[type]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         return [type(answer) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
 
 
@@ -82,16 +82,16 @@ async def test_no_write_returns_while_the_disk_is_syncing(disk: FaultyDisk, stor
 
 
 async def test_no_listener_is_notified_while_the_disk_is_syncing(disk: FaultyDisk, storage: Storage) -> None:
-    heard: list[str] = []
-    storage.runner.listen("things", heard.append)
+    received: list[str] = []
+    storage.runner.listen("things", received.append)
     with disk.hold_syncs():
         answer = asyncio.create_task(storage.runner.write(write_and_wake))
         await asyncio.to_thread(disk.wait_until_syncing)
         await run_ready_tasks()
-        assert heard == []
+        assert received == []
     await answer
     await run_ready_tasks()
-    assert heard == ["news"]
+    assert received == ["news"]
 
 
 async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage) -> None:
@@ -99,13 +99,13 @@ async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage)
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context["exception"]))
 
     def fail(_payload: str) -> None:
-        raise RuntimeError("not today")
+        raise RuntimeError("made by a test")
 
     storage.runner.listen("things", fail)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await storage.runner.write(write_and_wake)
         await storage.accounts.add_record(a_record())
-    assert [str(one) for one in complaints] == ["not today"]
+    assert [str(complaint) for complaint in complaints] == ["made by a test"]
 
 
 async def test_waiting_writes_share_one_sync(disk: FaultyDisk, storage: Storage) -> None:
@@ -113,7 +113,7 @@ async def test_waiting_writes_share_one_sync(disk: FaultyDisk, storage: Storage)
     async with one_group(disk, storage, *acts) as waiting:
         disk.done.clear()
     assert await outcomes(waiting) == [NoneType] * 20
-    assert disk.done.count("sync db-wal") == 2  # the earlier write's, and one for all
+    assert disk.done.count("sync db-wal") == 2  # one for the earlier write, one for the group
 
 
 async def test_a_refusal_disturbs_none_of_its_neighbours(disk: FaultyDisk, storage: Storage) -> None:
@@ -124,7 +124,7 @@ async def test_a_refusal_disturbs_none_of_its_neighbours(disk: FaultyDisk, stora
         pass
     assert await outcomes(waiting) == [NoneType, LoginTaken, NoneType]
     assert len(await storage.audit.unsealed_records(10)) == 3
-    # Nothing is left of the refused one, not even its id.
+    # The refused one leaves nothing, not even its id.
     await storage.accounts.create_user(replace(users[1], login="eve@studio.example"), a_record())
 
 
@@ -137,13 +137,15 @@ async def test_failed_group_commit_fails_every_write_in_the_group(
     async with one_group(disk, storage, *acts) as waiting:
         disk.write_failure = failure
     assert await outcomes(waiting) == [Unavailable] * 3
-    assert [one.event for one in await storage.audit.unsealed_records(10)] == ["user.created"]  # the earlier write's
+    assert [record.event for record in await storage.audit.unsealed_records(10)] == [
+        "user.created"
+    ]  # of the earlier write
     disk.write_failure = None
     await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
 
 
 def create_inline(storage: Storage, user: User) -> Act:
-    """As what is done on the event loop up to its commit."""
+    """Create it inline, as acts that run on the event loop up to their commit."""
     return storage.runner.write(partial(create_user, user, a_record()), inline=True)
 
 
@@ -194,9 +196,9 @@ async def test_a_brief_verb_waits_for_the_command_line_without_holding_up_the_lo
     beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
     answer = asyncio.create_task(create_inline(storage, a_user()))
     await run_ready_tasks()
-    assert not answer.done()  # and here we are
+    assert not answer.done()  # the loop is not blocked
     beside.execute("COMMIT")
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await answer
     beside.close()
 
@@ -205,7 +207,7 @@ async def test_closing_finishes_what_waits(migrated_sqlite_url: str) -> None:
     users = [a_user() for _ in range(3)]
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         acts = [asyncio.create_task(create_inline(storage, user)) for user in users]
-        await asyncio.wait(acts, timeout=0)  # they have begun
+        await asyncio.wait(acts, timeout=0)  # let them begin
     assert await outcomes(acts) == [NoneType] * 3
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         assert [await storage.accounts.user(user.user_id) for user in users] == users
@@ -217,7 +219,7 @@ async def test_a_caller_who_leaves_takes_no_one_along(disk: FaultyDisk, storage:
     async with one_group(disk, storage, *acts) as waiting:
         waiting[1].cancel()
     assert await outcomes(waiting) == [NoneType, asyncio.CancelledError, NoneType]
-    for user in users:  # they may have left after their write had begun; so it is always finished, record and all
+    for user in users:  # a cancelled write that had begun is finished, with its record
         assert await storage.accounts.user(user.user_id) == user
     assert len(await storage.audit.unsealed_records(10)) == 4
 
@@ -225,24 +227,24 @@ async def test_a_caller_who_leaves_takes_no_one_along(disk: FaultyDisk, storage:
 async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_writer(
     disk: FaultyDisk, storage: Storage, migrated_sqlite_url: str
 ) -> None:
-    beside = connect(sqlite_path(migrated_sqlite_url))  # as the command line: its write makes the writer look
+    beside = connect(sqlite_path(migrated_sqlite_url))  # like a command: its write makes the writer check
     beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
     with disk.hold_syncs():
         committing = asyncio.create_task(asyncio.to_thread(beside.execute, "COMMIT"))
         await asyncio.to_thread(disk.wait_until_syncing)
         disk.read_failure = apsw.IOError
-    assert await asyncio.to_thread(disk.read_failed.wait, PATIENCE)
+    assert await asyncio.to_thread(disk.read_failed.wait, TIMEOUT)
     disk.read_failure = None
     await committing
     beside.close()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         await storage.accounts.create_user(a_user(), a_record())
 
 
 async def test_r_14_fifty_writers_in_five_processes_and_a_long_reader_never_meet_a_locked_database(
     migrated_sqlite_url: str,
 ) -> None:
-    connect(sqlite_path(migrated_sqlite_url)).close()  # from now on the file is in WAL mode
+    connect(sqlite_path(migrated_sqlite_url)).close()  # switches the file to WAL mode
     reader = connect(sqlite_path(migrated_sqlite_url), read_only=True)
     reader.execute("BEGIN; SELECT count(*) FROM attempts").fetchall()
     outcomes = await asyncio.to_thread(race, racers.guess, migrated_sqlite_url, racers=5, each=10)
@@ -284,6 +286,6 @@ async def test_a_closed_database_is_one_whole_file(migrated_sqlite_url: str, tmp
 async def test_a_write_after_the_end_is_refused_and_not_left_waiting(migrated_sqlite_url: str) -> None:
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         pass
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         with pytest.raises(Unavailable):
             await storage.accounts.add_record(a_record())

@@ -1,4 +1,4 @@
-"""Each checker says yes to a history that is right and no to one that is not: else it would prove nothing."""
+"""Each checker passes a valid history and reports an invalid one; otherwise it would prove nothing."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.history import Act, History, Operation, Recorder, Result, read_history
 from tests.faults.invariants.answers import (
-    Recorded,
+    RecordFields,
     answers_come_within,
     every_lost_answer_was_asked_for_again,
     i8_one_record_for_each_change,
@@ -248,11 +248,11 @@ def test_i7_what_is_lost_comes_back_or_was_never_added_is_seen(
 
 
 def test_i8_a_missing_a_second_and_a_needless_record_are_seen() -> None:
-    record = Recorded(event="role.saved", request_id="r")
-    done, refused, lost = (op(0, 1, WRITE, result=one, event="role.saved", request_id="r") for one in Result)
+    record = RecordFields(event="role.saved", request_id="r")
+    done, refusal, lost = (op(0, 1, WRITE, result=one, event="role.saved", request_id="r") for one in Result)
     assert i8_one_record_for_each_change([done], [record]) == []
-    assert i8_one_record_for_each_change([refused, lost], []) == []
-    for history, records in (([done], []), ([done], [record, record]), ([refused], [record]), ([lost], [record] * 2)):
+    assert i8_one_record_for_each_change([refusal, lost], []) == []
+    for history, records in (([done], []), ([done], [record, record]), ([refusal], [record]), ([lost], [record] * 2)):
         assert i8_one_record_for_each_change(history, records)
 
 
@@ -262,7 +262,7 @@ SELLS: dict[str, Any] = {"private_data": {"root": {"can_sell": {"value": True}}}
 
 
 def rows_about(role: dict[str, Any], assigned: str) -> Rows:
-    """One application with a rule that only protected roles may give, one role, and someone who holds one."""
+    """One application with a rule that only protected roles may grant, one role, and a person with a role."""
     return {
         "application_schemas": [SimpleNamespace(application_id=7, **RULE)],
         "roles": [SimpleNamespace(**{**SELLER, **role})],
@@ -276,8 +276,8 @@ def test_i10_a_role_that_is_gone_and_a_public_one_that_gives_too_much_are_seen()
         assert i10_roles_are_whole(rows_about(role, "gone")) == [
             "I10: 1 is assigned 'gone' of 7, which is not there",
         ]
-    [found] = i10_roles_are_whole(rows_about({"meta": SELLS, "protected": False}, "seller"))
-    assert "private_data.root.can_sell" in found
+    [problem] = i10_roles_are_whole(rows_about({"meta": SELLS, "protected": False}, "seller"))
+    assert "private_data.root.can_sell" in problem
 
 
 def test_the_other_bounds_say_no_too() -> None:
@@ -286,9 +286,9 @@ def test_the_other_bounds_say_no_too() -> None:
     assert answers_come_within([slow], 8)
     assert i13_figures_stay_bounded([large], {"fds": 300}) == []
     assert i13_figures_stay_bounded([large], {"fds": 299})
-    kept, late = op(0, 1, ISSUE, value="code"), op(12, 13, REDEEM, "code")
-    assert i15_nothing_outlives_its_end([kept, late], 11) == []
-    assert i15_nothing_outlives_its_end([kept, late], 10)
+    issued, late = op(0, 1, ISSUE, value="code"), op(12, 13, REDEEM, "code")
+    assert i15_nothing_outlives_its_end([issued, late], 11) == []
+    assert i15_nothing_outlives_its_end([issued, late], 10)
     lost = op(0, 1, ADD, result=INFO, number=7)
     assert every_lost_answer_was_asked_for_again([lost], [ADD])
     assert every_lost_answer_was_asked_for_again([lost, op(2, 3, ADD, result=INFO, repeats=7)], [ADD])

@@ -1,7 +1,6 @@
-"""kill -9 in the middle of writing loses nothing that was acknowledged, and leaves no half of anything.
+"""kill -9 during writes loses nothing that was acknowledged, and leaves nothing half-written.
 
-That a killed process loses nothing does not prove a sync: the kernel keeps what was written. The order
-of writes and syncs is test_group_commit.py's.
+It does not prove a sync: the kernel keeps what was written. test_group_commit.py tests the order of writes and syncs.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
 ) -> None:
     node = Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS)
     guessers = Guessers()
-    kept: list[str] = []
+    acknowledged: list[str] = []
     for number in range(rounds):
         with node, start_writers(migrated_url, tmp_path) as writer:
             if number == 0:
@@ -34,12 +33,12 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
             node.kill()
             writer.kill()
             await guessing
-        kept += acknowledged_ids(writer)
-    with node:  # it starts again on what is left, and closes it in order
+        acknowledged += acknowledged_ids(writer)
+    with node:  # it starts again on what is left, and closes the file cleanly
         assert node.terminate() == 0
     async with open_services_on(migrated_url, tmp_path) as services:
-        await every_account_has_one_record(services, kept)
+        await every_account_has_one_record(services, acknowledged)
         await every_guess_was_counted(services, guessers)
         assert await administrator_logins(services) == [FORM["login"]]
-    # SQLite lets anyone who comes next write, and the writer may keep coming first until patience ends.
-    assert {answer.status for answer in guessers.answers} <= {403, 503}
+    # SQLite's lock is not fair: the writer may keep getting it first until the timeout.
+    assert {response.status for response in guessers.answers} <= {403, 503}

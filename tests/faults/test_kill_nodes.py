@@ -1,4 +1,4 @@
-"""Nodes are killed with -9 while clients work on them, and started again (faults R-01, R-02)."""
+"""Nodes are killed with -9 while clients use them, and started again (faults R-01, R-02)."""
 
 import os
 import signal
@@ -9,13 +9,13 @@ from tests.faults.run_record import RunRecord, on_databases
 from tests.faults.running import FaultRun, RunSetup, run_under_load, workers_of
 from tests.faults.workloads.all import all_workloads, usual_workloads
 
-READY_WITHIN = 5.0  # seconds of work until a node that was killed serves again
+READY_WITHIN = 5.0  # CPU seconds until a killed node serves again
 
 
 async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
     installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:
-    """One node has a supervisor and two workers, of which one is killed; the other node is killed whole."""
+    """One node has a supervisor and two workers, of which one is killed; the second node is killed entirely."""
 
     async def kill_one(run: FaultRun) -> None:
         supervised, alone = run.nodes
@@ -26,13 +26,13 @@ async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
                 await run.progress()
             else:
                 await run.kill(alone)
-                await run.progress(10)  # by the other
+                await run.progress(10)  # served by the remaining node
                 await run.start(alone)
         await run.progress()
         assert len(workers_of(supervised)) == 2
 
-    place = RunSetup(url=installed_postgres_url, data=tmp_path, flags=[("--dev", "--workers", "2"), ("--dev",)])
-    await run_under_load(place, all_workloads(), kill_one, run_record)
+    run_setup = RunSetup(url=installed_postgres_url, data=tmp_path, flags=[("--dev", "--workers", "2"), ("--dev",)])
+    await run_under_load(run_setup, all_workloads(), kill_one, run_record)
 
 
 @on_databases("postgres")

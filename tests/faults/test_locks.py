@@ -1,4 +1,4 @@
-"""Someone else takes locks at random, and transactions fail to serialize: bounded repeats, nothing twice (R-07)."""
+"""External sessions take random locks, and transactions fail to serialize: bounded retries, nothing twice (R-07)."""
 
 import asyncio
 from pathlib import Path
@@ -14,13 +14,13 @@ from tests.faults.workloads.all import usual_workloads
 from tests.support.postgres import database_name
 from tests.support.postgres_session import postgres_session
 
-TAKEN_AT_ONCE: Final = 2  # tables, in any order: that is how deadlocks come about
-BITES: Final = 6  # of each round
+TAKEN_AT_ONCE: Final = 2  # tables, in random order, which causes deadlocks
+BITES: Final = 6  # per round
 OTHERS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
 async def hold_locks(other: Any, chance: Random) -> None:
-    """Hold some rows or a whole table for a moment; of a deadlock the one who looks first is the victim."""
+    """Lock some rows or a whole table briefly; in a deadlock, the first to detect it is the victim."""
     await other.execute(f"SET deadlock_timeout = '{chance.choice(('200ms', '20s'))}'")
     tables = chance.sample([table.name for table in metadata.sorted_tables], TAKEN_AT_ONCE)
     try:
@@ -44,8 +44,8 @@ async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_doubl
         async with postgres_session(installed_postgres_url) as other:
             await other.execute("SET lock_timeout = '3s'")
             for number in run.rounds():
-                if number == 2:  # from then on
-                    await be_strict(other, database_name(installed_postgres_url))
+                if number == 2:  # from the third round on
+                    await make_serializable(other, database_name(installed_postgres_url))
                 await run.progress(40)
                 for _ in range(BITES):
                     await hold_locks(other, chance)
@@ -54,7 +54,7 @@ async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_doubl
     await run_under_load(RunSetup(url=installed_postgres_url, data=tmp_path), usual_workloads(), lock, run_record)
 
 
-async def be_strict(other: Any, database: str) -> None:
-    """Every transaction of every connection is serializable from here on."""
+async def make_serializable(other: Any, database: str) -> None:
+    """Make every transaction of every new connection serializable."""
     await other.execute(f"ALTER DATABASE {database} SET default_transaction_isolation = 'serializable'")
     await other.execute(f"SELECT pg_terminate_backend(pid) {OTHERS}")

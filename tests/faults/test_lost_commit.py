@@ -1,6 +1,6 @@
-"""The connection to PostgreSQL is lost after a commit was sent and before its answer came (faults R-90).
+"""The connection to PostgreSQL is lost after a commit was sent and before its response arrived (faults R-90).
 
-Each test loses the answer in two ways: when the server has committed, and while it may still be doing so.
+Each test loses the response in two ways: after the server has committed, and while it may still be committing.
 """
 
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ from tests.wire.oauth.test_device import poll as poll_with_device
 from tests.wire.oauth.test_revoke import OWN, RFC_7009, everything_is_dead, issue_tokens, secret_of
 from tests.wire.permissions.test_access_keys import key_request, read_with
 
-# What tells the statement whose commit is lost from all others.
+# Part of the statement whose commit is lost.
 TAKE = "delivered_at="
 TAKE_CODE = "SET code_taken_at="
 ROTATE = "SET generation=(grants.generation +"
@@ -75,7 +75,7 @@ async def web(service: RunningService) -> RelyingPartyClient:
 
 
 async def events(service: RunningService, event: str) -> int:
-    return sum(one.event == event for one in await service.services.storage.audit.unsealed_records(1_000))
+    return sum(record.event == event for record in await service.services.storage.audit.unsealed_records(1_000))
 
 
 @both
@@ -119,7 +119,7 @@ async def test_r_90_tk_90_a_code_gives_its_tokens_and_only_once(
     assert proxy.cuts == 1
     assert success_body(await web.userinfo(tokens["access_token"]))["sub"] == anna.user_id
     assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
-    assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")  # reuse ends it all
+    assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")  # reuse ends the family
 
 
 @both
@@ -154,9 +154,9 @@ async def test_r_90_tk_90_a_device_code_gives_its_tokens(
     service: RunningService, proxy: PostgresProxy, anna: User, *, early: bool
 ) -> None:
     tv = await a_public_client(service, "tv", redirect_uris=(), device_grant=True)
-    asked = await ask_for_device(tv)
+    device = await ask_for_device(tv)
     store, now = service.services.storage.device_requests, service.clock.now()
-    request = await store.find_pending_request(asked["user_code"].replace("-", ""), now)
+    request = await store.find_pending_request(device["user_code"].replace("-", ""), now)
     assert request is not None
     grant = a_grant(
         client_id="tv",
@@ -170,9 +170,9 @@ async def test_r_90_tk_90_a_device_code_gives_its_tokens(
     )
     assert await store.approve_request(request.user_code, grant, now, a_record())
     proxy.cut_commit_of(TAKE_DEVICE, early=early)
-    assert success_body(await poll_with_device(tv, asked["device_code"]))["refresh_token"]
+    assert success_body(await poll_with_device(tv, device["device_code"]))["refresh_token"]
     assert proxy.cuts == 1
-    assert oauth_error(await poll_with_device(tv, asked["device_code"])) == (400, "invalid_grant")
+    assert oauth_error(await poll_with_device(tv, device["device_code"])) == (400, "invalid_grant")
 
 
 @both
@@ -181,11 +181,11 @@ async def test_r_90_ak_90_an_access_key_is_shown_and_takes_one_of_two_places(
 ) -> None:
     studio: Studio = await a_studio(service)
     proxy.cut_commit_of(ADD_KEY, early=early)
-    made = await studio.expect_ok("accessKey", key_request("save", studio.shop), studio.owner.headers)
+    body = await studio.expect_ok("accessKey", key_request("save", studio.shop), studio.owner.headers)
     assert proxy.cuts == 1
-    assert await read_with(studio, made["data"]["hash"]) == 200
-    listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
-    assert len(listed["data"]) == 1
+    assert await read_with(studio, body["data"]["hash"]) == 200
+    response_body = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
+    assert len(response_body["data"]) == 1
 
 
 @both
@@ -197,5 +197,7 @@ async def test_r_90_tk_90_a_rotated_client_secret_is_shown_and_the_one_before_st
     secret = await service.services.clients.rotate_secret(oidc_client.client.client_id, ORIGIN)
     assert proxy.cuts == 1
     for known in (secret, oidc_client.secret):
-        answer: httpx2.Response = await replace(oidc_client, secret=known).redeem(await oidc_client.issue_code(anna))
-        assert answer.status_code == 200
+        response: httpx2.Response = await replace(oidc_client, secret=known).redeem(
+            await oidc_client.issue_code(anna)
+        )
+        assert response.status_code == 200

@@ -1,4 +1,4 @@
-"""A node that hears no notices: its held polls are answered within a few seconds all the same (faults R-91)."""
+"""A node without notifications answers its held polls within a few seconds (faults R-91)."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ async def proxy(postgres_cluster: PostgresCluster) -> AsyncIterator[PostgresProx
 
 @contextmanager
 def two_nodes(url: str, data: Path, proxy: PostgresProxy) -> Iterator[tuple[Node, Node]]:
-    """The second hears notices through the proxy."""
+    """Start two nodes; the second gets its notifications through the proxy."""
     here = Node(data=data, database_url=url, environment=FAST_SETTINGS)
     listen = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_name(url)}"
     more = {"GATEHOUSE__SERVER__BASE_URL": here.address, "GATEHOUSE__DATABASE__LISTEN_URL": listen}
@@ -46,7 +46,7 @@ def drop(proxy: PostgresProxy) -> None:
 
 
 def drop_responses(proxy: PostgresProxy) -> None:
-    """The connection is open and says nothing; so are new ones."""
+    """Keep the connection open without any responses; the same for new connections."""
     proxy.drops_responses = True
 
 

@@ -30,20 +30,20 @@ HERE: Final = Network(here=LOOPBACK, machines=(Machine(address=LOOPBACK, command
 ANNA: Final = "anna@studio.example"
 RESULT: Final = "/proxy/api/gameSession/getGsidResult"
 CONFIRM: Final = "/sign-in/confirm"
-GLANCE: Final = 0.02  # seconds: two other machines are at work, and this one has to let them
+GLANCE: Final = 0.02  # seconds between checks, so that the other processes get CPU time
 HELD: Final = "SELECT count(*) FROM game_sessions WHERE polls > 0 AND gsid = ANY($1)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSetup:
-    nodes: dict[str, Node]  # by address and port, as the proxy names them
+    nodes: dict[str, Node]  # by address and port, as in the proxy's log
     proxy: NginxProxy
     primary: PostgresCluster
     standby: DeployedStandby
     database: str
 
     async def served_by(self, path: str, *, status: str = r"\d+") -> str:
-        """Which node the first POST there that was answered like this was sent to."""
+        """Which node got the first POST to this path with this status."""
         return await asyncio.to_thread(self.proxy.node_that_served, "POST", path, status=status)
 
     @asynccontextmanager
@@ -82,7 +82,7 @@ def running_cluster(data: Path, where: str) -> Iterator[ClusterSetup]:
 
 
 def start_nodes(stack: ExitStack, machines: Network, data: Path, environment: dict[str, str]) -> dict[str, Node]:
-    """By address and port; each has a data directory of its own, and so nothing that another one has not."""
+    """Start nodes by address and port; each has its own data directory, so they share no files."""
     nodes = {}
     for number, machine in enumerate(machines.machines):
         node = Node(
@@ -105,8 +105,8 @@ def add_anna(data: Path, environment: dict[str, str]) -> None:
 
 
 async def register(client: httpx2.AsyncClient) -> tuple[str, str]:
-    answer = (await client.post(GET_GSID, json={"factor": "f"})).raise_for_status()
-    return answer.json()["gsid"], answer.headers["location"]
+    response = (await client.post(GET_GSID, json={"factor": "f"})).raise_for_status()
+    return response.json()["gsid"], response.headers["location"]
 
 
 async def poll(client: httpx2.AsyncClient, gsid: str, location: str) -> httpx2.Response:
@@ -126,15 +126,15 @@ async def confirm(client: httpx2.AsyncClient, gsid: str) -> None:
     assert (await client.post(CONFIRM, data=form)).is_success
 
 
-async def until_held(watcher: Any, *gsids: str) -> None:
-    """A poll is held once the database knows of it."""
+async def wait_until_held(watcher: Any, *gsids: str) -> None:
+    """Wait until the poll is held: the database shows it."""
     async with asyncio.timeout(LOCK_TIMEOUT):
         while await watcher.fetchval(HELD, gsids) < len(gsids):  # noqa: ASYNC110
             await asyncio.sleep(GLANCE)
 
 
-async def until_ready(nodes: Collection[str]) -> None:
-    """Each of them: anyone the proxy asks next may be another than the one that said so."""
+async def wait_until_ready(nodes: Collection[str]) -> None:
+    """Wait until every node is ready: the proxy may choose any of them."""
     async with asyncio.timeout(LOCK_TIMEOUT), httpx2.AsyncClient(timeout=LOCK_TIMEOUT) as client:
         for node in nodes:
             while (await client.get(f"http://{node}/readyz")).status_code != 200:  # noqa: ASYNC110
@@ -153,18 +153,18 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
         ):
             await sign_in(anna)
 
-            # A game waits at one node, its player says yes at another.
+            # A game waits at one node, its player approves at a second one.
             gsid, location = await register(game)
             waiting = asyncio.create_task(poll(game, gsid, location))
-            await until_held(watcher, gsid)
+            await wait_until_held(watcher, gsid)
             await confirm(anna, gsid)
             assert (await waiting).json()["status"] == "OK"
             assert await here.served_by(RESULT) != await here.served_by(CONFIRM)
 
-            # One game waits at each node; one of the nodes dies, and only its game has to come again.
+            # One game waits at each node; when a node dies, only its game has to retry.
             games = [await register(game) for _ in range(NODES)]
             polls = [asyncio.create_task(poll(game, *one)) for one in games]
-            await until_held(watcher, *(gsid for gsid, _ in games))
+            await wait_until_held(watcher, *(gsid for gsid, _ in games))
             killed, node = next(iter(here.nodes.items()))
             node.kill()
             done, _ = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
@@ -177,11 +177,11 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             assert [(await one).json()["status"] for one in polls] == ["OK"] * NODES
             assert [(await anna.get("/account")).status_code for _ in range(NODES * 3)] == [200] * (NODES * 3)
 
-            # The primary is lost; nothing else is.
+            # Only the primary is lost.
             await asyncio.to_thread(here.primary.stop, "immediate")
             assert (await anna.get("/readyz")).status_code == 503
             await here.standby.promote()
-            await until_ready(here.nodes.keys() - {killed})
+            await wait_until_ready(here.nodes.keys() - {killed})
             gsid, location = await register(game)
             await confirm(anna, gsid)
             answer = json.loads((await poll(game, gsid, location)).text)

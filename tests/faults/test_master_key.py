@@ -11,7 +11,7 @@ from tests.support.processes import DidNotStart, Node
 
 
 def node_with(key: str, url: str, data: Path) -> Node:
-    """A node with an address of its own, which it would tell the database."""
+    """A node with its own base_url, which it would store in the database."""
     return Node(data=data, database_url=url, environment={"GATEHOUSE__SECURITY__MASTER_KEY": key})
 
 
@@ -31,5 +31,5 @@ def test_r_24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_u
         assert master_key_id(parse_master_key(key)) in other_node.process.output()
     assert "security.previous_master_keys" in other_node.process.output()
     assert dump_database(migrated_url) == before
-    with node:  # whose key it is still gets in
+    with node:  # the right key still works
         assert node.terminate() == 0

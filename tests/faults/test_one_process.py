@@ -1,4 +1,4 @@
-"""SQLite means one serving process; the right to be it ends with the process, however that ends."""
+"""One process serves a SQLite file; its lock ends with the process, however that ends."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""PostgreSQL goes away under a service at work, and comes back (faults R-04)."""
+"""PostgreSQL goes down under load and comes back (faults R-04)."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.setup_guessers import PATIENCE, Guessers, every_guess_was_counted, get_request
+from tests.faults.setup_guessers import TIMEOUT, Guessers, every_guess_was_counted, get_request
 from tests.faults.writers import acknowledged_ids, every_account_has_one_record, start_writers
 from tests.support.database_contents import open_services_on
 from tests.support.postgres import PostgresCluster
@@ -27,9 +27,9 @@ async def status_of(node: Node, path: str) -> int:
     return (await send_request(node.port, get_request(path))).status
 
 
-async def until_readiness_is(status: int, node: Node) -> None:
-    """A report answers everyone for a second; so it is asked for until it is a new one."""
-    async with asyncio.timeout(PATIENCE):
+async def wait_for_readiness(status: int, node: Node) -> None:
+    """Poll readiness until it changes: a report is cached for a second."""
+    async with asyncio.timeout(TIMEOUT):
         while await status_of(node, "/readyz") != status:
             pass
 
@@ -43,9 +43,9 @@ async def test_op_08_without_its_database_the_service_is_alive_and_not_ready_and
         await asyncio.to_thread(cluster.stop)
         assert [await status_of(node, path) for path in ("/healthz", JWKS)] == [200, 200]
         assert await status_of(node, "/setup?token=guess") == 503
-        await until_readiness_is(503, node)
+        await wait_for_readiness(503, node)
         await asyncio.to_thread(cluster.start)
-        await until_readiness_is(200, node)
+        await wait_for_readiness(200, node)
         assert await status_of(node, "/setup?token=guess") == 403
 
 
@@ -68,7 +68,7 @@ async def test_an_immediate_restart_loses_nothing_acknowledged_and_is_told_as_50
         writer.kill()
         node.kill()
         await guessing
-    answered = {(answer.status, answer.header("retry-after") is not None) for answer in guessers.answers}
+    answered = {(response.status, response.header("retry-after") is not None) for response in guessers.answers}
     assert answered == {(403, False), (503, True)}
     assert "unavailable\n" in writer.stdout
     async with open_services_on(url, tmp_path) as services:

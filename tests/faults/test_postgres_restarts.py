@@ -1,4 +1,4 @@
-"""PostgreSQL restarts under nodes at work: 503 for a moment, and nothing lost (faults R-04)."""
+"""PostgreSQL restarts under load: a short period of 503, and nothing lost (faults R-04)."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
             await run.progress()
             await asyncio.to_thread(cluster.stop, "immediate" if number % 2 else "fast")
             async with run.record_outage("database"):
-                await asyncio.sleep(1)  # clients come and are told
+                await asyncio.sleep(1)  # let clients get errors
             await asyncio.to_thread(cluster.start)
             await run.progress(20)
         await run.progress()
 
     url = await cluster.create_database()
-    place = RunSetup(url=url, data=tmp_path)
-    run = await run_under_load(place, usual_workloads(), restart, run_record)
-    answers = [one for one in run.pool.recorder.operations if one.op is not Act.MEASURE]
-    assert any(one.status == 503 for one in answers)
-    assert {one.status for one in answers if one.status >= 500} == {503}
+    run_setup = RunSetup(url=url, data=tmp_path)
+    run = await run_under_load(run_setup, usual_workloads(), restart, run_record)
+    answers = [operation for operation in run.pool.recorder.operations if operation.op is not Act.MEASURE]
+    assert any(response.status == 503 for response in answers)
+    assert {response.status for response in answers if response.status >= 500} == {503}

@@ -1,6 +1,6 @@
-"""Real disks that are really full, one by one: of SQLite, of PostgreSQL, of the log, of a backup (faults R-09).
+"""Full disks one by one: SQLite's, PostgreSQL's, the log's, a backup's (faults R-09).
 
-There is no audit file and no temporary file of a request: records are rows, and bodies are small.
+There is no audit file and there are no temporary files: records are rows, and bodies are small.
 """
 
 import os
@@ -45,8 +45,8 @@ async def test_r_09_sqlite_on_a_full_disk_reads_and_recovers_when_there_is_room(
 async def test_r_09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_room(
     postgres_cluster: PostgresCluster, postgres_template: str, tmp_path: Path
 ) -> None:
-    place = make_server_directory()
-    with small_disk(place, megabytes=96) as disk:
+    directory = make_server_directory()
+    with small_disk(directory, megabytes=96) as disk:
         tables = disk.root / "tables"
         tables.mkdir(mode=0o777)
         tables.chmod(0o777)
@@ -62,11 +62,11 @@ async def test_r_09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_r
             async with postgres_session(postgres_cluster.url()) as server:
                 await server.execute("DROP DATABASE full_disk WITH (FORCE)")
                 await server.execute("DROP TABLESPACE small")
-    place.rmdir()
+    directory.rmdir()
 
 
 def hand_over(directory: Path, cluster: PostgresCluster) -> None:
-    """To whom PostgreSQL runs as."""
+    """Change the owner to the user PostgreSQL runs as."""
     owner = cluster.data.stat()
     os.chown(directory, owner.st_uid, owner.st_gid)
 
@@ -82,7 +82,7 @@ async def is_survived(url: str, data: Path, disk: SmallDisk) -> None:
         assert node.terminate() == 0
     async with open_services_on(url, data) as services:
         assert await administrator_logins(services) == [FORM["login"]]
-        assert [one.event for one in await verified_audit_log(services)].count("setup.closed") == 1
+        assert [record.event for record in await verified_audit_log(services)].count("setup.closed") == 1
 
 
 async def test_r_09_a_log_that_no_one_can_write_keeps_no_one_from_being_served(
@@ -100,7 +100,7 @@ async def test_r_09_a_log_that_no_one_can_write_keeps_no_one_from_being_served(
             assert log.stat().st_size < size + 4_096
             disk.free()
             await client.get("/setup?token=y")
-            assert log.stat().st_size > size  # and it is written again
+            assert log.stat().st_size > size  # the log is written again
         assert node.terminate() == 0
 
 

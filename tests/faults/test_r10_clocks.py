@@ -1,6 +1,6 @@
-"""Clocks jump and differ: a node that is wrong says so, and nothing that ended comes back with the time (R-10, I16).
+"""Clocks jump and differ: a node with a wrong clock reports it, and nothing ended becomes valid again (R-10, I16).
 
-Clocks that jump in the middle of everything are the simulation's (test_r30_simulation.py).
+The simulation tests clocks that jump during operations (test_r30_simulation.py).
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, native_proof
 from tests.support.processes import Node
 from tests.support.service import FAST_SETTINGS
 
-PATIENCE: Final = 30.0  # seconds
+TIMEOUT: Final = 30.0  # seconds
 TEST: Final = AuditOrigin(actor="test")
 RIGHT: Final = "+0"
 JUMPS: Final = ("+300", "-3600", "+2592000", "-300")  # five minutes, an hour, thirty days
 
 
 class Clock:
-    """What a node that is started with `environment` takes for the time; durations are not touched."""
+    """The time of a node started with `environment`; durations are not affected."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -56,18 +56,18 @@ def a_right_and_a_wrong_node(url: str, data: Path) -> Iterator[tuple[Node, Node,
 
 
 def readiness_status(node: Node) -> int:
-    return httpx2.get(f"{node.address}/readyz", timeout=PATIENCE).status_code
+    return httpx2.get(f"{node.address}/readyz", timeout=TIMEOUT).status_code
 
 
-async def until_readiness_is(status: int, node: Node) -> None:
-    """A report answers everyone for a second."""
-    async with asyncio.timeout(PATIENCE):
+async def wait_for_readiness(status: int, node: Node) -> None:
+    """Poll readiness until it changes: a report is cached for a second."""
+    async with asyncio.timeout(TIMEOUT):
         while await asyncio.to_thread(readiness_status, node) != status:
             pass
 
 
 def guess(node: Node) -> int:
-    return httpx2.get(f"{node.address}/setup?token=guess", timeout=PATIENCE).status_code
+    return httpx2.get(f"{node.address}/setup?token=guess", timeout=TIMEOUT).status_code
 
 
 class Shop:
@@ -85,7 +85,7 @@ class Shop:
     def _ask(self, node: Node, **fields: str) -> Any:
         headers = {"Authorization": f"Bearer {native_proof(REDIRECT, self._secret)}"}
         body = {**fields, "redirect_uri": REDIRECT}
-        return httpx2.post(f"{node.address}{TOKEN}", data=body, headers=headers, timeout=PATIENCE).json()
+        return httpx2.post(f"{node.address}{TOKEN}", data=body, headers=headers, timeout=TIMEOUT).json()
 
 
 async def a_shop(url: str, data: Path) -> Shop:
@@ -129,19 +129,19 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
     with a_right_and_a_wrong_node(url, tmp_path) as (right, wrong, clock):
         assert [readiness_status(right), readiness_status(wrong)] == [200, 200]
         spent, blocked = (shop.redeem(right, code)["refresh_token"] for code in ("spent", "blocked"))
-        assert shop.redeem(right, "spent")["error"] == "invalid_grant"  # once more: and the family ends
+        assert shop.redeem(right, "spent")["error"] == "invalid_grant"  # reuse, which ends the family
         await block_bob(url, tmp_path)
         assert [guess(right) for _ in range(11)] == [403] * 10 + [429]
         for jump in JUMPS:
             clock.set(jump)
-            await until_readiness_is(503, wrong)
+            await wait_for_readiness(503, wrong)
             assert readiness_status(right) == 200
-            refused = [shop.redeem(wrong, "spent"), shop.refresh(wrong, spent), shop.refresh(wrong, blocked)]
-            assert [answer["error"] for answer in refused] == ["invalid_grant"] * 3, jump
+            refusals = [shop.redeem(wrong, "spent"), shop.refresh(wrong, spent), shop.refresh(wrong, blocked)]
+            assert [answer["error"] for answer in refusals] == ["invalid_grant"] * 3, jump
             body = {"login": "bob@x.example", "password": PASSWORD, "factor": "f"}
-            login = httpx2.post(f"{wrong.address}/proxy/api/login", json=body, timeout=PATIENCE)
+            login = httpx2.post(f"{wrong.address}/proxy/api/login", json=body, timeout=TIMEOUT)
             assert login.json()["status"] == "LOGINERROR", jump
         assert guess(wrong) == 429  # a login blocked by guessing stays blocked when the clock goes back
         clock.set(RIGHT)
-        await until_readiness_is(200, wrong)
+        await wait_for_readiness(200, wrong)
         assert shop.refresh(wrong, spent)["error"] == "invalid_grant"

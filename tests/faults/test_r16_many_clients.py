@@ -1,6 +1,6 @@
-"""Many clients that are held, flap, or vanish: what each of them costs (faults R-16, R-17, R-18).
+"""The cost of many clients that are held, reconnect repeatedly, or vanish (faults R-16, R-17, R-18).
 
-How many there may be, and how much memory each takes, is measured by `make bench`.
+`make bench` measures how many there may be and how much memory each takes.
 """
 
 import asyncio
@@ -57,33 +57,34 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
         looked = looks_of(service)
         await service.clock.advance(20)
         await wait_until_marks_stored(games[-1])
-        assert looked == []  # no one asks the database while they wait
+        assert looked == []  # held polls do not query the database
         assert threading.active_count() <= before
         assert await watcher.fetchval(BUSY) == 0
         await approve_in_storage(games[7], anna)
         assert (await polls[7]).json()["status"] == "OK"
         assert len(service.services.waiters) == MANY - 1
-        assert len(looked) <= 2  # their own
+        assert len(looked) <= 2  # those of the approved session
     ends = [timer.due for timer in service.clock._timers if not timer.cancelled and timer.due <= POLL_HOLD_SECONDS]
     assert len(ends) == MANY - 1
     assert POLL_HOLD_SECONDS - HOLD_JITTER <= min(ends) < max(ends)
-    assert all(sum(end <= other < end + STEP for other in ends) < MANY / 2 for end in ends)  # no herd
+    # They end at different times.
+    assert all(sum(end <= other < end + STEP for other in ends) < MANY / 2 for end in ends)
     await service.clock.advance(POLL_HOLD_SECONDS)
-    assert {answer.json()["status"] for answer in await asyncio.gather(*polls)} == {"OK", "RETRY"}
+    assert {response.json()["status"] for response in await asyncio.gather(*polls)} == {"OK", "RETRY"}
 
 
 def looks_of(service: RunningService) -> list[object]:
-    """Every question to the database about a game session from now on."""
-    made: list[object] = []
+    """Record every database query about a game session from now on."""
+    reads: list[object] = []
     store: Any = service.services.storage.game_sessions
     find = type(store).find_session
 
     async def count_and_run(gsid: str, now: int) -> Any:
-        made.append(gsid)
+        reads.append(gsid)
         return await find(store, gsid, now)
 
     store.find_session = count_and_run
-    return made
+    return reads
 
 
 async def test_r_17_sockets_that_flap_write_next_to_nothing_and_leave_no_descriptor(
@@ -96,7 +97,7 @@ async def test_r_17_sockets_that_flap_write_next_to_nothing_and_leave_no_descrip
         for _ in range(5):
             await open_and_close_sockets(service, games)
         await wait_until(lambda: descriptors() <= before)
-        assert len(writes) <= 3 * len(games)  # of fifty comings and fifty goings
+        assert len(writes) <= 3 * len(games)  # for fifty connections and fifty disconnections
         assert len(service.services.presence) == 0
 
 
@@ -115,20 +116,20 @@ def descriptors() -> int:
 
 
 def writes_of(service: RunningService) -> list[object]:
-    made: list[object] = []
+    writes: list[object] = []
     runner: Any = service.services.storage.runner
     write = runner.write
 
     async def count_and_run(make: object, **options: object) -> Any:
-        made.append(make)
+        writes.append(make)
         return await write(make, **options)
 
     runner.write = count_and_run
-    return made
+    return writes
 
 
 def test_r_18_anyone_who_vanishes_without_a_word_is_noticed_within_a_minute() -> None:
-    """The kernel asks, on every connection that is accepted; slow clients are HT-03's (tests/adversarial)."""
+    """TCP keepalive is set on every accepted connection; HT-03 tests slow clients (tests/adversarial)."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         enable_tcp_keepalive(listener.fileno())
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:

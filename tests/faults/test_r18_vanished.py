@@ -1,4 +1,4 @@
-"""A peer whose network is gone: no end and no reset ever comes from there, and it is noticed all the same (R-18)."""
+"""A peer whose network is cut sends no FIN and no RST, and is still detected (R-18)."""
 
 import asyncio
 import sys
@@ -14,11 +14,11 @@ from tests.support.namespaces import machine_network
 from tests.support.processes import WatchedProcess
 
 NOTICED_WITHIN: Final = 60  # seconds, with the values of a release
-# In a hurry the kernel asks sooner; what it is asked for, and that it is asked, is the same.
+# With shorter intervals the kernel probes earlier; the socket options are the same.
 SOONER: Final = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 3_000}
 GLANCE: Final = 0.05  # seconds
 PATHS: Final = ("/echo", "/hold", "/big", "/write")
-# Someone who has an answer and goes on, two who wait for theirs, and one who never reads what is poured on them.
+# A client with a response that stays connected, two that wait for theirs, and one that never reads its response.
 PEER: Final = """
 import signal, socket, sys
 host, port, *paths = sys.argv[1:]
@@ -32,15 +32,15 @@ signal.pause()
 
 
 @pytest.fixture
-def asked_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_keepalive(monkeypatch: pytest.MonkeyPatch) -> None:
     if not FULL_RUN:
         for name, value in SOONER.items():
             monkeypatch.setitem(TCP_KEEPALIVE_OPTIONS, name, value)
 
 
-@pytest.mark.usefixtures("asked_by_the_kernel")
+@pytest.mark.usefixtures("quick_keepalive")
 async def test_r_18_a_peer_whose_network_is_gone_is_let_go_of_within_a_minute() -> None:
-    """Our own timers stand still here, and would come later: it is the kernel that notices."""
+    """Our own timers are stopped here and would fire later: the kernel detects it."""
     echo = EchoApp()
     with machine_network(1) as net:
         [machine] = net.machines
@@ -53,8 +53,8 @@ async def test_r_18_a_peer_whose_network_is_gone_is_let_go_of_within_a_minute() 
                 await wait_until(lambda: sorted(echo.started) == sorted(PATHS))
                 machine.cut_link()
                 async with asyncio.timeout(NOTICED_WITHIN):
-                    while server.server_state.connections:  # noqa: ASYNC110 - the kernel tells no one else
+                    while server.server_state.connections:  # noqa: ASYNC110 - the kernel notifies only the transport
                         await asyncio.sleep(GLANCE)
                 assert peer.running  # and has closed nothing
-            await wait_until(lambda: echo.left == ["/hold"])  # it is told in one of the next turns of the loop
+            await wait_until(lambda: echo.left == ["/hold"])  # the application is notified in a later loop iteration
             echo.released.set()

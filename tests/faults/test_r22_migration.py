@@ -1,7 +1,7 @@
-"""A migration is killed at each of its statements, and what it leaves is nothing: the next start does it (R-22).
+"""A migration killed before each of its statements leaves nothing behind, and the next start completes it (R-22).
 
-There is no release yet, so no older schema to come from and no node of the version before; those come later.
-A destructive step does not exist either: docs/operations/upgrade.md asks for a backup before any.
+There is no release yet, so no older schema or node version to test. There is no destructive step either;
+docs/operations/upgrade.md asks for a backup before any.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from tests.support.processes import Node, inherited_environment
 from tests.support.service import FAST_SETTINGS
 
 STEP = 1 if FULL_RUN else 23  # statements from one kill to the next
-LEAST = 100  # statements there are
+LEAST = 100  # statements in total
 
 
 async def test_r_22_a_migration_killed_at_any_statement_leaves_nothing_and_the_next_one_does_it(

@@ -1,4 +1,4 @@
-"""The database goes back to an earlier state, by PostgreSQL's own tools, and nothing that ended revives (R-23).
+"""The database is restored to an earlier state with PostgreSQL's tools, and nothing ended becomes valid again (R-23).
 
 With our own backup: tests/wire/cli/test_backup.py and tests/adversarial/test_restored_grants.py.
 """
@@ -44,13 +44,13 @@ def copy(original: ArchivingCluster) -> Iterator[RestoredCluster]:
 
 
 class Studio:
-    """What there is, and what comes and goes."""
+    """Create things before the restore point and end them after it."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     async def fill(self) -> None:
-        """Someone with a session, a grant whose code is taken and one whose code waits, and a link."""
+        """Create a person with a session, a redeemed grant, a grant with an unused code, and a link."""
         await self._services.clients.create(a_client("web"), ORIGIN)
         anna = await self.person("anna")
         for name in ("taken", "waiting"):
@@ -66,8 +66,8 @@ class Studio:
 
     async def person(self, name: str) -> str:
         login = f"{name}@studio.example"
-        made = await self._services.administration.create(login=login, nick=name, password=None, origin=TEST)
-        return made.user_id
+        user = await self._services.administration.create(login=login, nick=name, password=None, origin=TEST)
+        return user.user_id
 
     async def people(self) -> set[str]:
         return {user.nick for user in await self._services.storage.accounts.all_users()}
@@ -102,7 +102,7 @@ class Studio:
         )
 
     async def revives(self) -> list[str]:
-        """What of that works all the same."""
+        """Return which of the ended things still work."""
         storage, now = self._services.storage, self._services.clock.now()
         works = {
             "code": await self.take("waiting") is not RedeemOutcome.GONE,
@@ -153,5 +153,5 @@ async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_no
     async with open_services_on(restored, tmp_path) as services:
         assert await Studio(services).people() == {"anna", "bob"}
         assert await Studio(services).revives() == []
-        events = [one.event for one in await verified_audit_log(services)]  # whose chain holds
+        events = [record.event for record in await verified_audit_log(services)]  # also verifies the chain
         assert events.count("installation.promoted") == 1

@@ -1,4 +1,4 @@
-"""Signing keys and the master key change under load, and anyone who changes them is killed (faults R-24)."""
+"""Signing keys and the master key change under load, and the commands that change them are killed (faults R-24)."""
 
 import asyncio
 from collections import Counter
@@ -35,13 +35,13 @@ from tests.support.tls import NO_TRUST_STORE
 ANNA: Final = "anna@studio.example"
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 PREVIOUS: Final = "GATEHOUSE__SECURITY__PREVIOUS_MASTER_KEYS"
-SECRETS: Final = 3_000  # in several batches
+SECRETS: Final = 3_000  # several batches
 UNLIMITED: Final = {**FAST_SETTINGS, "GATEHOUSE__RATES__ENABLED": "false"}
 PUT_SECRET = Statement(insert(client_secrets))
 
 
 class Prober:
-    """Signs in without a pause, and verifies every token it ever got by the keys that are published."""
+    """Sign in continuously, and verify every token so far with the published keys."""
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
@@ -52,10 +52,10 @@ class Prober:
     async def probe(self) -> None:
         while True:
             body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
-            answer = await self._client.post("/proxy/api/login", json=body)
-            self._tokens.append(answer.json()["jwt"])
+            response = await self._client.post("/proxy/api/login", json=body)
+            self._tokens.append(response.json()["jwt"])
             keys = KeySet.import_key_set((await self._client.get("/proxy/oauth/keys")).json())
-            for token in self._tokens:  # raises for one that does not verify
+            for token in self._tokens:  # raises if it does not verify
                 self.kids.add(jws.deserialize_compact(token, keys, algorithms=["RS256"]).headers()["kid"])
             self.rounds += 1
 
@@ -67,7 +67,7 @@ async def run_prober(node: Node) -> AsyncIterator[Prober]:
         asyncio.TaskGroup() as probing,
     ):
         prober = Prober(client)
-        task = probing.create_task(prober.probe())  # whose failure ends the test
+        task = probing.create_task(prober.probe())  # its failure ends the test
         yield prober
         wanted = prober.rounds + 2
         while prober.rounds < wanted:  # noqa: ASYNC110
@@ -75,9 +75,9 @@ async def run_prober(node: Node) -> AsyncIterator[Prober]:
         task.cancel()
 
 
-def command(place: InstallationPaths, *words: str) -> WatchedProcess:
+def command(installation: InstallationPaths, *words: str) -> WatchedProcess:
     return WatchedProcess(
-        [*GATEHOUSE_COMMAND, *words, "--dev", "--data", str(place.data)], environment=place.settings
+        [*GATEHOUSE_COMMAND, *words, "--dev", "--data", str(installation.data)], environment=installation.settings
     )
 
 
@@ -85,7 +85,7 @@ def command(place: InstallationPaths, *words: str) -> WatchedProcess:
 async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finished_later(
     url: str, tmp_path: Path, rounds: int
 ) -> None:
-    place = InstallationPaths(data=tmp_path, url=url, environment=UNLIMITED)
+    installation = InstallationPaths(data=tmp_path, url=url, environment=UNLIMITED)
     async with open_services_on(url, tmp_path) as services:
         await services.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
@@ -93,21 +93,21 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
     with Node(data=tmp_path, database_url=url, environment=UNLIMITED) as node:
         async with run_prober(node) as prober, open_storage(url, migrate=False) as storage:
             for _ in range(rounds):
-                seen = (await storage.keys.load_keys()).version
-                with command(place, "key", "rotate", "--now") as rotating:
-                    await until_changed(storage, seen)
+                version = (await storage.keys.load_keys()).version
+                with command(installation, "key", "rotate", "--now") as rotating:
+                    await wait_until_changed(storage, version)
                     rotating.kill()
-            assert await asyncio.to_thread(command(place, "key", "rotate", "--now").wait) == 0
+            assert await asyncio.to_thread(command(installation, "key", "rotate", "--now").wait) == 0
         assert len(prober.kids) > 1
         assert node.terminate() == 0
     async with open_services_on(url, tmp_path) as services:
         keys, now = (await services.storage.keys.load_keys()).keys, services.clock.now()
         signing = Counter(key.line for key in keys if key_state(key, now) is KeyState.SIGNING)
-        assert signing == dict.fromkeys((key.line for key in keys), 1)  # one of each line, however it was left
-        assert [one.event for one in await verified_audit_log(services)].count("key.rotated") >= 5
+        assert signing == dict.fromkeys((key.line for key in keys), 1)  # one per line, in any case
+        assert [record.event for record in await verified_audit_log(services)].count("key.rotated") >= 5
 
 
-async def until_changed(storage: Storage, seen: int) -> None:
+async def wait_until_changed(storage: Storage, seen: int) -> None:
     async with asyncio.timeout(60):
         while (await storage.keys.load_keys()).version == seen:  # noqa: ASYNC110 - someone else writes it
             await asyncio.sleep(0.001)
@@ -132,7 +132,7 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
     if left:
         with pytest.raises(DidNotStart, match="encrypted with"):
             Node(data=tmp_path, environment=only.settings).start()
-    with Node(data=tmp_path, environment=both.settings) as node:  # what is half done is served
+    with Node(data=tmp_path, environment=both.settings) as node:  # a half-done change is served
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
         assert await asyncio.to_thread(command(both, "key", "rewrap").wait, 60.0) == 0
     with Node(data=tmp_path, environment=only.settings) as node:
@@ -162,6 +162,6 @@ async def seal_many(url: str, data: Path) -> None:
 
 
 @asynccontextmanager
-async def open_installation(place: InstallationPaths) -> AsyncIterator[Services]:
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+async def open_installation(installation: InstallationPaths) -> AsyncIterator[Services]:
+    async with open_services(installation.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services

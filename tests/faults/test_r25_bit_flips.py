@@ -1,4 +1,4 @@
-"""Bits flip where things are kept: what was hit is refused and named, and everything else is served (faults R-25)."""
+"""Bits flip in stored data: the damaged record is refused and named, everything else is served (faults R-25)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +34,11 @@ async def fill_tables(services: Services) -> None:
 @dataclass(frozen=True, slots=True)
 class Damage:
     kid: str
-    place: int  # in the chain
+    place: int  # its position in the chain
 
 
 async def damage(url: str, data: Path) -> Damage:
-    """A private key, a client's secret and an audit record lose a bit each, while nothing runs."""
+    """Flip a bit in a private key, a client's secret and an audit record while nothing runs."""
     async with open_services_on(url, data) as services:
         await fill_tables(services)
         kid = next(key.kid for key in (await services.storage.keys.load_keys()).keys if key.alg == "ES256")
@@ -75,12 +75,12 @@ async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_al
 
 
 def redeem(node: Node, client_id: str) -> tuple[int, str]:
-    """With a secret that is wrong anyway: it has to be opened before that can be told."""
+    """Redeem with a wrong secret: the stored one must be decrypted first."""
     fields = {"grant_type": "authorization_code", "code": "x", "redirect_uri": REDIRECT, "client_id": client_id}
-    answer = httpx2.post(
+    response = httpx2.post(
         f"{node.address}/proxy/oauth/token", data=fields, headers={"Authorization": "Bearer " + "0" * 40}
     )
-    return answer.status_code, answer.json()["error"]
+    return response.status_code, response.json()["error"]
 
 
 async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailable_and_found_by_the_doctor(
@@ -91,8 +91,8 @@ async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailab
     ruin_pages_of("users", sqlite_path(installed_sqlite_url))
     with Node(data=tmp_path, database_url=installed_sqlite_url, environment=FAST_SETTINGS) as node:
         body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
-        answer = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
-        assert answer.status_code == 503
+        response = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
+        assert response.status_code == 503
         assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
     result = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line().run("doctor")
     assert result.code == 1
@@ -100,7 +100,7 @@ async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailab
 
 
 def ruin_pages_of(table: str, path: str) -> None:
-    """Everything that belongs to the table and its indexes."""
+    """Overwrite all pages of the table and its indexes."""
     with apsw.Connection(path) as connection:
         query = "SELECT rootpage FROM sqlite_master WHERE tbl_name = ? AND rootpage > 0"
         roots = [page for (page,) in connection.execute(query, (table,))]

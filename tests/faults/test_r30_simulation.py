@@ -1,4 +1,4 @@
-"""Seeded lives of the service on a store that fails, each judged by every invariant (faults R-30)."""
+"""Seeded simulated runs of the service on a failing store, checked by every invariant (faults R-30)."""
 
 import os
 import re
@@ -18,13 +18,13 @@ from tests.support.processes import inherited_environment
 ROOT: Final = Path(__file__).parents[2]
 SCHEDULES: Final = 10_000 if FULL_RUN else 40
 AT_A_TIME: Final = min(2, os.cpu_count() or 1) if FULL_RUN else 1
-PATIENCE: Final = 7_200.0  # seconds
+TIMEOUT: Final = 7_200.0  # seconds
 REPLAYED: Final = 5
 DIGEST: Final = re.compile(r"digest ([0-9a-f]{16})")
 
 
 def run_simulation(*options: str) -> "subprocess.CompletedProcess[str]":
-    """In a process of their own, for they take over its randomness and its SQLite."""
+    """Run them in a separate process, because they replace its randomness and SQLite."""
     return subprocess.run(
         [sys.executable, "-m", "tests.faults.simulation", *options],
         cwd=ROOT,
@@ -32,13 +32,13 @@ def run_simulation(*options: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
     )
 
 
-@pytest.mark.timeout(PATIENCE)
+@pytest.mark.timeout(TIMEOUT)
 def test_r_30_every_schedule_keeps_every_invariant(record_property: Callable[[str, object], None]) -> None:
-    """Other seeds each time, printed at the end."""
+    """Runs new seeds each time and prints them at the end."""
     first, each = pick_seed(), SCHEDULES // AT_A_TIME
     with ThreadPoolExecutor(AT_A_TIME) as workers:
         options = [("--seeds", str(each), "--from", str(first + each * n)) for n in range(AT_A_TIME)]

@@ -1,4 +1,4 @@
-"""Two nodes race for whatever works once or is limited, with requests that start together (faults R-12)."""
+"""Two nodes race for things that work once or are limited, with requests that start together (faults R-12)."""
 
 import os
 from collections import Counter
@@ -35,17 +35,17 @@ from tests.faults.workloads.workload import permission_request
 from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
 
-RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - said to the tests
+RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - an option of the tests
 EACH: Final = 2  # requests at each node
 KINDS: Final = 9
 
 
 class RaceSetup:
-    """One race of each kind after the other."""
+    """Prepare one race of each kind in turn."""
 
-    def __init__(self, scene: FaultSetup, logins: Logins) -> None:
-        self.owner, self.relying, self.logins = scene.owner, scene.relying, logins
-        self.administrator = scene.administrator
+    def __init__(self, setup: FaultSetup, logins: Logins) -> None:
+        self.owner, self.relying, self.logins = setup.owner, setup.relying, logins
+        self.administrator = setup.administrator
 
     async def fill(self, services: Services) -> None:
         self.keyed, self.seated = (
@@ -78,19 +78,19 @@ class RaceSetup:
         return await sender.send_together(client, [ask] * 2 * EACH)
 
     async def key(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
-        """One is there; of the others one more may come."""
+        """One key exists; one of the requests may add a second."""
         await client.ask(self._adding_key(f"{n} before"))
-        fired = await sender.send_together(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
+        fired = await sender.send_together(client, [self._adding_key(f"{n} {number}") for number in range(2 * EACH)])
         about = {"application_id": self.keyed}
         listed = await client.ask(
             permission_request(Act.READ, "", "accessKey", {"action": "get", **about}, self.owner)
         )
         assert len(listed.json["data"]) == 2
         for one in listed.json["data"]:
-            gone = {"action": "delete", **about, "data": {"id": one["id"]}}
+            removed = {"action": "delete", **about, "data": {"id": one["id"]}}
             await client.ask(
                 permission_request(
-                    *(Act.REMOVE, f"keys:{self.keyed}", "accessKey", gone, self.owner), value=one["comment"]
+                    *(Act.REMOVE, f"keys:{self.keyed}", "accessKey", removed, self.owner), value=one["comment"]
                 )
             )
         return fired
@@ -100,12 +100,12 @@ class RaceSetup:
         return permission_request(*(Act.ADD, f"keys:{self.keyed}", "accessKey", body, self.owner), value=comment)
 
     async def role_assignment(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
-        fired = await sender.send_together(client, [self._sitting(who, "one") for who in self.people])
+        fired = await sender.send_together(client, [self._assigning(who, "one") for who in self.people])
         for who in self.people:
-            await client.ask(self._sitting(who))
+            await client.ask(self._assigning(who))
         return fired
 
-    def _sitting(self, who: Person, *roles: str) -> CheckedRequest:
+    def _assigning(self, who: Person, *roles: str) -> CheckedRequest:
         body = {
             "action": "save",
             "application_id": self.seated,
@@ -118,15 +118,15 @@ class RaceSetup:
         who = self.publishers[n // KINDS]
         asks = [
             permission_request(*(Act.ADD, f"projects:{who.user_id}", "publish", {"project": title}, who), value=title)
-            for title in (f"p {n} {one}" for one in range(2 * EACH))
+            for title in (f"p {n} {number}" for number in range(2 * EACH))
         ]
         return await sender.send_together(client, asks)
 
     async def name(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
         body = {"action": "save", "data": {"name": f"Wanted {n}", "project_id": PROJECT}}
         asks = [
-            permission_request(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(one))
-            for one in range(2 * EACH)
+            permission_request(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(number))
+            for number in range(2 * EACH)
         ]
         return await sender.send_together(client, asks)
 
@@ -141,7 +141,7 @@ class RaceSetup:
     def races(
         self,
     ) -> list[tuple[Callable[[FaultClient, SimultaneousSender, int], Awaitable[list[Operation]]], bool]]:
-        """Each with whether exactly one must win; else at most so many as the checkers say."""
+        """All races, with whether exactly one request must win; otherwise the checkers bound it."""
         surely = (self.code, self.token, self.answer, self.key, self.role_assignment, self.project, self.name)
         return [*((race, True) for race in surely), (self.password, False), (self.guess, False)]
 
@@ -151,10 +151,10 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
 ) -> None:
     nodes = nodes_of(installed_postgres_url, tmp_path, flags=[DEV, DEV])
     logins = Logins()
-    async with fault_setup(installed_postgres_url, tmp_path, nodes[0].base_url) as scene:
-        await logins.prepare(scene)
-        race_setup = RaceSetup(scene, logins)
-        await race_setup.fill(scene.services)
+    async with fault_setup(installed_postgres_url, tmp_path, nodes[0].base_url) as setup:
+        await logins.prepare(setup)
+        race_setup = RaceSetup(setup, logins)
+        await race_setup.fill(setup.services)
     pool = ClientPool(addresses(nodes), run_record.recorder, run_record.seed)
     lost: Counter[str] = Counter()
     with nodes[0], nodes[1]:
@@ -164,7 +164,7 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
             for number in range(RACES):
                 race, surely = race_setup.races[number % KINDS]
                 fired = await race(client, sender, number)
-                if surely and sum(one.ok for one in fired) != 1:
+                if surely and sum(operation.ok for operation in fired) != 1:
                     lost[race.__name__] += 1
         await pool.close()
     history = run_record.recorder.operations

@@ -6,7 +6,7 @@ from tests.faults.run_record import RunRecord
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 
-MORE = 150  # operations of each round
+MORE = 150  # operations per round
 
 
 async def test_r_29_every_write_asked_three_times_happens_as_if_asked_once(
@@ -16,6 +16,6 @@ async def test_r_29_every_write_asked_three_times_happens_as_if_asked_once(
         for _ in run.rounds():
             await run.progress(MORE)
 
-    place = RunSetup(url=installed_postgres_url, data=tmp_path, storm=True)
-    run = await run_under_load(place, usual_workloads(), wait, run_record)
-    assert sum(one.repeats > 0 for one in run.pool.recorder.operations) > MORE // 3
+    run_setup = RunSetup(url=installed_postgres_url, data=tmp_path, storm=True)
+    run = await run_under_load(run_setup, usual_workloads(), wait, run_record)
+    assert sum(operation.repeats > 0 for operation in run.pool.recorder.operations) > MORE // 3

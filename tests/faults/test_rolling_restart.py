@@ -1,4 +1,4 @@
-"""One node after the other is restarted behind a proxy, and no one who asks there notices (faults R-26)."""
+"""Nodes restart one by one behind a proxy, and no client notices (faults R-26)."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.games import Games
 
-PATIENCE = 30.0  # seconds until a restarted node is ready
+TIMEOUT = 30.0  # seconds until a restarted node is ready
 
 
 async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_again(
@@ -21,21 +21,25 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
             node = run.nodes[number % 2]
             await run.progress(30)
             assert await asyncio.to_thread(node.terminate) == 0
-            await run.progress(10)  # by the other
+            await run.progress(10)  # served by the remaining node
             await run.start(node)
-            await until_ready(run.front, node.port)
+            await wait_until_ready(run.front, node.port)
         await run.progress(30)
 
-    leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # the proxy notices within less
-    place = RunSetup(url=installed_postgres_url, data=tmp_path, settings=leaving, front=proxy_before)
-    run = await run_under_load(place, [*usual_workloads(), Games()], restart, run_record)
-    failed = [one for one in run.pool.recorder.operations if one.result is Result.INFO and one.op is not Act.DELIVER]
+    leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # longer than the proxy needs to notice
+    run_setup = RunSetup(url=installed_postgres_url, data=tmp_path, settings=leaving, front=proxy_before)
+    run = await run_under_load(run_setup, [*usual_workloads(), Games()], restart, run_record)
+    failed = [
+        operation
+        for operation in run.pool.recorder.operations
+        if operation.result is Result.INFO and operation.op is not Act.DELIVER
+    ]
     assert [describe(one) for one in failed] == []
     assert run.pool.unreached == 0
 
 
-async def until_ready(front: HealthCheckingProxy | None, port: int) -> None:
+async def wait_until_ready(front: HealthCheckingProxy | None, port: int) -> None:
     assert front is not None
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while port not in front.ready:  # noqa: ASYNC110 - the proxy looks by itself
             await asyncio.sleep(0.05)

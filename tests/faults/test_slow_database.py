@@ -1,4 +1,4 @@
-"""A slow database: load is shed with 503 in bounded time, and what needs no database is there (faults R-08)."""
+"""A slow database: load is shed with 503 in time, and endpoints without the database respond (faults R-08)."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -20,18 +20,18 @@ from tests.support.postgres import PostgresCluster, database_name
 from tests.support.processes import LOOPBACK
 from tests.support.tcp_proxy import slow_proxy
 
-SLOW, SLOWEST = 0.3, 5.0  # seconds for each statement
+SLOW, SLOWEST = 0.3, 5.0  # seconds per statement
 ANSWERED_WITHIN: Final = 40.0  # seconds, whatever the database does
 PATHS: Final = ("/proxy/oauth/keys", "/.well-known/openid-configuration", "/healthz")
 OPEN_WITHIN: Final = 1.0  # seconds, for the median: a busy machine may be slow now and then
-HELD: Final = 20  # polls, on three connections to the database
+HELD: Final = 20  # polls, on three database connections
 
 
 class PublicEndpoints:
-    """Asks for what needs no database, and holds polls all the while."""
+    """Call endpoints that need no database while polls are held."""
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        """Nothing is needed."""
+    async def prepare(self, setup: FaultSetup) -> None:
+        """Do nothing."""
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._call_endpoints(pool.client("doors")), self._hold(pool.client("polls"))]
@@ -54,15 +54,15 @@ class PublicEndpoints:
         await asyncio.gather(*polls, return_exceptions=True)
 
     async def finish(self, pool: ClientPool) -> None:
-        """Nothing is left."""
+        """Do nothing."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
-        took = median(one.t1 - one.t0 for one in history if one.op is Act.OPEN)
-        asked = [one for one in history if one.op is not Act.DELIVER]
+        took = median(operation.t1 - operation.t0 for operation in history if operation.op is Act.OPEN)
+        requests = [operation for operation in history if operation.op is not Act.DELIVER]
         return [
             *public_endpoints_stay_available(history),
             *([f"R-08: public endpoints took {took:.1f} seconds"] if took > OPEN_WITHIN else []),
-            *answers_come_within(asked, ANSWERED_WITHIN),
+            *answers_come_within(requests, ANSWERED_WITHIN),
         ]
 
 
@@ -81,8 +81,8 @@ async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
 
         url = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_name(installed_postgres_url)}"
         few = {"GATEHOUSE__DATABASE__POOL_MAX": "3", "GATEHOUSE__DATABASE__POOL_MIN": "1"}
-        place = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
-        run = await run_under_load(place, [*usual_workloads(), PublicEndpoints()], slow_down, run_record)
-    shed = [one for one in run.pool.recorder.operations if one.status == 503]
+        run_setup = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
+        run = await run_under_load(run_setup, [*usual_workloads(), PublicEndpoints()], slow_down, run_record)
+    shed = [operation for operation in run.pool.recorder.operations if operation.status == 503]
     assert shed
     assert all(one.patient for one in shed)

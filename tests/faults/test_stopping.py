@@ -1,4 +1,4 @@
-"""SIGTERM to a service at work: nothing that has begun is cut off, and the process is gone in time (OP-07)."""
+"""SIGTERM under load: requests in progress are completed, and the process ends in time (OP-07)."""
 
 import asyncio
 import signal
@@ -27,7 +27,7 @@ async def test_a_write_that_has_begun_is_finished_and_no_one_is_told_of_an_error
         guessing = asyncio.create_task(guessers.guess(node.port))
         async with raw_connection(node.port) as connection:
             connection.send(head + b"\r\nExpect: 100-continue\r\n\r\n")
-            assert (await connection.read_response()).status == 100  # the service waits for the form
+            assert (await connection.read_response()).status == 100  # the service waits for the body
             await guessers.wait_for_answers(403, more=5)
             node.process.send(signal.SIGTERM)
             await asyncio.to_thread(node.process.wait_for_line, "Shutting down", node.process.stderr)
@@ -35,6 +35,6 @@ async def test_a_write_that_has_begun_is_finished_and_no_one_is_told_of_an_error
             assert (await connection.read_response()).status == 200
         assert await asyncio.to_thread(node.process.wait, GONE_WITHIN) == 0
         await guessing
-    assert {answer.status for answer in guessers.answers} == {403}
+    assert {response.status for response in guessers.answers} == {403}
     async with open_services_on(migrated_url, tmp_path) as services:
         assert await administrator_logins(services) == [FORM["login"]]

@@ -1,6 +1,6 @@
-"""A process that makes accounts as fast as it can, and tells each only once the database has acknowledged it.
+"""A process that creates accounts as fast as it can, and prints each once the database has acknowledged it.
 
-Run as a program by `writing`, and killed.
+`start_writers` starts it, and the test kills it.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ def start_writers(url: str, data: Path) -> WatchedProcess:
 
 def acknowledged_ids(process: WatchedProcess) -> list[str]:
     """The ids of the accounts it reported as created."""
-    return [kept[1] for line in process.stdout if (kept := ACKNOWLEDGED_LINE.fullmatch(line))]
+    return [match[1] for line in process.stdout if (match := ACKNOWLEDGED_LINE.fullmatch(line))]
 
 
-async def every_account_has_one_record(services: Services, kept: list[str]) -> None:
+async def every_account_has_one_record(services: Services, user_ids: list[str]) -> None:
     there = [user.user_id for user in await services.storage.accounts.all_users()]
-    assert set(kept) <= set(there)
+    assert set(user_ids) <= set(there)
     recorded = Counter(
         record.subject for record in await verified_audit_log(services) if record.event == "user.created"
     )

@@ -1,4 +1,4 @@
-"""A check that schemathesis makes of every answer: nothing in it tells how the service is built (checklist HT-25)."""
+"""A schemathesis check: no response reveals internals of the service (checklist HT-25)."""
 
 from typing import Final
 
@@ -10,5 +10,5 @@ INSIDE: Final = (b"Traceback", b"site-packages", b"sqlalchemy", b"asyncpg", b"ap
 
 @schemathesis.check
 def nothing_from_inside(_context: CheckContext, response: Response, _case: Case) -> None:
-    found = [word for word in INSIDE if word in response.content]
-    assert not found, found
+    leaks = [word for word in INSIDE if word in response.content]
+    assert not leaks, leaks

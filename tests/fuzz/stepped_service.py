@@ -1,4 +1,4 @@
-"""A running service that a state machine of Hypothesis, which knows no coroutines, can ask step by step."""
+"""A running service that a Hypothesis state machine, which cannot await, calls step by step."""
 
 import asyncio
 import itertools
@@ -19,7 +19,7 @@ UNLIMITED = {"GATEHOUSE__RATES__ENABLED": "false"}
 
 
 class SteppedService:
-    """Between two steps the whole service stands still."""
+    """Runs the service only during a step."""
 
     def __init__(self, runner: asyncio.Runner, service: RunningService) -> None:
         self._runner = runner
@@ -27,7 +27,7 @@ class SteppedService:
         self._numbers = itertools.count(1)
 
     def number(self) -> int:
-        """One that no step had before, in any life of the machine."""
+        """A number that is unique over all runs of the machine."""
         return next(self._numbers)
 
     def run(self, step: Coroutine[Any, Any, T]) -> T:
@@ -53,7 +53,7 @@ def stepped_service(url: str, data: Path) -> Iterator[SteppedService]:
 
 
 async def start_service(url: str, data: Path, leaving: asyncio.Event) -> "tuple[asyncio.Task[None], RunningService]":
-    """The service lives in a task of its own, from the first step to the last."""
+    """Run the service in one task, from the first step to the last."""
     started: asyncio.Future[RunningService] = asyncio.get_running_loop().create_future()
 
     async def serve() -> None:
@@ -73,7 +73,7 @@ async def wait_until_ended(serving: "asyncio.Task[None]") -> None:
 
 
 def run_machine(machine: Callable[[], RuleBasedStateMachine], *, short: int, steps: int) -> None:
-    """`short` lives of the machine in `make test`, each of so many steps at most."""
+    """Run the machine `short` times in `make test`, each with at most this many steps."""
 
     def start_machine() -> RuleBasedStateMachine:
         return machine()

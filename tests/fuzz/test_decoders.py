@@ -1,4 +1,4 @@
-"""Every decoder of foreign input reads any bytes or refuses them with its own error, quickly."""
+"""Every decoder of external input accepts any bytes or refuses them with its own error, quickly."""
 
 import time
 from base64 import b64encode, urlsafe_b64encode
@@ -38,8 +38,8 @@ from gatehouse.web.pages.sign_in_flow import restart_address
 from tests.fuzz.conftest import SEED, examples
 from tests.fuzz.stepped_service import stepped_service
 
-LONGEST: Final = 5  # seconds any answer may take
-SOON: Final = 1.0  # second; a decoder that looks at bytes twice takes a thousandth of it
+LONGEST: Final = 5  # seconds a response may take
+SOON: Final = 1.0  # seconds; a decoder that reads its input twice takes a thousandth of it
 LATEST: Final = 2**63
 REGISTERED: Final = Client(client_id="c", name="c", created_at=1, redirect_uris=("https://shop.example/cb",))
 
@@ -60,7 +60,7 @@ def text_of(alphabet: str, *words: str) -> st.SearchStrategy[str]:
 
 
 def as_bytes(text: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
-    return text.map(lambda given: given.encode("utf-8", "surrogatepass")) | st.binary(max_size=300)
+    return text.map(lambda value: value.encode("utf-8", "surrogatepass")) | st.binary(max_size=300)
 
 
 leaves = (
@@ -177,7 +177,7 @@ def test_ht_25_a_decoder_reads_or_refuses_in_its_own_words_and_soon(decoder: Dec
     @given(decoder.input)
     def search(value: Any) -> None:
         began = time.perf_counter()
-        with suppress(GatehouseError):  # its own words
+        with suppress(GatehouseError):  # its own error
             decoder.read(value)
         assert time.perf_counter() - began < SOON
 
@@ -190,7 +190,7 @@ def test_ht_25_a_decoder_reads_or_refuses_in_its_own_words_and_soon(decoder: Dec
 @example("1970-01-01T00:00")
 @given(moment)
 def test_ro_19_a_date_that_is_read_as_an_end_is_one_and_never_for_ever(text: str) -> None:
-    for read in (parse_end_field, lambda given: read_end_of_list(given, 1, "line 1")):
+    for read in (parse_end_field, lambda value: read_end_of_list(value, 1, "line 1")):
         with suppress(GatehouseError):
             end = read(text)
             assert "-" not in text or (end is not None and 0 < end.expired < LATEST)
@@ -236,7 +236,7 @@ PATHS: Final = (
 
 
 def header_bytes(text: str) -> bytes:
-    """What a client library lets pass; the others are the business of test_http_protocol.py."""
+    """What an HTTP library can send; test_http_protocol.py tests the rest."""
     return bytes(byte for byte in text.encode("utf-8", "replace")[:400] if byte >= 0x20 and byte != 0x7F).strip()
 
 
@@ -257,7 +257,7 @@ header_value = text_of(
 def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str, tmp_path: Path) -> None:
     with stepped_service(installed_sqlite_url, tmp_path) as bench:
         for method, path in PATHS:
-            bench.run(bench.service.client.request(method, path))  # what is loaded when it is first wanted is loaded
+            bench.run(bench.service.client.request(method, path))  # load what is imported lazily
 
         @seed(SEED)
         @examples(150)
@@ -269,8 +269,8 @@ def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str,
         def search(asked: tuple[str, str], headers: dict[str, bytes], body: bytes) -> None:
             method, path = asked
             content = body if method == "POST" else None
-            answer = bench.run(bench.service.client.request(method, path, headers=headers, content=content))
-            assert answer.status_code < 500
-            assert answer.elapsed.total_seconds() < LONGEST
+            response = bench.run(bench.service.client.request(method, path, headers=headers, content=content))
+            assert response.status_code < 500
+            assert response.elapsed.total_seconds() < LONGEST
 
         search()

@@ -1,4 +1,4 @@
-"""Game sessions against a model: however polls, people and time come together, the answer is given once at most."""
+"""Game sessions against a model: in any order of polls, people and time, the answer is delivered at most once."""
 
 import asyncio
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from tests.support.game import RESULT, Game, poll_ended_session, register_game, 
 from tests.support.permission_builders import a_person
 
 HOLD: Final = 30
-PACE: Final = 2  # seconds after RETRY in which no one polls: those who do are another story (checklist GS-25)
-A_MOMENT: Final = 0.2  # seconds of ours until a poll is asked for once more
+PACE: Final = 2  # seconds after RETRY without a poll; earlier polls are tested elsewhere (checklist GS-25)
+A_MOMENT: Final = 0.2  # real seconds until a poll is checked again
 MOST: Final = 2
 PAUSES: Final = (1, LIFETIME - HOLD - 10, LIFETIME, 400)
 
@@ -57,7 +57,7 @@ class GameSessions(RuleBasedStateMachine):
     def do(self, step: Any) -> Any:
         return self.fuzz_setup.bench.run(step)
 
-    def chosen(self, number: int) -> Session:
+    def choose_session(self, number: int) -> Session:
         return self.sessions[number % len(self.sessions)]
 
     @precondition(lambda self: len(self.sessions) < MOST)
@@ -72,33 +72,37 @@ class GameSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def poll(self, number: int) -> None:
-        session = self.chosen(number)
+        session = self.choose_session(number)
         self.fuzz_setup.bench.wait(PACE)
         waits = session.lasts(self.now) and session.state == "pending"
         if waits:
-            self.polled(session)
+            self.record_poll(session)
         elif session.lasts(self.now) and not session.lasts(self.now + 1):
-            return  # it ends during the delay of its answer
+            return  # it ends during the delay of its response
         answer = self.do(poll_until_timeout(session.game) if waits else poll_ended_session(session.game))
         self.check_answer(session, answer)
 
     @initialize(times=st.sampled_from([0, 9, 11]))
-    def linger(self, times: int) -> None:
-        """Anyone who goes on polling keeps a session alive, up to its ceiling."""
+    def poll_repeatedly(self, times: int) -> None:
+        """Polling keeps a session alive, up to its ceiling."""
         self.sessions = [self.begun(), *self.sessions[: MOST - 1]]
         for _ in range(times):
             self.fuzz_setup.bench.wait(LIFETIME - HOLD - 10)
             self.poll(0)
 
-    def polled(self, session: Session) -> None:
+    def record_poll(self, session: Session) -> None:
         session.ends = min(self.now + LIFETIME, session.begun + MAX_LIFETIME)
 
-    def check_answer(self, session: Session, answer: httpx2.Response) -> None:
-        body = answer.json()
+    def check_answer(self, session: Session, response: httpx2.Response) -> None:
+        body = response.json()
         if session.state == "failed" and session.lasts(self.now):
-            assert (answer.status_code, body["status"]) == (200, "ERROR")
+            assert (response.status_code, body["status"]) == (200, "ERROR")
         elif session.state == "confirmed" and session.lasts(self.now):
-            assert (answer.status_code, body["status"], body["user_id"]) == (200, "OK", self.fuzz_setup.anna.user_id)
+            assert (response.status_code, body["status"], body["user_id"]) == (
+                200,
+                "OK",
+                self.fuzz_setup.anna.user_id,
+            )
             session.state = "delivered"
             session.delivered += 1
         elif session.state == "pending" and body["status"] == "RETRY":
@@ -106,18 +110,18 @@ class GameSessions(RuleBasedStateMachine):
         else:
             assert session.state != "pending" or not session.lasts(self.now)
             assert body["status"] == "ERROR"
-            assert answer.status_code == 403 or session.state == "pending"  # 200: its end came while it was held
+            assert response.status_code == 403 or session.state == "pending"  # 200: it ended while the poll was held
         assert session.state == "delivered" or "jwt" not in body
 
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def confirm_under_two_polls(self, number: int) -> None:
-        """The newer poll displaces the older one, and it alone is answered."""
-        session = self.chosen(number)
+        """The newer poll displaces the older one, and only the newer one is answered."""
+        session = self.choose_session(number)
         self.fuzz_setup.bench.wait(PACE)
         if not (session.lasts(self.now) and session.state == "pending"):
             return
-        self.polled(session)
+        self.record_poll(session)
         older, newer = self.do(two_polls(session.game, self.fuzz_setup.anna))
         assert (older["status"], newer["status"]) == ("RETRY", "OK")
         session.state = "delivered"
@@ -126,7 +130,7 @@ class GameSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def confirm(self, number: int) -> None:
-        session = self.chosen(number)
+        session = self.choose_session(number)
         may = session.lasts(self.now) and session.state == "pending"
         assert self.do(confirm_session(session.game, self.fuzz_setup.anna)) == may
         if may:
@@ -135,19 +139,19 @@ class GameSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions)
     @rule(number=which, how=st.sampled_from(["Success", "Error"]))
     def close(self, number: int, how: str) -> None:
-        session = self.chosen(number)
-        answer = self.do(session.game.close(how))
-        assert answer.status_code == (200 if session.lasts(self.now) else 403), answer.text
+        session = self.choose_session(number)
+        response = self.do(session.game.close(how))
+        assert response.status_code == (200 if session.lasts(self.now) else 403), response.text
         if session.lasts(self.now) and session.state != "delivered":
             session.state = "failed"
 
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def guess(self, number: int) -> None:
-        """Anyone who does not know the location gets nothing, and changes nothing."""
-        game = self.chosen(number).game
-        asked = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
-        assert self.do(self.fuzz_setup.bench.service.client.post(RESULT, **asked)).status_code == 403
+        """A caller without the location gets nothing and changes nothing."""
+        game = self.choose_session(number).game
+        request = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
+        assert self.do(self.fuzz_setup.bench.service.client.post(RESULT, **request)).status_code == 403
 
     @rule(seconds=st.sampled_from(PAUSES))
     def wait(self, seconds: int) -> None:
@@ -156,22 +160,22 @@ class GameSessions(RuleBasedStateMachine):
     @invariant()
     def each_lasts_as_long_as_it_may_and_was_answered_once_at_most(self) -> None:
         for session in self.sessions:
-            found = self.do(
+            sessions = self.do(
                 self.fuzz_setup.bench.service.services.storage.game_sessions.find_session(session.game.gsid, self.now)
             )
-            assert (found is not None) == session.lasts(self.now)
-            assert found is None or found.state == session.state
+            assert (sessions is not None) == session.lasts(self.now)
+            assert sessions is None or sessions.state == session.state
             assert session.delivered <= 1
 
 
 async def poll_until_timeout(game: Game) -> httpx2.Response:
-    """A poll that is held until its time is over."""
+    """Hold a poll until it times out."""
     poll = game.start_poll()
-    while not poll.done():  # more than once only where it was not held yet when the time had passed
+    while not poll.done():  # repeats only if the poll was not held yet when the time had passed
         waiting = asyncio.create_task(wait_until_held(game.service))
         await asyncio.wait({poll, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        await game.service.services.write_behind.flush()  # which it does by itself within a second
+        await game.service.services.write_behind.flush()  # which the service does within a second
         await game.service.clock.advance(HOLD)
         await asyncio.wait({poll}, timeout=A_MOMENT)
     answer = await poll

@@ -1,4 +1,4 @@
-"""Groups and roles against a model: who may do what is what the model says, after every change and by every way."""
+"""Groups and roles against a model: after every change, effective permissions are those of the model."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,32 +28,32 @@ which = st.integers(0, GROUPS_MOST - 1)
 class Group:
     group_id: str
     users: frozenset[str] = frozenset()
-    grants: frozenset[str] = frozenset()  # roles its members hold in the application
+    grants: frozenset[str] = frozenset()  # roles its members have in the application
     deleted: bool = False
 
 
 @dataclass(kw_only=True)
 class Model:
-    """All there is to know, in plain Python."""
+    """The expected state, in plain Python."""
 
     roles: dict[str, frozenset[str]] = field(default_factory=dict)
     held: dict[str, frozenset[str]] = field(default_factory=lambda: dict.fromkeys(PEOPLE, frozenset()))
     groups: list[Group] = field(default_factory=list)
 
     @property
-    def living(self) -> list[Group]:
+    def live_groups(self) -> list[Group]:
         return [group for group in self.groups if not group.deleted]
 
     def through_groups(self, person: str) -> frozenset[str]:
-        return frozenset[str]().union(*(group.grants for group in self.living if person in group.users))
+        return frozenset[str]().union(*(group.grants for group in self.live_groups if person in group.users))
 
-    def allows(self, roles: frozenset[str], asked: str) -> bool:
-        return any(asked in self.roles.get(role, ()) for role in roles)
+    def allows(self, roles: frozenset[str], rule_name: str) -> bool:
+        return any(rule_name in self.roles.get(role, ()) for role in roles)
 
     def answers_about(self, person: str) -> list[bool]:
-        """What is given to oneself counts at the root, what is given to a group of the project counts there."""
-        at_the_root = [self.allows(self.held[person], asked) for asked in RULES]
-        return at_the_root + [self.allows(self.through_groups(person), asked) for asked in RULES]
+        """Own roles count at the root; roles of a group of the project count in the project."""
+        at_the_root = [self.allows(self.held[person], rule_name) for rule_name in RULES]
+        return at_the_root + [self.allows(self.through_groups(person), rule_name) for rule_name in RULES]
 
 
 class GroupsAndRoles(RuleBasedStateMachine):
@@ -75,7 +75,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
     def ok(self, path: str, body: dict[str, Any]) -> Any:
         return self.bench.run(self.studio.expect_ok(path, body, self.studio.owner.headers))
 
-    def refused(self, status: int, path: str, body: dict[str, Any]) -> None:
+    def expect_refusal(self, status: int, path: str, body: dict[str, Any]) -> None:
         self.bench.run(self.studio.expect_error(status, path, body, self.studio.owner.headers))
 
     @rule(name=role_name, rules=some_rules)
@@ -87,10 +87,10 @@ class GroupsAndRoles(RuleBasedStateMachine):
 
     @rule(name=role_name)
     def delete_role(self, name: str) -> None:
-        """Who held it holds it no more, not even when there is one of that name again (checklist RO-18)."""
+        """Its holders lose it, even if a role of the same name is created again (checklist RO-18)."""
         body = {**self.about(), "action": "delete", "data": {"name": name}}
         if name not in self.model.roles:
-            self.refused(404, "roles", body)
+            self.expect_refusal(404, "roles", body)
             return
         self.ok("roles", body)
         del self.model.roles[name]
@@ -105,22 +105,22 @@ class GroupsAndRoles(RuleBasedStateMachine):
             self.ok("meta/data", body)
             self.model.held[person] = roles
         else:
-            self.refused(404, "meta/data", body)
+            self.expect_refusal(404, "meta/data", body)
 
     @precondition(lambda self: len(self.model.groups) < GROUPS_MOST)
     @rule()
     def make_group(self) -> None:
         data = {"project_id": PROJECT, "title": f"Group {self.bench.number()}"}
-        made = self.ok("group", {"action": "save", "data": data})["data"]
-        self.model.groups.append(Group(group_id=made["id"]))
+        created = self.ok("group", {"action": "save", "data": data})["data"]
+        self.model.groups.append(Group(group_id=created["id"]))
 
     @precondition(lambda self: self.model.groups)
     @rule(number=which, users=some_people)
     def put_into_group(self, number: int, users: frozenset[str]) -> None:
-        group = self.chosen(number)
+        group = self.choose_group(number)
         body = {"group_id": group.group_id, "data": {"users": sorted(users)}}
         if group.deleted:
-            self.refused(403, "group/access", body)
+            self.expect_refusal(403, "group/access", body)
         else:
             self.ok("group/access", body)
             group.users = users
@@ -128,26 +128,26 @@ class GroupsAndRoles(RuleBasedStateMachine):
     @precondition(lambda self: self.model.groups)
     @rule(number=which)
     def delete_group(self, number: int) -> None:
-        group = self.chosen(number)
+        group = self.choose_group(number)
         body = {"action": "delete", "group_id": group.group_id}
         if group.deleted:
-            self.refused(403, "group", body)
+            self.expect_refusal(403, "group", body)
         else:
             self.ok("group", body)
             group.deleted = True
 
     @precondition(lambda self: self.model.groups)
     @rule(number=which, roles=some_roles)
-    def let_group_have(self, number: int, roles: frozenset[str]) -> None:
-        """The project says which roles its groups have in the application."""
-        group = self.chosen(number)
+    def set_group_roles(self, number: int, roles: frozenset[str]) -> None:
+        """Set the roles that a group of the project has in the application."""
+        group = self.choose_group(number)
         if group.deleted:
             return
-        wanted = {one.group_id: one.grants for one in self.model.living} | {group.group_id: roles}
+        wanted = {group.group_id: group.grants for group in self.model.live_groups} | {group.group_id: roles}
         grants = [
-            {"group_id": group_id, "roles": sorted(given), "action": "grant"}
-            for group_id, given in wanted.items()
-            if given
+            {"group_id": group_id, "roles": sorted(group_roles), "action": "grant"}
+            for group_id, group_roles in wanted.items()
+            if group_roles
         ]
         settings = {"services": {str(self.application): {"groups": grants}}}
         body = {"action": "save", "data": {"id": PROJECT, "settings": settings}}
@@ -155,9 +155,9 @@ class GroupsAndRoles(RuleBasedStateMachine):
             self.ok("project", body)
             group.grants = roles
         else:
-            self.refused(400, "project", body)
+            self.expect_refusal(400, "project", body)
 
-    def chosen(self, number: int) -> Group:
+    def choose_group(self, number: int) -> Group:
         return self.model.groups[number % len(self.model.groups)]
 
     @invariant()
@@ -166,16 +166,19 @@ class GroupsAndRoles(RuleBasedStateMachine):
             assert self.answers_about(person) == self.model.answers_about(person)
 
     def answers_about(self, person: str) -> list[bool]:
-        checks = [*({"rule": asked} for asked in RULES), *({"rule": asked, "project_id": PROJECT} for asked in RULES)]
-        asked = {**self.about(), "data": {"user_id": person, "checks": checks}}
-        found: list[bool] = self.ok("check", asked)["data"]
-        return found
+        checks = [
+            *({"rule": rule_name} for rule_name in RULES),
+            *({"rule": rule_name, "project_id": PROJECT} for rule_name in RULES),
+        ]
+        rule_name = {**self.about(), "data": {"user_id": person, "checks": checks}}
+        data: list[bool] = self.ok("check", rule_name)["data"]
+        return data
 
     @invariant()
     def the_groups_are_those_of_the_model(self) -> None:
-        listed = self.ok("group", {"action": "get", "data": {"project_id": PROJECT}})["data"]["groups"]
-        shown = {group["id"]: frozenset(group["users"]) for group in listed}
-        assert shown.items() >= {group.group_id: group.users for group in self.model.living}.items()
+        groups = self.ok("group", {"action": "get", "data": {"project_id": PROJECT}})["data"]["groups"]
+        shown = {group["id"]: frozenset(group["users"]) for group in groups}
+        assert shown.items() >= {group.group_id: group.users for group in self.model.live_groups}.items()
         assert not shown.keys() & {group.group_id for group in self.model.groups if group.deleted}
 
 

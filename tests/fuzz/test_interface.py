@@ -1,4 +1,4 @@
-"""Schemathesis over our own OpenAPI document: every answer is one that the document foretold, and comes soon."""
+"""Run Schemathesis on our OpenAPI document: every response is documented and quick."""
 
 import asyncio
 import json
@@ -17,17 +17,17 @@ from tests.support.oauth import RelyingPartyClient, a_native_client
 from tests.support.service import RunningService, running_service
 from tests.support.studio import OTHER_USER, OWNER, PROJECT, Studio, a_studio, create_administrator
 
-LONGEST: Final = 5  # seconds any answer may take
-EXAMPLES: Final = 3  # of each operation, in `make test`
+LONGEST: Final = 5  # seconds a response may take
+EXAMPLES: Final = 3  # per operation, in `make test`
 PHASES: Final = "examples,coverage,fuzzing,stateful" if IS_LONG else "fuzzing"
-A_MOMENT: Final = 0.5  # seconds of ours in which a held poll's half minute goes by
+A_MOMENT: Final = 0.5  # real seconds per half minute of a held poll
 HELD: Final = 31
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
 CALLERS: Final = ("no_one", "administrator", "access key", "client")
 EVERY_PAIR: Final = [(kind, caller) for kind in ("sqlite", "postgres") for caller in CALLERS]
 SHORT: Final = [*(("sqlite", caller) for caller in CALLERS), ("postgres", "administrator")]
 
-# Schemathesis must be told what exists, or hardly a request gets past "unknown application".
+# Schemathesis needs existing ids, or almost every request fails with "unknown application".
 CONFIGURATION: Final = """\
 continue-on-failure = true
 request-timeout = 20.0
@@ -95,8 +95,8 @@ checks.negative_data_rejection.enabled = false
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """A service with something in it, and those who call."""
+class FuzzedService:
+    """A service with data, and its callers."""
 
     studio: Studio
     client: RelyingPartyClient
@@ -122,11 +122,11 @@ class Stage:
         )
 
 
-async def a_stage(service: RunningService) -> Stage:
+async def a_fuzzed_service(service: RunningService) -> FuzzedService:
     studio = await a_studio(service)
     owner = studio.owner.headers
-    made = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
-    group = (await studio.expect_ok("group", made, owner))["data"]["id"]
+    created = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
+    group = (await studio.expect_ok("group", created, owner))["data"]["id"]
     role = {"action": "save", "application_id": studio.shop.application_id, "data": {"name": "moderator"}}
     await studio.expect_ok("roles", role, owner)
     client = await a_native_client(service)
@@ -136,13 +136,13 @@ async def a_stage(service: RunningService) -> Stage:
         "access key": {"Authorization": f"Bearer {await studio.access_key()}"},
         "client": client.headers,
     }
-    return Stage(studio=studio, client=client, group=group, headers=headers)
+    return FuzzedService(studio=studio, client=client, group=group, headers=headers)
 
 
 @pytest.fixture
 def url(request: pytest.FixtureRequest) -> str:
-    found: str = request.getfixturevalue(f"installed_{request.param}_url")
-    return found
+    installed_url: str = request.getfixturevalue(f"installed_{request.param}_url")
+    return installed_url
 
 
 @pytest.mark.parametrize(("url", "caller"), EVERY_PAIR if IS_LONG else SHORT, indirect=["url"])
@@ -150,29 +150,29 @@ async def test_ht_25_every_answer_is_one_the_document_foretells_and_none_is_a_fa
     url: str, tmp_path: Path, caller: str
 ) -> None:
     async with running_service(url, tmp_path, environment=UNLIMITED) as service:
-        stage = await a_stage(service)
+        fuzzed = await a_fuzzed_service(service)
         settings = tmp_path / "schemathesis.toml"
-        settings.write_text(stage.configuration())
-        code, said = await run_schemathesis(service, settings, stage.headers[caller])
-    assert code == 0, said
+        settings.write_text(fuzzed.configuration())
+        code, output = await run_schemathesis(service, settings, fuzzed.headers[caller])
+    assert code == 0, output
 
 
 async def run_schemathesis(
     service: RunningService, configuration: Path, headers: Mapping[str, str]
 ) -> tuple[int, str]:
     base = str(service.client.base_url).rstrip("/")
-    shown = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
+    header_options = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(configuration)),
-        *("run", f"{base}/openapi.json", "--url", base, *shown),
+        *("run", f"{base}/openapi.json", "--url", base, *header_options),
         *("--phases", PHASES, "--max-examples", str(EXAMPLES * FACTOR), "--seed", str(SEED), "--no-color"),
         *("--warnings", "off", "--report-dir", str(configuration.parent)),
     ]
-    return await while_time_goes_by(service, command)
+    return await run_with_moving_clock(service, command)
 
 
-async def while_time_goes_by(service: RunningService, command: Sequence[str]) -> tuple[int, str]:
-    """A poll that is held is let go after a moment; no one else asks meanwhile, so the time passes for it alone."""
+async def run_with_moving_clock(service: RunningService, command: Sequence[str]) -> tuple[int, str]:
+    """End a held poll after a short time; the clock is advanced only for this request."""
     child = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
@@ -186,5 +186,5 @@ async def while_time_goes_by(service: RunningService, command: Sequence[str]) ->
     finally:
         if child.returncode is None:
             child.kill()
-    said, _ = await ended
-    return child.returncode or 0, said.decode()
+    output, _ = await ended
+    return child.returncode or 0, output.decode()

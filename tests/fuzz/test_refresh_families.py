@@ -1,4 +1,4 @@
-"""Refresh families against a model: whatever is refreshed, stolen, revoked, waited for, at most one token is good."""
+"""Refresh families against a model: after refreshes, thefts, revocations and waits, at most one token is valid."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -41,23 +41,23 @@ class Family:
     person: int
     begun: int
     refreshed: int
-    tokens: list[str]  # refresh tokens, the newest last
+    tokens: list[str]  # refresh tokens, newest last
     access: str  # the newest one
     dead: bool = False
 
-    def lives(self, now: int) -> bool:
+    def is_live(self, now: int) -> bool:
         return not self.dead and now < self.begun + FAMILY
 
     def refreshes(self, now: int) -> bool:
-        return self.lives(now) and now < self.refreshed + REFRESH
+        return self.is_live(now) and now < self.refreshed + REFRESH
 
     def opens(self, now: int) -> bool:
-        return self.lives(now) and now < self.refreshed + ACCESS
+        return self.is_live(now) and now < self.refreshed + ACCESS
 
 
 @dataclass(kw_only=True)
 class FuzzSetup:
-    """What one service has for all lives of the machine."""
+    """The data of one service for all runs of the machine."""
 
     bench: SteppedService
     web: RelyingPartyClient
@@ -84,7 +84,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     def do(self, step: Any) -> Any:
         return self.fuzz_setup.bench.run(step)
 
-    def chosen(self, number: int) -> Family:
+    def choose_family(self, number: int) -> Family:
         return self.families[number % len(self.families)]
 
     @precondition(lambda self: len(self.families) < MOST)
@@ -104,14 +104,14 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: self.families)
     @rule(number=which_family)
     def refresh(self, number: int) -> None:
-        family = self.chosen(number)
+        family = self.choose_family(number)
         answer = self.do(self.fuzz_setup.web.refresh(family.tokens[-1]))
         if family.refreshes(self.now):
-            self.turned(family, success_body(answer))
+            self.record_rotation(family, success_body(answer))
         else:
             assert oauth_error(answer) == GONE
 
-    def turned(self, family: Family, tokens: dict[str, Any]) -> None:
+    def record_rotation(self, family: Family, tokens: dict[str, Any]) -> None:
         assert tokens["refresh_token"] not in family.tokens
         assert tokens["access_token"] != family.access
         family.tokens.append(tokens["refresh_token"])
@@ -120,8 +120,8 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: any(len(family.tokens) > 1 for family in self.families))
     @rule(number=which_family, back=st.integers(2, 4))
     def steal(self, number: int, back: int) -> None:
-        """Anyone who shows a token that was rotated ends the family, unless the token has ended by itself."""
-        family = self.chosen(number)
+        """Presenting a rotated token ends the family, unless the token has expired."""
+        family = self.choose_family(number)
         if len(family.tokens) < back:
             return
         stolen = family.tokens[-back]
@@ -136,29 +136,29 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: self.families)
     @rule(number=which_family)
     def race(self, number: int) -> None:
-        """Three at once with the good one: one of them gets tokens, and they are worth nothing."""
-        family = self.chosen(number)
-        answers = self.do(at_once(self.fuzz_setup.web, family.tokens[-1]))
-        won = [answer for answer in answers if answer.status_code == 200]
+        """Three requests at once with the valid token: one gets tokens, which are then worthless."""
+        family = self.choose_family(number)
+        responses = self.do(refresh_concurrently(self.fuzz_setup.web, family.tokens[-1]))
+        won = [response for response in responses if response.status_code == 200]
         assert len(won) == family.refreshes(self.now)
         if won:
-            self.turned(family, success_body(won[0]))
+            self.record_rotation(family, success_body(won[0]))
             family.dead = True
 
     @precondition(lambda self: self.families)
     @rule(number=which_family)
     def refresh_by_other_client(self, number: int) -> None:
-        """Another client gets nothing for it, and spends nothing."""
-        answer = self.do(self.fuzz_setup.other_client.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
+        """A different client gets nothing for it and does not spend it."""
+        answer = self.do(self.fuzz_setup.other_client.refresh(self.choose_family(number).tokens[-1], redirect_uri=""))
         assert oauth_error(answer) == GONE
 
     @precondition(lambda self: self.families)
     @rule(number=which_family, by_access_token=st.booleans())
     def revoke(self, number: int, by_access_token: bool) -> None:  # noqa: FBT001 - drawn
-        family = self.chosen(number)
+        family = self.choose_family(number)
         token = family.access if by_access_token else family.tokens[-1]
-        answer = self.do(self.ask("/proxy/oauth/revoke", token))
-        assert (answer.status_code, answer.content) == (200, b"")
+        response = self.do(self.ask("/proxy/oauth/revoke", token))
+        assert (response.status_code, response.content) == (200, b"")
         family.dead = family.dead or (family.opens(self.now) if by_access_token else family.refreshes(self.now))
 
     @rule(person=st.integers(0, PEOPLE - 1))
@@ -191,7 +191,7 @@ class RefreshFamilies(RuleBasedStateMachine):
                 assert not self.is_active(family.tokens[-2])
 
 
-async def at_once(web: RelyingPartyClient, token: str) -> list[httpx2.Response]:
+async def refresh_concurrently(web: RelyingPartyClient, token: str) -> list[httpx2.Response]:
     return await asyncio.gather(*(web.refresh(token) for _ in range(3)))
 
 

@@ -1,4 +1,4 @@
-"""A game in each language, and a desktop to open links on."""
+"""A game in each language, and a desktop that opens its links."""
 
 import ipaddress
 import ssl
@@ -23,14 +23,14 @@ from tests.support.processes import Node
 
 @pytest.fixture(scope="session", params=GAMES)
 def game(request: pytest.FixtureRequest) -> Game:
-    """Built when its sources have changed."""
+    """A game, rebuilt when its sources have changed."""
     language: str = request.param
     return GAMES[language](BUILT / language)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameStudio:
-    """The running service, as the people of a studio set it up for their game."""
+    """The running service, set up for a game."""
 
     base_url: str
     commands: CommandLine
@@ -38,24 +38,24 @@ class GameStudio:
     application_id: int
 
     def info(self, link: str) -> dict[str, Any]:
-        """What the service knows of the session that a link leads to."""
-        asked = {"gsid": link.partition("gsid=")[2]}
-        answer = httpx2.post(f"{self.base_url}/proxy/api/gameSession/info", json=asked)
+        """Session info for the session of a link."""
+        body = {"gsid": link.partition("gsid=")[2]}
+        answer = httpx2.post(f"{self.base_url}/proxy/api/gameSession/info", json=body)
         session: dict[str, Any] = answer.raise_for_status().json()["session"]
         return session
 
     def record(self, record_id: str) -> str:
-        """What the operators find under the id that a game was given."""
+        """The audit record of an error id that a game received."""
         return self.commands("audit", "show", "--record", record_id)
 
 
 @pytest.fixture(scope="session")
 def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GameStudio]:
-    """One for all games of a test process, run as people run it."""
+    """One service for all games of a test process, started from the command line."""
     home = tmp_path_factory.mktemp("studio")
-    place = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
-    with Node(data=place.data, environment=place.settings) as node:
-        commands = place.command_line()
+    installation = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
+    with Node(data=installation.data, environment=installation.settings) as node:
+        commands = installation.command_line()
         described = home / "game.yaml"
         described.write_text("applications: [{application_id: 50010, name: Sky Raiders}]")
         commands("apply", described)
@@ -66,14 +66,14 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GameStudio]:
 
 @pytest.fixture
 def desktop(tmp_path: Path) -> Iterator[Desktop]:
-    made = Desktop(tmp_path)
-    yield made
-    made.close()
+    new_desktop = Desktop(tmp_path)
+    yield new_desktop
+    new_desktop.close()
 
 
 @pytest.fixture(scope="session")
 def self_signed(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
-    """A server's side with a certificate for this machine that is all right, but for who signed it."""
+    """A server context with a certificate for this machine that is valid except for its issuer."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     start = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""How a client opens the system browser: with one argument, and no shell."""
+"""Clients open the system browser with one argument and without a shell."""
 
 import pytest
 

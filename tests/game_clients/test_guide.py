@@ -1,4 +1,4 @@
-"""docs/guides/game-login.md, done as it says: every command of it is carried out here."""
+"""Run every command of docs/guides/game-login.md."""
 
 import re
 import shutil
@@ -35,7 +35,7 @@ def blocks(kind: str) -> list[str]:
 
 @pytest.fixture
 def project_copy(tmp_path: Path) -> Path:
-    """What someone has who has cloned the project, and installed the compiler of TypeScript."""
+    """A clone of the project with the TypeScript compiler installed."""
     home = tmp_path / "clone"
     shutil.copytree(CLIENTS, home / "clients", ignore=shutil.ignore_patterns("__pycache__"))
     programs = home / "clients" / "typescript" / "node_modules" / ".bin"
@@ -54,8 +54,8 @@ def test_the_application_of_the_guide_is_made(studio: GameStudio, tmp_path: Path
     described.write_text(blocks("yaml")[0].replace("50010", "50777").replace("Sky Raiders", "Sky Raiders 2"))
     command, *answer = blocks("console")[0].splitlines()
     assert command == "$ gatehouse apply game.yaml"
-    said = studio.commands("apply", described)
-    assert said.splitlines() == [line.replace("50010", "50777") for line in answer]
+    output = studio.commands("apply", described)
+    assert output.splitlines() == [line.replace("50010", "50777") for line in answer]
 
 
 @pytest.mark.parametrize("script", blocks("sh"), ids=lambda script: script.split()[1 if script[0] == "p" else -4])

@@ -1,4 +1,4 @@
-"""What a client does when the service does what it rarely does (interface §4.3, R4)."""
+"""Client behavior in rare situations (interface §4.3, R4)."""
 
 import json
 import os
@@ -54,14 +54,14 @@ UNFINISHED = {
     "without a body": ScriptedReply(body={**SIGNED_IN, "gsid": GSID}, stalls=True),
     "dripping": ScriptedReply(body={**SIGNED_IN, "gsid": GSID}, drips=True),
 }
-WHOLE = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - said by `make interop`
-PATIENCE_OVER = 9.0  # seconds, on a busy machine; a client without patience does not give up so soon
+WHOLE = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - set by `make interop`
+GIVES_UP_WITHIN = 9.0  # seconds, on a busy machine; a client without a timeout takes longer
 
 
 def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     steps = [HELD, HELD, retry(0), retry(0), retry(0), retry(0), retry(1, "opened")]
     steps += [error("r0", 503), retry(0, "signing_in")]
-    # Godot 3 cannot read an escaped rocket, and the service escapes none.
+    # Godot 3 cannot parse an escaped rocket, and the service does not escape it.
     escaped = json.dumps(SIGNED_IN, ensure_ascii=game.language != "gdscript").encode()
     steps += [error("r1", 429, **{"Retry-After": "1"}), ScriptedReply(body=escaped)]
     with scripted_responder(*steps) as service:
@@ -76,16 +76,16 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     assert (output["link"], output["code"]) == (f"{service.address}/?gsid={GSID}", "42")
     assert output["qr"].startswith("data:image/svg+xml")
     assert len(polls) == len(steps)
-    # A busy machine notes a poll late, which makes the gap before it longer, the one after it shorter, hardly both.
-    assert min(gaps[:2]) < 1.9  # an HTTP timeout: at once
+    # A busy machine records a poll late, which makes the gap before it longer and the one after it shorter.
+    assert min(gaps[:2]) < 1.9  # an HTTP timeout: immediately
     assert max(gaps[:2]) > 0.9
     assert min(gaps[2:6]) < 0.9  # delay 0
     delayed, backed_off, _, blocked = gaps[6:]
     assert min(delayed, backed_off, blocked) >= 1.0
     registration = {"app_id": 50001, "factor": "f1", "code": "1", "qr": "1", "distr": "eu"}
     assert service.calls[0].body == registration
-    assert all(one.body == {"gsid": GSID, "states": "1"} for one in polls)
-    assert all(one.query == f"location={LOCATION}" for one in service.calls[1:])
+    assert all(poll.body == {"gsid": GSID, "states": "1"} for poll in polls)
+    assert all(call.query == f"location={LOCATION}" for call in service.calls[1:])
     assert service.closings == [{"gsid": GSID, "status": "Success"}]
 
 
@@ -138,7 +138,7 @@ def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game
 
 
 def unreachable_by(game: Game, answers: Sequence[str]) -> None:
-    """A client that read one of them would be refused. Registration is not tried again, so no pause is waited for."""
+    """A client that reads one of them would be refused. Registration is not retried, so there is no pause."""
     with scripted_responder(registered=[ScriptedReply(body=answer.encode()) for answer in answers]) as service:
         output = game.play(",".join(service.address for _ in answers))
     assert output["outcome"].split() == ["unreachable"] * len(answers)
@@ -174,7 +174,7 @@ def test_patience_ends_the_wait_for_an_answer_that_never_comes_to_its_end(game: 
         output = game.play(",".join(service.address for service in services), "patience=1")
         began = [service.calls[0].at for service in services]
     assert output["outcome"].split() == ["unreachable", "unreachable", "refused"]
-    assert max(later - sooner for sooner, later in pairwise(began)) < PATIENCE_OVER
+    assert max(later - sooner for sooner, later in pairwise(began)) < GIVES_UP_WITHIN
     assert goes_on_so.closings == [{"gsid": GSID, "status": "Error"}]
 
 
@@ -185,7 +185,7 @@ def test_patience_ends_the_wait_for_a_service_that_is_gone(game: Game) -> None:
     with playing:
         began = time.monotonic()
         assert output_of(playing)["outcome"] == "unreachable"
-        assert time.monotonic() - began < PATIENCE_OVER
+        assert time.monotonic() - began < GIVES_UP_WITHIN
 
 
 def test_a_client_follows_no_redirect(game: Game) -> None:

@@ -1,4 +1,4 @@
-"""clients/sample_game: Sky Raiders, played in a pipe and in a terminal."""
+"""Run clients/sample_game, Sky Raiders, in a pipe and in a terminal."""
 
 import os
 import re
@@ -20,9 +20,9 @@ LINK = r"^Open this link to sign in: (.+)$"
 
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
-    kept = tmp_path / "factor"
+    factor_file = tmp_path / "factor"
     program = [sys.executable, "-B", str(CLIENTS / "sample_game" / "sky_raiders.py")]
-    return [*program, "--no-browser", "--app-id", "50010", "--factor-file", str(kept)]
+    return [*program, "--no-browser", "--app-id", "50010", "--factor-file", str(factor_file)]
 
 
 def test_a_player_on_another_device_picks_the_code_and_is_greeted(studio: GameStudio, command: list[str]) -> None:
@@ -38,14 +38,14 @@ def test_a_player_on_another_device_picks_the_code_and_is_greeted(studio: GameSt
 
 
 def test_the_device_keeps_its_factor(studio: GameStudio, command: list[str]) -> None:
-    kept = Path(command[-1])
+    factor_file = Path(command[-1])
     factors = []
     for _ in range(2):
         with WatchedProcess([*command, studio.base_url]) as playing:
             link = playing.wait_for_line(LINK, playing.stdout)[1]
             factors.append(studio.info(link)["factor"])
     assert factors[0] == factors[1]
-    assert kept.stat().st_mode & 0o777 == 0o600
+    assert factor_file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_player_who_cancels_is_told_the_record(studio: GameStudio, command: list[str]) -> None:
@@ -69,11 +69,11 @@ def test_ctrl_c_ends_the_session_too(studio: GameStudio, command: list[str]) -> 
 def test_terminal_shows_qr_code_and_steps_and_strips_foreign_control_characters(command: list[str]) -> None:
     signed_in = ScriptedReply(body={"status": "OK", "nick": "Ann\x1b[2Ja", "user_id": "1001"})
     with scripted_responder(signed_in) as service:
-        shown = in_a_terminal([*command, service.address])
-    assert len(re.findall("^ +\x1b\\[97;40m[█▀▄ ]{33,}\x1b\\[0m", shown, re.MULTILINE)) > 15
-    assert "\x1b[1;7m 42 \x1b[0m" in shown
-    assert shown.count("Confirmed") > 1  # first as a step to come
-    assert "Welcome aboard, Ann?[2Ja!" in shown
+        output = in_a_terminal([*command, service.address])
+    assert len(re.findall("^ +\x1b\\[97;40m[█▀▄ ]{33,}\x1b\\[0m", output, re.MULTILINE)) > 15
+    assert "\x1b[1;7m 42 \x1b[0m" in output
+    assert output.count("Confirmed") > 1  # first as a pending step
+    assert "Welcome aboard, Ann?[2Ja!" in output
 
 
 def test_the_address_of_a_stranger_is_refused_in_one_line(command: list[str]) -> None:
@@ -88,11 +88,11 @@ def in_a_terminal(command: list[str]) -> str:
         environment = inherited_environment({"COLUMNS": "100", "LINES": "60", "PYTHONUTF8": "1"})
         with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as playing:
             os.close(theirs)
-            shown = b""
+            output = b""
             try:
                 while chunk := screen.read(4096):
-                    shown += chunk
-            except OSError:  # how Linux says that the other side is closed
+                    output += chunk
+            except OSError:  # how Linux reports that the other side is closed
                 pass
-            assert playing.wait(ENDS_WITHIN) == 0, shown
-    return shown.decode()
+            assert playing.wait(ENDS_WITHIN) == 0, output
+    return output.decode()

@@ -1,4 +1,4 @@
-"""Each client signs a player in at the running service, through its real pages (issue 6)."""
+"""Each client signs a player in at the running service, through its real pages."""
 
 import httpx2
 
@@ -11,8 +11,8 @@ FACTOR = "device-factor-of-this-machine"
 
 
 def test_a_player_confirms_in_the_browser_and_is_signed_in(game: Game, studio: GameStudio) -> None:
-    asked = (f"app_id={studio.application_id}", f"factor={FACTOR}", "qr=1", "distr=eu")
-    with game.start(studio.base_url, *asked) as playing, Player() as player:
+    parameters = (f"app_id={studio.application_id}", f"factor={FACTOR}", "qr=1", "distr=eu")
+    with game.start(studio.base_url, *parameters) as playing, Player() as player:
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
         assert studio.info(link)["distr"] == "eu"
         player.confirm(link)
@@ -46,9 +46,9 @@ def test_the_right_code_signs_in_and_a_wrong_one_ends_it(game: Game, studio: Gam
     outcomes = {}
     for right in (True, False):
         with game.start(studio.base_url, "code=1") as playing, Player(address=ELSEWHERE) as player:
-            shown = playing.wait_for_line(r"^code (\d\d)$", playing.stdout)[1]
+            shown_code = playing.wait_for_line(r"^code (\d\d)$", playing.stdout)[1]
             page = player.open(playing.wait_for_line("^link (.+)$", playing.stdout)[1])
-            picked = next(code for code in choices_in(page) if (code == shown) == right)
+            picked = next(code for code in choices_in(page) if (code == shown_code) == right)
             player.decide(page, "confirm", code=picked)
             outcomes[right] = output_of(playing)["outcome"]
     assert outcomes == {True: "ok", False: "refused"}

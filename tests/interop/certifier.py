@@ -1,4 +1,4 @@
-"""Who certifies OpenID providers, from outside: a relying party that checks whatever it is given by itself."""
+"""A relying party that verifies everything itself, to certify the service as an OpenID provider."""
 
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ STEPS_MOST: Final = 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
     tokens: dict[str, Any]
-    claims: dict[str, Any]  # of the id_token, verified
+    claims: dict[str, Any]  # of the verified id_token
 
     @property
     def id_token(self) -> str:
@@ -48,11 +48,11 @@ class Certifier:
     client: RelyingPartyClient
     other: RelyingPartyClient  # a second client
     person: HttpBrowser
-    back_channel: StubServer  # where the client hears of people who signed out
-    logins: list[str] = field(default_factory=list)  # one entry for each time the sign-in form was filled in
+    back_channel: StubServer  # receives back-channel logout requests
+    logins: list[str] = field(default_factory=list)  # one entry per submitted sign-in form
 
     async def sign_in(self, **changes: str) -> SignedIn:
-        """The whole flow, everything verified; a field given as "" is left out."""
+        """Run the whole flow and verify everything; a field passed as "" is left out."""
         nonce = changes.pop("nonce", token_urlsafe(16))
         verifier = changes.pop("code_verifier", "")
         answer = await self.authorize(nonce=nonce, **changes)
@@ -64,7 +64,7 @@ class Certifier:
         return SignedIn(tokens=tokens, claims=claims)
 
     async def authorize(self, **changes: str) -> dict[str, str]:
-        """Walk the person through authorize and its pages; what comes back to the client."""
+        """Complete the authorization in the person's browser; return the response to the client."""
         state = token_urlsafe(8)
         fields = self.client.authorize_fields(**{"response_mode": "", "scope": "openid", "state": state, **changes})
         answer = await self.walk_to_client(await self.person.get(f"{AUTHORIZE}?{httpx2.QueryParams(fields)}"))
@@ -73,7 +73,7 @@ class Certifier:
         return answer
 
     async def begin(self, **changes: str) -> httpx2.Response:
-        """The first page that an authorization request leads to, which is none of the client's."""
+        """Return the first page of an authorization request, which must not be the client's."""
         fields = self.client.authorize_fields(**{"response_mode": "", "scope": "openid", **changes})
         page = await self.person.get(f"{AUTHORIZE}?{httpx2.QueryParams(fields)}")
         return await self.person.follow() if page.is_redirect else page
@@ -83,7 +83,7 @@ class Certifier:
             if page.is_redirect and page.headers["location"].startswith(self.client.redirect_uri):
                 return query_of(page.headers["location"])
             page = await self._next(page)
-        raise AssertionError(f"never came back: {page.status_code} {page.text}")
+        raise AssertionError(f"not redirected back: {page.status_code} {page.text}")
 
     async def _next(self, page: httpx2.Response) -> httpx2.Response:
         if page.is_redirect:
@@ -94,7 +94,7 @@ class Certifier:
         return await self.person.post(form_action(page), **fields)
 
     async def verify_id_token(self, token: str, *, access_token: str | None = None) -> dict[str, Any]:
-        """The claims of a token of ours, checked as OpenID Connect Core §3.1.3.7 says."""
+        """Verify an id_token as OpenID Connect Core §3.1.3.7 says; return its claims."""
         keys = KeySet.import_key_set((await self.service.client.get("/proxy/oauth/keys")).json())
         header = header_of(token)
         assert header["alg"] == "RS256"
@@ -121,25 +121,25 @@ class Certifier:
         return "code" in await self.authorize(prompt="none")
 
     async def end_session(self, **fields: str) -> httpx2.Response:
-        """The answer of the end_session_endpoint, where a redirect inside the service is followed."""
+        """Return the response of the end_session_endpoint, after redirects inside the service."""
         page = await self.person.get(f"/proxy/oauth/logout?{httpx2.QueryParams(fields)}")
         while page.is_redirect and page.headers["location"].startswith(("/", self.service.base_url)):
             page = await self.person.get(page.headers["location"].removeprefix(self.service.base_url))
         return page
 
     async def expect_signed_out_page(self, page: httpx2.Response) -> None:
-        """The person is told on a page of the service that they are signed out, asked for their word or not."""
+        """Check that a page of the service tells the person they are signed out, after confirmation if asked."""
         if (await self.person.client.get("/account")).is_success:
             page = await self.person.post(form_action(page), **{**form_answers(page, "", ""), "decision": "confirm"})
         assert not page.is_redirect
         assert not await self.is_signed_in()
 
     async def expect_no_redirect(self, page: httpx2.Response) -> None:
-        """An error or a question, but no way back to the client."""
+        """Check that the response is an error or a question, not a redirect to the client."""
         assert page.status_code in (200, 400)
         assert "location" not in page.headers
 
 
 def at_hash(token: str) -> str:
-    """at_hash of an RS256 token (OpenID Connect Core §3.1.3.6)."""
+    """The at_hash of an RS256 token (OpenID Connect Core §3.1.3.6)."""
     return urlsafe_b64encode(sha256(token.encode()).digest()[:16]).rstrip(b"=").decode()

@@ -1,4 +1,4 @@
-"""One service for all clients of a test process, run as people run it, on SQLite."""
+"""One service on SQLite for all clients of a test process, started from the command line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import Node
 from tests.support.tls import NO_TRUST_STORE
 
-TRIES: Final = 1_000  # far more than fit into the half second in which the service sees what a command did
+TRIES: Final = 1_000  # far more than fit into the half second until the service notices a command's change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,29 +30,29 @@ class GatehouseNode:
 
     def register(self, client_id: str, *options: str) -> RegisteredClient:
         words = ("client", "create", client_id, "--name", client_id, "--profile", "oidc", *options)
-        made = self.commands.json(*words)
-        return RegisteredClient(client_id=client_id, client_secret=made["client_secret"] or "")
+        created = self.commands.json(*words)
+        return RegisteredClient(client_id=client_id, client_secret=created["client_secret"] or "")
 
     def publish_new_keys(self) -> None:
-        """The first half of a planned rotation: verifiers have an hour to see the keys to come."""
-        made = {one["kid"] for one in self.commands.json("key", "rotate", "--purpose", "tokens")}
+        """Publish new keys, the first half of a planned rotation: verifiers have an hour to fetch them."""
+        kids = {key["kid"] for key in self.commands.json("key", "rotate", "--purpose", "tokens")}
         with httpx2.Client(base_url=self.issuer, verify=NO_TRUST_STORE) as client:
             for _ in range(TRIES):
-                if made <= {key["kid"] for key in client.get("/proxy/oauth/keys").json()["keys"]}:
+                if kids <= {key["kid"] for key in client.get("/proxy/oauth/keys").json()["keys"]}:
                     return
-        raise AssertionError("the service knows nothing of its new keys")
+        raise AssertionError("the service did not load its new keys")
 
     def sign_with_new_keys(self) -> None:
-        """The second half, or all of it when nothing was published; the service hears of it within a second."""
+        """Sign with new keys, the second half of a rotation, or all of it; the service notices within a second."""
         self.commands("key", "rotate", "--purpose", "tokens", "--now")
 
 
 @pytest.fixture(scope="session")
 def gatehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatehouseNode]:
     home: Path = tmp_path_factory.mktemp("gatehouse")
-    place = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
-    with Node(data=place.data, environment=place.settings) as node:
-        commands = place.command_line()
+    installation = InstallationPaths(data=home / "data", url=f"sqlite:///{home / 'gatehouse.db'}")
+    with Node(data=installation.data, environment=installation.settings) as node:
+        commands = installation.command_line()
         words = ("user", "create", "--login", LOGIN, "--nick", NICK, "--password-stdin")
         user_id = commands(*words, stdin=PASSWORD).strip()
         yield GatehouseNode(issuer=node.base_url, commands=commands, user_id=user_id)

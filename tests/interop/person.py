@@ -1,4 +1,4 @@
-"""A person with a browser: follows every redirect, fills in the forms of our sign-in pages."""
+"""A person with a browser: follows every redirect and submits the forms of our sign-in pages."""
 
 from html import unescape
 from typing import Final
@@ -16,16 +16,16 @@ STEPS_MOST: Final = 20
 
 
 class PersonInBrowser:
-    """Keeps cookies: anyone who has signed in once is not asked again."""
+    """Keeps cookies, so that after one sign-in it is not asked again."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
         agent = {"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0"}
         self.client = httpx2.Client(headers=agent, timeout=20, verify=NO_TRUST_STORE)
-        self.forms: list[str] = []  # what was filled in on the way: names of the fields that matter
+        self.forms: list[str] = []  # the names of submitted fields that matter
 
     def open_address(self, address: str, *, until: str | None = None) -> httpx2.Response:
-        """The page at the end of the way, which is none of ours; or the redirect to `until`, not followed."""
+        """Return the page at the end of the redirects, outside of the service; or the redirect to `until`."""
         page = self.client.get(address)
         for _ in range(STEPS_MOST):
             if page.is_redirect and until is not None and page.headers["location"].startswith(until):
@@ -36,7 +36,7 @@ class PersonInBrowser:
                 page = self._fill_in(page)
             else:
                 return page
-        raise AssertionError(f"never arrived: {page.status_code} {page.url}\n{page.text}")
+        raise AssertionError(f"did not arrive: {page.status_code} {page.url}\n{page.text}")
 
     def _fill_in(self, page: httpx2.Response) -> httpx2.Response:
         form = FORM.search(page.text)

@@ -1,13 +1,13 @@
-"""Other people's clients, each in a small program of ours around it (tests/interop/clients/).
+"""Third-party clients, each in a small program around it (tests/interop/clients/).
 
-A program is a web server for one person. It is told ISSUER, CLIENT_ID, CLIENT_SECRET and PORT, prints `ready`, and
-answers, on 127.0.0.1:
+A program is a web server for one person. It gets ISSUER, CLIENT_ID, CLIENT_SECRET and PORT, prints `ready`, and
+serves, on 127.0.0.1:
 
-- /login sends the browser off to sign in; the answer it comes back to in the end is JSON with `sub` and `id_token`
-- /userinfo answers what the library read there
-- /refresh answers as /login does, without asking anyone
+- /login redirects the browser to sign in; the final response is JSON with `sub` and `id_token`
+- /userinfo returns what the library read from the userinfo endpoint
+- /refresh responds like /login, without any interaction
 
-Whatever the library refuses is answered with a status of 400 or more, and the library's own words.
+An error of the library becomes a status of 400 or more with its own message.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,19 +36,19 @@ JAVA: Final = Capability(name="Nimbus (Java)", find=cache(find_java_client), opt
 class Program:
     name: str
     needs: Capability
-    command: Callable[[Path, str], Sequence[str]]  # of what was found, and the name
+    command: Callable[[Path, str], Sequence[str]]  # from the program's path and its name
     callback: str = "/callback"
     environment: Mapping[str, str] | None = None
-    refused_with: str = "invalid_client"  # what the library says of a wrong secret
-    fetches_keys_at_once: bool = True  # when it meets a new kid; others let up to a minute pass since they last did
+    refused_with: str = "invalid_client"  # the library's message about a wrong secret
+    fetches_keys_at_once: bool = True  # for an unknown kid; others wait up to a minute since the last fetch
 
 
 def node(home: Path, name: str) -> Sequence[str]:
-    """By way of the link beside the packages, so that it finds them."""
-    found = find_node()
-    assert found is not None
+    """Run it through the link beside the packages, so that Node finds them."""
+    node_and_npm = find_node()
+    assert node_and_npm is not None
     as_linked = ("--preserve-symlinks", "--preserve-symlinks-main", "--no-deprecation")
-    return (found[0], *as_linked, str(home / "programs" / name / "client.mjs"))
+    return (node_and_npm[0], *as_linked, str(home / "programs" / name / "client.mjs"))
 
 
 def python(interpreter: Path, name: str) -> Sequence[str]:

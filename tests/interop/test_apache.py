@@ -1,4 +1,4 @@
-"""Apache with mod_auth_openidc, as Debian has it, in front of a page of its own."""
+"""Apache with Debian's mod_auth_openidc, in front of a page."""
 
 import shutil
 from collections.abc import Iterator
@@ -34,26 +34,26 @@ def apache(gatehouse: GatehouseNode) -> Iterator[str]:
 
 @contextmanager
 def serve_apache(gatehouse: GatehouseNode, registered: RegisteredClient, port: int) -> Iterator[WatchedProcess]:
-    place = make_server_directory()
+    directory = make_server_directory()
     try:
-        with WatchedProcess(command(gatehouse, registered, port, place), user=server_user()) as process:
+        with WatchedProcess(command(gatehouse, registered, port, directory), user=server_user()) as process:
             process.wait_until_started("resuming normal operations", process.stdout)
             yield process
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(directory)
 
 
-def command(gatehouse: GatehouseNode, registered: RegisteredClient, port: int, place: Path) -> list[str]:
-    (place / "page").write_text("the page")
+def command(gatehouse: GatehouseNode, registered: RegisteredClient, port: int, directory: Path) -> list[str]:
+    (directory / "page").write_text("the page")
     settings = {
-        "place": place,
+        "place": directory,
         "modules": APACHE_MODULES,
         "port": port,
         "issuer": gatehouse.issuer,
         "client_id": registered.client_id,
         "client_secret": registered.client_secret,
     }
-    configuration = place / "apache.conf"
+    configuration = directory / "apache.conf"
     configuration.write_text(CONFIGURATION.substitute(settings))
     return [str(APACHE), "-DFOREGROUND", "-f", str(configuration)]
 
@@ -64,7 +64,7 @@ def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
     page = person.open_address(f"{apache}/page")
     assert page.text == "the page"
     assert page.headers["x-sub"] == gatehouse.user_id
-    assert page.headers["x-email"] == LOGIN, "read from userinfo"
+    assert page.headers["x-email"] == LOGIN, "the email comes from userinfo"
     assert person.forms == ["password", "decision"]
 
     gatehouse.sign_with_new_keys()
@@ -81,7 +81,7 @@ def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
     person.client.cookies.delete("mod_auth_openidc_session")
     anew = person.open_address(f"{apache}/page")
     assert anew.headers["x-sub"] == gatehouse.user_id
-    assert person.forms == ["password", "decision"], "asked again for nothing"
+    assert person.forms == ["password", "decision"], "the person was asked to sign in again"
 
 
 def key_of(page: httpx2.Response) -> str:

@@ -1,4 +1,4 @@
-"""Clients of other people, unmodified, sign someone in at the running service through its real pages (issue 5)."""
+"""Third-party clients, unmodified, sign a person in at the running service through its real pages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ from tests.support.capabilities import require_program
 from tests.support.oauth import claims_of, header_of
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
-pytestmark = pytest.mark.parametrize("program", [pytest.param(one, id=one.name) for one in PROGRAMS])
+pytestmark = pytest.mark.parametrize("program", [pytest.param(program, id=program.name) for program in PROGRAMS])
 
 
 @contextmanager
 def run_program(program: Program, issuer: str, registered: RegisteredClient, port: int) -> Iterator[str]:
-    """The program at work; its address."""
+    """Run the program; yield its base URL."""
     environment = {
         "ISSUER": issuer,
         "CLIENT_ID": registered.client_id,
@@ -68,21 +68,21 @@ def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
         gatehouse.sign_with_new_keys()
         renewed = refreshed_with_another_key(person, home, refreshed["id_token"])
         if program.fetches_keys_at_once:
-            gatehouse.sign_with_new_keys()  # after a theft: no one was told before
+            gatehouse.sign_with_new_keys()  # after a theft: without prior publication
             refreshed_with_another_key(person, home, renewed)
-        assert person.forms == ["password", "decision"], "asked again for nothing"
+        assert person.forms == ["password", "decision"], "the person was asked to sign in again"
 
         anew = expect_success(person.open_address(f"{home}/login"))
         assert anew["sub"] == gatehouse.user_id
 
 
 def refreshed_with_another_key(person: PersonInBrowser, home: str, id_token: str) -> str:
-    """Refresh until the service has heard of its new key; the new id_token."""
+    """Refresh until the service uses its new key; return the new id_token."""
     for _ in range(TRIES):
         renewed: str = expect_success(person.open_address(f"{home}/refresh"))["id_token"]
         if header_of(renewed)["kid"] != header_of(id_token)["kid"]:
             return renewed
-    raise AssertionError("the service signs with the old key")
+    raise AssertionError("the service still signs with the old key")
 
 
 def test_a_client_with_a_wrong_secret_is_refused(
@@ -91,6 +91,6 @@ def test_a_client_with_a_wrong_secret_is_refused(
     registered, port = register(gatehouse, program, f"{program.name}-wrong")
     wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of someone else")
     with run_program(program, gatehouse.issuer, wrong, port) as home:
-        refused = person.open_address(f"{home}/login")
-        assert refused.status_code >= 400, refused.text
-        assert program.refused_with in refused.text
+        refusal = person.open_address(f"{home}/login")
+        assert refusal.status_code >= 400, refusal.text
+        assert program.refused_with in refusal.text

@@ -1,4 +1,4 @@
-"""git-credential-oauth, as Debian has it: a public client with PKCE that listens on any loopback port (RFC 8252)."""
+"""Debian's git-credential-oauth: a public client with PKCE on any loopback port (RFC 8252)."""
 
 import subprocess
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tests.support.capabilities import Capability, require_program
 from tests.support.processes import inherited_environment
 
 HELPER: Final = Capability(name="git-credential-oauth", find=cache(find_git_credential_oauth), optional=True)
-PATIENCE: Final = 30
+TIMEOUT: Final = 30
 
 
 def test_git_gets_an_access_token_for_a_password(
@@ -40,7 +40,7 @@ def test_git_gets_an_access_token_for_a_password(
         assert person.open_address(address).status_code == 200
         assert process.stdout is not None
         answer = dict(line.rstrip("\n").split("=", 1) for line in process.stdout)
-        assert process.wait(PATIENCE) == 0, process.stderr.read()
+        assert process.wait(TIMEOUT) == 0, process.stderr.read()
 
     userinfo = httpx2.get(
         f"{gatehouse.issuer}/proxy/oauth/userinfo", headers={"Authorization": f"Bearer {answer['password']}"}
@@ -49,7 +49,7 @@ def test_git_gets_an_access_token_for_a_password(
 
 
 def git_environment(issuer: str, home: Path) -> Mapping[str, str]:
-    """Settings of one forge, here the service itself, and no browser: the helper tells the address too."""
+    """Settings for the service as a git host, without a browser: the helper also prints the URL."""
     settings = {
         "oauthClientId": "git",
         "oauthScopes": "openid",

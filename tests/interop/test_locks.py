@@ -1,4 +1,4 @@
-"""What `make test-deps` installs is locked to the byte, and no lock names a registry: builders bring their own."""
+"""The dependencies of `make test-deps` are locked by hash, and no lock file names a registry."""
 
 import json
 import re

@@ -1,8 +1,8 @@
-"""What the OpenID Foundation's certification plans ask of a provider, module by module under its own name.
+"""The OpenID Foundation's certification plans, module by module under its own name.
 
-Basic OP, Config OP, RP-Initiated Logout OP and Back-Channel Logout OP of the conformance suite, put to the service in
-the same terms: a static client of profile oidc with client_secret_basic, response_type=code. Where a module wants a
-person to look at a page, the page is looked at here. Time is moved instead of waited for.
+Basic OP, Config OP, RP-Initiated Logout OP and Back-Channel Logout OP of the conformance suite, with the same setup:
+a static client of profile oidc with client_secret_basic, response_type=code. Where a module needs a person to check a
+page, the test checks it. The clock is advanced instead of waiting.
 """
 
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from tests.support.service import running_service
 from tests.support.stub_server import StubServer, run_stub_server
 
 OUTBOUND: Final = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
-FILLED_IN_BY: Final = (basic, configuration_and_logout)  # the plans are empty without them
+FILLED_IN_BY: Final = (basic, configuration_and_logout)  # importing them fills the plans
 
 
 @pytest.fixture

@@ -71,8 +71,8 @@ def find_downloaded_node() -> tuple[str, list[str]] | None:
 
 
 def find_node_clients() -> Path | None:
-    found = find_node() is not None and is_made_from(NODE_CLIENTS, NODE_LOCK)
-    return NODE_CLIENTS if found else None
+    is_installed = find_node() is not None and is_made_from(NODE_CLIENTS, NODE_LOCK)
+    return NODE_CLIENTS if is_installed else None
 
 
 def find_python_clients() -> Path | None:
@@ -97,8 +97,8 @@ def java_sources() -> list[Path]:
 
 
 def find_java_client() -> Path | None:
-    found = shutil.which("java") is not None and is_made_from(JAVA_CLIENT, *java_sources())
-    return JAVA_CLIENT if found else None
+    is_installed = shutil.which("java") is not None and is_made_from(JAVA_CLIENT, *java_sources())
+    return JAVA_CLIENT if is_installed else None
 
 
 def find_mod_auth_openidc() -> Path | None:
@@ -107,8 +107,8 @@ def find_mod_auth_openidc() -> Path | None:
 
 
 def find_git_credential_oauth() -> Path | None:
-    found = shutil.which("git-credential-oauth") if shutil.which("git") is not None else None
-    return None if found is None else Path(found)
+    program = shutil.which("git-credential-oauth") if shutil.which("git") is not None else None
+    return None if program is None else Path(program)
 
 
 def find_typescript() -> Path | None:
@@ -130,8 +130,8 @@ def find_mono() -> Path | None:
 
 
 def find_godot() -> Path | None:
-    found = shutil.which("godot3-server")
-    return None if found is None else Path(found)
+    program = shutil.which("godot3-server")
+    return None if program is None else Path(program)
 
 
 def find_peer() -> Path | None:
@@ -146,8 +146,8 @@ def find_python_peer() -> Path | None:
 
 
 def find_keycloak() -> Path | None:
-    found = shutil.which("java") is not None and is_made_from(KEYCLOAK_HOME, KEYCLOAK_LOCK)
-    return KEYCLOAK_HOME if found else None
+    is_installed = shutil.which("java") is not None and is_made_from(KEYCLOAK_HOME, KEYCLOAK_LOCK)
+    return KEYCLOAK_HOME if is_installed else None
 
 
 def keycloak_version() -> str:

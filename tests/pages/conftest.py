@@ -1,4 +1,4 @@
-"""The service for a real browser, on SQLite; tests marked with both_databases run on PostgreSQL too."""
+"""The service for a real browser, on SQLite; tests marked with both_databases also run on PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A person at home in the account page, in a real browser."""
+"""The account page in a real browser."""
 
 import json
 from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ async def read_user(service: RunningService, user: User) -> User:
 
 def browser_errors(page: Page) -> list[str]:
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     return errors
 
@@ -129,9 +129,9 @@ async def test_a_recovery_code_lets_in_anyone_who_lost_the_device_once(
 
 
 class VirtualKey:
-    """A virtual authenticator in Chromium; its owner touches it only when told to.
+    """A virtual authenticator in Chromium that is touched only on request.
 
-    Were it touched always, the sign-in page's autofill would be answered before anyone can type.
+    If it were always touched, the sign-in page's autofill would be answered before the test can type.
     """
 
     def __init__(self, devtools: CDPSession, authenticator_id: str) -> None:
@@ -142,15 +142,15 @@ class VirtualKey:
     async def plugged_into(cls, page: Page) -> Self:
         devtools = await page.context.new_cdp_session(page)
         await devtools.send("WebAuthn.enable")
-        made = await devtools.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
-        return cls(devtools, made["authenticatorId"])
+        created = await devtools.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
+        return cls(devtools, created["authenticatorId"])
 
     async def touch(self, *, is_touched: bool = True) -> None:
         await self._devtools.send(
             "WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": self._id, "enabled": is_touched}
         )
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         await self.touch(is_touched=False)
 
 
@@ -171,30 +171,30 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     await expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     await page.get_by_role("button", name="Done, I saved them").click()
     await expect(page.get_by_text("Work laptop")).to_be_visible()
-    await key.let_go()
+    await key.release()
     await sign_out(page)
 
     await sign_in(service, page)
     await key.touch()
     await page.get_by_role("button", name="Use passkey").click()
     await open_account_page(page)
-    assert await proved_by(service, anna) == SignInMethod.TWO_STEP
+    assert await last_method(service, anna) == SignInMethod.TWO_STEP
     await sign_out(page)
 
-    await page.goto(f"{service.base_url}/sign-in")  # the autofill of the browser is enough
+    await page.goto(f"{service.base_url}/sign-in")  # the browser's autofill is enough
     await open_account_page(page)
-    assert await proved_by(service, anna) == SignInMethod.PASSKEY
+    assert await last_method(service, anna) == SignInMethod.PASSKEY
     await sign_out(page)
 
     await page.add_init_script(NO_AUTOFILL)
     await page.goto(f"{service.base_url}/sign-in")
     await page.get_by_role("button", name="Sign in with a passkey").click()
     await open_account_page(page)
-    assert await proved_by(service, anna) == SignInMethod.PASSKEY
+    assert await last_method(service, anna) == SignInMethod.PASSKEY
     assert errors == []
 
 
-async def proved_by(service: RunningService, user: User) -> SignInMethod:
+async def last_method(service: RunningService, user: User) -> SignInMethod:
     (session,) = await service.services.storage.sessions.sessions_of_user(user.user_id, service.clock.now())
     return session.auth
 

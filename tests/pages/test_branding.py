@@ -1,4 +1,4 @@
-"""A branded installation in a real browser: its name, logo and colour everywhere, readable in light and dark."""
+"""A branded installation in a real browser: its name, logo and color everywhere, readable in light and dark."""
 
 from pathlib import Path
 from typing import Final, Literal
@@ -44,7 +44,7 @@ def css_color(colour: Color) -> str:
 
 async def open_and_check(page: Page, address: str) -> list[str]:
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if "Content Security" in said.text else None)
+    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
     await page.goto(address)
     return [*errors, *await axe_violations(page)]
 
@@ -66,18 +66,20 @@ async def test_every_page_shows_the_branding_and_stays_readable(
     async with running_service(sqlite_url, tmp_path, environment=environment) as service:
         await apply_document(service)
         page = await context.new_page()
-        problems = [one for path in PAGES for one in await open_and_check(page, f"{service.base_url}{path}")]
+        problems = [problem for path in PAGES for problem in await open_and_check(page, f"{service.base_url}{path}")]
         await page.goto(service.base_url)
-        shown = await page.evaluate(SHOWN)
+        styles = await page.evaluate(SHOWN)
         assert (await page.title()).endswith("· Sky & Sea <Studio>")
-        assert shown["logo"][:2] == (["", 90] if scheme == "light" else ["Sky & Sea <Studio>", 70])
+        assert styles["logo"][:2] == (["", 90] if scheme == "light" else ["Sky & Sea <Studio>", 70])
         assert await page.get_by_role("banner").get_by_role("link", name="Sky & Sea <Studio>").count() == 1
         expected = light_shades(accent) if scheme == "light" else dark_shades(accent)
-        assert shown["button"] == css_color(expected.button)
+        assert styles["button"] == css_color(expected.button)
         await sign_in_to_console(service, page, ADA)
-        problems += [one for path in SCREENS for one in await open_and_check(page, f"{service.base_url}{path}")]
+        problems += [
+            problem for path in SCREENS for problem in await open_and_check(page, f"{service.base_url}{path}")
+        ]
         assert problems == []
-        picture = await page.request.get(shown["logo"][2])
+        picture = await page.request.get(styles["logo"][2])
         assert picture.headers["content-type"] == "image/png"
         assert picture.headers["x-content-type-options"] == "nosniff"
         assert "immutable" in picture.headers["cache-control"]

@@ -1,4 +1,4 @@
-"""Another device, and signing out, in a real browser: with and without JavaScript."""
+"""Device sign-in and signing out in a real browser, with and without JavaScript."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ async def page_with_or_without_script(browser: Browser, request: pytest.FixtureR
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def application_page() -> AsyncIterator[str]:
-    """A page of an application, where it wants people after they have signed out."""
+    """An application's page that people are redirected to after signing out."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -60,15 +60,15 @@ async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_o
     service: RunningService, page_with_or_without_script: Page, anna: User
 ) -> None:
     await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
-    asked = {"client_id": "tv", "scope": "openid"}
-    given = success_body(await service.client.post("/proxy/oauth/device_authorization", data=asked))
-    await page_with_or_without_script.goto(given["verification_uri_complete"])
-    await expect(page_with_or_without_script.get_by_label("Device code")).to_have_value(given["user_code"])
+    request_fields = {"client_id": "tv", "scope": "openid"}
+    body = success_body(await service.client.post("/proxy/oauth/device_authorization", data=request_fields))
+    await page_with_or_without_script.goto(body["verification_uri_complete"])
+    await expect(page_with_or_without_script.get_by_label("Device code")).to_have_value(body["user_code"])
     await page_with_or_without_script.get_by_role("button", name="Continue").click()
     await expect(page_with_or_without_script.get_by_text("Sofa TV")).to_be_visible()
     await sign_in(page_with_or_without_script)
     await expect(page_with_or_without_script.get_by_role("heading", name="Sign in to Sofa TV?")).to_be_visible()
-    await expect(page_with_or_without_script.get_by_text(given["user_code"])).to_be_visible()
+    await expect(page_with_or_without_script.get_by_text(body["user_code"])).to_be_visible()
     boxes = [
         await page_with_or_without_script.get_by_role("button", name=name).bounding_box()
         for name in ("Cancel", "Sign in")
@@ -78,7 +78,7 @@ async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_o
     assert (boxes[0]["width"], boxes[0]["height"]) == (boxes[1]["width"], boxes[1]["height"])
     await page_with_or_without_script.get_by_role("button", name="Sign in").click()
     await expect(page_with_or_without_script.get_by_role("heading", name="You're signed in")).to_be_visible()
-    fields = {"grant_type": GRANT, "client_id": "tv", "device_code": given["device_code"]}
+    fields = {"grant_type": GRANT, "client_id": "tv", "device_code": body["device_code"]}
     tokens = success_body(await service.client.post("/proxy/oauth/token", data=fields))
     assert claims_of(tokens["id_token"])["sub"] == anna.user_id
 
@@ -91,8 +91,8 @@ async def test_signing_out_for_an_application_asks_first_and_leads_there(
     await page_with_or_without_script.goto(f"{service.base_url}/sign-in")
     await sign_in(page_with_or_without_script)
     await expect(page_with_or_without_script.get_by_role("heading", name="Anna")).to_be_visible()
-    asked = urlencode({"client_id": "shop", "post_logout_redirect_uri": application_page, "state": "s"})
-    await page_with_or_without_script.goto(f"{service.base_url}/proxy/oauth/logout?{asked}")
+    fields = urlencode({"client_id": "shop", "post_logout_redirect_uri": application_page, "state": "s"})
+    await page_with_or_without_script.goto(f"{service.base_url}/proxy/oauth/logout?{fields}")
     await expect(page_with_or_without_script.get_by_text("Web shop wants to sign you out")).to_be_visible()
     await page_with_or_without_script.get_by_role("button", name="Sign out", exact=True).click()
     await expect(page_with_or_without_script.get_by_role("heading", name="Bye")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Signing in from a game, in a real browser: beside the game and far from it, with and without JavaScript."""
+"""Sign-in from a game in a real browser: on the game's device and on a different one, with and without JavaScript."""
 
 from collections.abc import AsyncIterator
 
@@ -31,7 +31,7 @@ async def anna(service: RunningService) -> User:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page_without_script(browser: Browser) -> AsyncIterator[Page]:
-    """Without JavaScript."""
+    """A page without JavaScript."""
     context = await browser.new_context(locale="en-GB", java_script_enabled=False)
     yield await context.new_page()
     await context.close()
@@ -43,7 +43,7 @@ async def page_with_or_without_script(page: Page, page_without_script: Page, req
 
 
 async def open_link(page: Page, game: Game) -> None:
-    """As a person who is not signed in yet."""
+    """Open the link as a person who is not signed in yet."""
     await page.goto(f"{game.service.base_url}/?gsid={game.gsid}")
     await page.get_by_label("Email").fill(ANNA)
     await page.get_by_label("Password").fill(PASSWORD)
@@ -87,7 +87,7 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     await expect(page.get_by_label("Email")).to_be_focused()
     await page.keyboard.type(ANNA)
     await page.keyboard.press("Tab")
-    await page.keyboard.press("Tab")  # over the link to a new password
+    await page.keyboard.press("Tab")  # past the link to reset the password
     await page.keyboard.type(PASSWORD)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text(WARNING)
@@ -95,14 +95,14 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     await expect(numbers).to_have_count(3)
     await expect(page.get_by_role("radio", checked=True)).to_have_count(0)
     await picture(page, "game-login-far", width=760)
-    offered = [await one.get_attribute("value") for one in await numbers.all()]
-    place = offered.index(game.answer["code"])
+    offered = [await option.get_attribute("value") for option in await numbers.all()]
+    index = offered.index(game.answer["code"])
     while not await numbers.first.evaluate("radio => radio === document.activeElement"):
         await page.keyboard.press("Tab")
     await page.keyboard.press("Space")
-    for _ in range(place):
+    for _ in range(index):
         await page.keyboard.press("ArrowRight")
-    await expect(numbers.nth(place)).to_be_checked()
+    await expect(numbers.nth(index)).to_be_checked()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name=BACK)).to_be_visible()
     assert (await game.poll()).json()["user_id"] == anna.user_id

@@ -29,7 +29,7 @@ async (rules) => {
 }
 """
 NARROW: Final = ViewportSize(width=320, height=640)  # WCAG 1.4.10
-# What sticks out of the page, or of the box it stands in.
+# Elements that overflow the page or their box.
 TOO_WIDE: Final = """
 () => {
   document.querySelectorAll("details").forEach((one) => { one.open = true; });
@@ -52,14 +52,14 @@ async def gallery() -> AsyncIterator[str]:
 
 
 def is_blocked(request: Request) -> bool:
-    """Not merely given up because the page went on to the next one."""
+    """Whether it was blocked, not canceled by a navigation."""
     return request.failure != "net::ERR_ABORTED"
 
 
 def listen(page: Page) -> list[str]:
-    """What the browser complains about; a blocked style, picture or script is a complaint."""
+    """Collect the browser's errors; a blocked style, picture or script is an error."""
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on(
         "requestfailed",
@@ -67,7 +67,7 @@ def listen(page: Page) -> list[str]:
     )
     page.on(
         "response",
-        lambda answer: errors.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None,
+        lambda response: errors.append(f"{response.status} {response.url}") if response.status >= 400 else None,
     )
     return errors
 
@@ -80,11 +80,11 @@ async def test_axe_finds_nothing_against_wcag_on_any_page(
     await context.add_init_script(AXE)
     page = await context.new_page()
     errors = listen(page)
-    found: dict[str, Any] = {}
+    violations_by_page: dict[str, Any] = {}
     for state in STATES:
         await page.goto(f"{gallery}/{state}")
-        found[state] = await page.evaluate(RUN_AXE, rules)
-    assert {state: violations for state, violations in found.items() if violations} == {}
+        violations_by_page[state] = await page.evaluate(RUN_AXE, rules)
+    assert {state: violations for state, violations in violations_by_page.items() if violations} == {}
     assert errors == []
     await context.close()
 
@@ -94,12 +94,12 @@ async def test_no_page_is_wider_than_a_small_phone(gallery: str, browser: Browse
     context = await browser.new_context(viewport=NARROW)
     page = await context.new_page()
     errors = listen(page)
-    found = {}
+    overflows = {}
     for state in STATES:
         await page.goto(f"{gallery}/{state}?lang={lang}")
-        found[state] = await page.evaluate(TOO_WIDE)
+        overflows[state] = await page.evaluate(TOO_WIDE)
         assert await page.evaluate("document.documentElement.lang") == lang
-    assert {state: wide for state, wide in found.items() if wide} == {}
+    assert {state: wide for state, wide in overflows.items() if wide} == {}
     assert errors == []
     await context.close()
 
@@ -207,9 +207,9 @@ async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(galler
     )
     await page.goto(f"{gallery}/passkey-setup")
     await page.get_by_role("button", name="Create passkey").click()
-    made = await record_form_data(page)
-    assert made["name"] == "Firefox on Linux"
-    assert made["csrf"] == "sample-csrf"
+    created = await record_form_data(page)
+    assert created["name"] == "Firefox on Linux"
+    assert created["csrf"] == "sample-csrf"
     await page.goto(f"{gallery}/sign-in")  # a passkey chosen from autofill needs no button
     used = await record_form_data(page)
     assert used["interaction"] == "sample-interaction"
@@ -217,7 +217,7 @@ async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(galler
     await page.get_by_role("button", name="Use passkey").click()
     again = await record_form_data(page)
     assert again["method"] == "passkey"
-    assert len({json.loads(sent["credential"])["id"] for sent in (made, used, again)}) == 1
+    assert len({json.loads(sent["credential"])["id"] for sent in (created, used, again)}) == 1
     assert errors == []
 
 

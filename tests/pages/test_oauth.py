@@ -1,4 +1,4 @@
-"""Signing in to an application in a real browser: the pages, the policy, and without JavaScript."""
+"""Sign-in to an application in a real browser: the pages, the CSP, and without JavaScript."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ ARRIVED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    """A web application of someone else, on a port of its own."""
+    """A third-party web application on its own port."""
 
     uri: str
     arrivals: asyncio.Queue[str]
@@ -55,7 +55,7 @@ class Shop:
         return cls(uri=f"http://{host}:{port}/callback", arrivals=arrivals), server
 
     async def answer(self) -> dict[str, str]:
-        """What the browser brought."""
+        """The parameters that the browser sent."""
         async with asyncio.timeout(10):
             return query_of(await self.arrivals.get())
 
@@ -102,9 +102,9 @@ async def back_in_the_shop(page: Page) -> None:
 
 
 def browser_errors(page: Page) -> list[str]:
-    """What the browser finds wrong, blocked by our own policy for instance."""
+    """Collect the browser's errors, for example of a blocked resource."""
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     return errors
 
@@ -128,10 +128,10 @@ async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     assert (arrived["state"], arrived["iss"]) == ("st", service.base_url)
     tokens = await client.tokens(arrived["code"])
     assert success_body(await client.userinfo(tokens["access_token"]))["email"] == LOGIN
-    await open_authorize(client, page)  # remembered: nothing is asked any more
+    await open_authorize(client, page)  # consent is stored: nothing is asked
     await back_in_the_shop(page)
     assert "code" in await shop.answer()
-    assert not [said for said in errors if "favicon" not in said]
+    assert not [error for error in errors if "favicon" not in error]
 
 
 @pytest.mark.usefixtures("anna")
@@ -212,8 +212,8 @@ async def test_an_installed_application_is_reached_on_whatever_port_it_got(
     service: RunningService, page: Page, host: str
 ) -> None:
     shop, server = await Shop.open(host)
-    kept = await a_public_client(service, "tool", redirect_uris=(f"http://{host}/callback",))
-    client = RelyingPartyClient(service=service, client=kept.client, secret="", redirect_uri=shop.uri)
+    registered = await a_public_client(service, "tool", redirect_uris=(f"http://{host}/callback",))
+    client = RelyingPartyClient(service=service, client=registered.client, secret="", redirect_uri=shop.uri)
     async with server:
         await open_authorize(client, page, code_challenge=challenge_of("v" * 43), code_challenge_method="S256")
         await sign_in(page)
@@ -226,7 +226,7 @@ async def test_an_installed_application_is_reached_on_whatever_port_it_got(
 async def test_a_form_posted_from_the_applications_own_page_finds_the_session(
     service: RunningService, page: Page, shop: Shop
 ) -> None:
-    """Cookies with SameSite=Lax stay at home when another site posts; the GET that follows brings them."""
+    """Browsers do not send SameSite=Lax cookies with a cross-site POST; the GET that follows sends them."""
     client = await a_client(service, shop)
     await open_authorize(client, page)
     await sign_in(page)

@@ -1,4 +1,4 @@
-"""A person opens the setup link in a browser."""
+"""The setup link in a real browser."""
 
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect

@@ -1,6 +1,6 @@
-"""R5 once more, as slowly and plainly as possible: what the evaluation is compared with.
+"""A slow and simple implementation of R5, to compare the evaluation with.
 
-Shares nothing with the code it checks but the records and `holds`, which has tests of its own.
+It shares only the records and `holds` with the code it checks; `holds` has its own tests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,21 +9,21 @@ from typing import Any
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings
 from gatehouse.permissions.model.rules import ROOT, End, ResourceKind, Role, Rule, Scope
-from tests.scenarios.world import Scenario
+from tests.scenarios.scenario import Scenario
 
 
 class NaiveEvaluation:
-    """What is held at `at`, as someone foresees it now."""
+    """The permissions at `at`, as predicted now."""
 
-    def __init__(self, world: Scenario, at: int | None = None) -> None:
-        self.world = world
-        self.at = world.now if at is None else at
+    def __init__(self, scenario: Scenario, at: int | None = None) -> None:
+        self.scenario = scenario
+        self.at = scenario.now if at is None else at
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
         around = Scope(scope.project_id)
         if scope.kind is not None and self.holds(around, rule) and self._is_let_in(scope):
             return True
-        if self.world.model.application.application_id == 1 and str(rule) == "private_data.can_administer":
+        if self.scenario.model.application.application_id == 1 and str(rule) == "private_data.can_administer":
             return self.holds(scope, rule) or self.holds(ROOT, rule)
         return self.holds(scope, rule)
 
@@ -32,18 +32,18 @@ class NaiveEvaluation:
             return False
         verdict = False
         for tier in self._tiers(scope):
-            said = [self._value(tree, rule) for tree in tier]
-            if False in said:
+            values = [self._value(tree, rule) for tree in tier]
+            if False in values:
                 verdict = False
-            elif True in said:
+            elif True in values:
                 verdict = True
         return verdict
 
-    def left(self, scope: Scope, rule: Rule) -> int:
-        moments = sorted({end.ends_at(self.world.now) for end in self._all_ends()} - {0})
+    def seconds_left(self, scope: Scope, rule: Rule) -> int:
+        moments = sorted({end.ends_at(self.scenario.now) for end in self._all_ends()} - {0})
         for moment in moments:
-            if moment > self.world.now and not NaiveEvaluation(self.world, moment).holds(scope, rule):
-                return moment - self.world.now
+            if moment > self.scenario.now and not NaiveEvaluation(self.scenario, moment).holds(scope, rule):
+                return moment - self.scenario.now
         return 0
 
     def roles(self, scope: Scope) -> set[str]:
@@ -55,12 +55,12 @@ class NaiveEvaluation:
         merged: list[str] = []
         for tree, appended in self._true_sources(scope, rule):
             own = self._leaf(tree, rule).get("params", "")
-            merged += [one for one in [*own.split(","), *appended.split(",")] if one and one not in merged]
+            merged += [item for item in [*own.split(","), *appended.split(",")] if item and item not in merged]
         return list(dict.fromkeys(merged))
 
     def _tiers(self, scope: Scope) -> Iterator[list[Any]]:
         """Trees of two sections each, lower tiers first."""
-        model = self.world.model
+        model = self.scenario.model
         if scope.is_root:
             yield [{"private_data": model.schema.private_data, "public_data": model.schema.public_data}]
             yield [role.meta for role in self._default_roles()]
@@ -79,27 +79,31 @@ class NaiveEvaluation:
                 yield tree, appended
 
     def _default_roles(self) -> list[Role]:
-        roles = [role for role in self.world.model.roles.values() if role.default or role.name.lower() == "default"]
+        roles = [
+            role for role in self.scenario.model.roles.values() if role.default or role.name.lower() == "default"
+        ]
         return sorted(roles, key=lambda role: role.name.lower())
 
     def _conditional(self) -> list[Role]:
         roles = [
             role
-            for role in self.world.model.roles.values()
+            for role in self.scenario.model.roles.values()
             if role.condition is not None and role.condition_mode == "grant" and self._meets(role)
         ]
         return sorted(roles, key=lambda role: role.name.lower())
 
     def _assigned_roles(self, scope: Scope) -> list[Role]:
         """Assignments as stored, then grants by group."""
-        keys = [one.role for one in self._holdings(scope).roles if self._lives(one.end)]
+        keys = [role.role for role in self._holdings(scope).roles if self._lives(role.end)]
         revoked: set[str] = set()
         if not scope.is_root and scope.kind is None:
-            for grant in sorted(self._grants(scope), key=lambda one: one.group_id):
+            for grant in sorted(self._grants(scope), key=lambda item: item.group_id):
                 if self._is_member(self._project(scope), grant.group_id):
                     keys += [key for key in grant.roles if grant.action == "grant"]
                     revoked |= {key for key in grant.roles if grant.action == "revoke"}
-        roles = [self.world.model.roles[key] for key in keys if key in self.world.model.roles and key not in revoked]
+        roles = [
+            self.scenario.model.roles[key] for key in keys if key in self.scenario.model.roles and key not in revoked
+        ]
         return [
             role
             for role in roles
@@ -108,7 +112,7 @@ class NaiveEvaluation:
 
     def _grants(self, scope: Scope) -> Any:
         project = self._project(scope)
-        application = self.world.model.application
+        application = self.scenario.model.application
         if project is None or not (
             application.project_id == scope.project_id or application.service_meta.get("name")
         ):
@@ -121,15 +125,15 @@ class NaiveEvaluation:
         model = self._project(scope)
         if model is None or model.project.removed or not self._has(model, scope):
             return False
-        ownership = self.world.facts.owns.get(scope.project_id)
+        ownership = self.scenario.facts.owns.get(scope.project_id)
         if ownership is not None and self._lives(ownership):
             return True
-        if any(self._is_member(model, one) for one in model.project.disallow):
+        if any(self._is_member(model, item) for item in model.project.disallow):
             return False
-        if model.project.allow and not any(self._is_member(model, one) for one in model.project.allow):
+        if model.project.allow and not any(self._is_member(model, item) for item in model.project.allow):
             return False
         domains = [name.lower() for name in model.project.settings.allowed_domains]
-        return not domains or self.world.facts.subject.domain in domains
+        return not domains or self.scenario.facts.subject.domain in domains
 
     def _has(self, model: ProjectModel, scope: Scope) -> bool:
         groups, services = model.groups, map(str, model.services)
@@ -144,34 +148,37 @@ class NaiveEvaluation:
     def _is_member(self, model: ProjectModel | None, group_id: str) -> bool:
         if model is None or group_id not in model.groups:
             return False
-        conditions = [one.condition.test for one in model.groups[group_id].conditions]
-        listed = group_id in self.world.facts.groups
-        return listed or any(condition_holds(test, self.world.facts.subject, None) for test in conditions)
+        conditions = [condition.condition.test for condition in model.groups[group_id].conditions]
+        listed = group_id in self.scenario.facts.groups
+        return listed or any(condition_holds(test, self.scenario.facts.subject, None) for test in conditions)
 
     def _meets(self, role: Role) -> bool:
         return role.condition is None or condition_holds(
-            role.condition.test, self.world.facts.subject, self.world.address
+            role.condition.test, self.scenario.facts.subject, self.scenario.address
         )
 
     def _application_is_gone(self) -> bool:
-        application = self.world.model.application
-        return application.removed or self.world.facts.applications[application.application_id].removed
+        application = self.scenario.model.application
+        return application.removed or self.scenario.facts.applications[application.application_id].removed
 
     def _project(self, scope: Scope) -> ProjectModel | None:
-        return self.world.structure.projects.get(scope.project_id)
+        return self.scenario.structure.projects.get(scope.project_id)
 
     def _holdings(self, scope: Scope) -> ScopeHoldings:
-        record = self.world.facts.records[self.world.model.application.application_id]
+        record = self.scenario.facts.records[self.scenario.model.application.application_id]
         return record.scopes.get(scope, NO_HOLDINGS)
 
     def _lives(self, end: End) -> bool:
         if end.ttl:
-            return self.at < self.world.now + end.ttl
+            return self.at < self.scenario.now + end.ttl
         return end.expired == 0 or end.expired > self.at
 
     def _living_entries(self, scope: Scope) -> dict[str, Any]:
-        held = self._holdings(scope)
-        return {"private_data": self._living(held.private_data), "public_data": self._living(held.public_data)}
+        holdings = self._holdings(scope)
+        return {
+            "private_data": self._living(holdings.private_data),
+            "public_data": self._living(holdings.public_data),
+        }
 
     def _living(self, tree: Any) -> dict[str, Any]:
         living = {}
@@ -193,12 +200,12 @@ class NaiveEvaluation:
         return node if isinstance(node, Mapping) else {}
 
     def _all_ends(self) -> Iterator[End]:
-        yield from self.world.facts.owns.values()
-        record = self.world.facts.records[self.world.model.application.application_id]
-        for held in record.scopes.values():
-            yield from (one.end for one in held.roles)
-            yield from self._ends_in(held.private_data)
-            yield from self._ends_in(held.public_data)
+        yield from self.scenario.facts.owns.values()
+        record = self.scenario.facts.records[self.scenario.model.application.application_id]
+        for holdings in record.scopes.values():
+            yield from (role.end for role in holdings.roles)
+            yield from self._ends_in(holdings.private_data)
+            yield from self._ends_in(holdings.public_data)
 
     def _ends_in(self, tree: Any) -> Iterator[End]:
         for node in tree.values():

@@ -1,4 +1,4 @@
-"""The truth tables: every scenario of every file beside this one is a test of its own."""
+"""The truth tables: every scenario of every file in this directory is a test."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_
 from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
 from tests.scenarios.naive import NaiveEvaluation, list_short
-from tests.scenarios.world import Scenario, a_scenario, parse_rule, parse_scope
+from tests.scenarios.scenario import Scenario, a_scenario, parse_rule, parse_scope
 
 HERE = Path(__file__).parent
 SCENARIOS_LEAST = 150
@@ -24,8 +24,8 @@ GIVEN = {
 
 def scenarios() -> Iterator[tuple[str, Mapping[str, Any]]]:
     for path in sorted(HERE.glob("*.yaml")):
-        for scenario in yaml.safe_load(path.read_text()):
-            yield f"{path.stem}: {scenario['name']}", scenario
+        for document in yaml.safe_load(path.read_text()):
+            yield f"{path.stem}: {document['name']}", document
 
 
 ALL = dict(scenarios())
@@ -33,28 +33,28 @@ ALL = dict(scenarios())
 
 @pytest.mark.parametrize("name", ALL)
 def test_truth_table(name: str) -> None:
-    scenario = ALL[name]
-    world = a_scenario(scenario)
-    for what, expected in scenario["expect"].items():
-        assert evaluate(what, expected, world, scenario) == expected, what
+    document = ALL[name]
+    scenario = a_scenario(document)
+    for what, expected in document["expect"].items():
+        assert evaluate(what, expected, scenario, document) == expected, what
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_scenario_matches_the_naive_evaluation(name: str) -> None:
-    world = a_scenario(ALL[name])
-    effective, naive = world.effective(), NaiveEvaluation(world)
-    scopes, rules = scopes_in(ALL[name], world), sorted(rules_in(world))
+    scenario = a_scenario(ALL[name])
+    effective, naive = scenario.effective(), NaiveEvaluation(scenario)
+    scopes, rules = scopes_in(ALL[name], scenario), sorted(rules_in(scenario))
     for scope in scopes:
-        held = effective.rules(scope)
-        assert sorted(held) == [rule for rule in rules if naive.holds(scope, rule)]
-        assert {one.role.name for one in effective.granted_roles(scope).values()} == naive.roles(scope)
+        effective_rules = effective.rules(scope)
+        assert sorted(effective_rules) == [rule for rule in rules if naive.holds(scope, rule)]
+        assert {role.role.name for role in effective.granted_roles(scope).values()} == naive.roles(scope)
         for rule in rules:
             allowed = naive.allows(scope, rule)
-            assert world.allows(scope, rule) is allowed
-            assert world.explain_rule(f"{place(scope)}{rule}").allowed is allowed
-            if rule in held:
-                assert held[rule].seconds_left(world.now) == naive.left(scope, rule)
-    assert list(render_shape(effective, Shape.LIST_SHORT, ShapeOptions(), world.now)) == list_short(
+            assert scenario.allows(scope, rule) is allowed
+            assert scenario.explain_rule(f"{place(scope)}{rule}").allowed is allowed
+            if rule in effective_rules:
+                assert effective_rules[rule].seconds_left(scenario.now) == naive.seconds_left(scope, rule)
+    assert list(render_shape(effective, Shape.LIST_SHORT, ShapeOptions(), scenario.now)) == list_short(
         naive, scopes, rules
     )
 
@@ -70,68 +70,72 @@ def test_a_scenario_says_only_what_is_understood(name: str) -> None:
     assert set(ALL[name]) <= GIVEN | {"name", "expect"}
 
 
-def evaluate(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
-    """What the evaluation says of the kind of thing that is expected."""
-    effective = world.effective()
+def evaluate(what: str, expected: Any, scenario: Scenario, document: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
+    """Evaluate the kind of result that the scenario expects."""
+    effective = scenario.effective()
     match what.split():
         case ["list" | "list_short" | "roles" as kind, *settings]:
-            return list(render_shape(effective, Shape(kind), some_options(settings), world.now))
+            return list(render_shape(effective, Shape(kind), some_options(settings), scenario.now))
         case ["expired", *settings]:
-            return effective.first_end(world.now, selected_scopes(effective, some_options(settings)))
+            return effective.first_end(scenario.now, selected_scopes(effective, some_options(settings)))
         case ["until"]:
             return effective.valid_until
         case ["scopes"]:
             return [place(scope).rstrip("/") or "root" for scope in effective.nonempty_scopes]
         case ["allows"]:
-            return [text for text in expected if world.allows(*parse_rule(text))]
+            return [text for text in expected if scenario.allows(*parse_rule(text))]
         case ["denies"]:
-            return [text for text in expected if not world.allows(*parse_rule(text))]
+            return [text for text in expected if not scenario.allows(*parse_rule(text))]
         case ["lacks"]:
-            return {text: missing_for(world, scenario, text) for text in expected}
+            return {text: missing_for(scenario, document, text) for text in expected}
         case ["decided_by"]:
-            return {text: deciding_contributions(world, text) for text in expected}
+            return {text: deciding_contributions(scenario, text) for text in expected}
         case ["words"]:
             return {
-                text: explanation_sentences(world.explain_rule(text, scenario.get("holders"))) for text in expected
+                text: explanation_sentences(scenario.explain_rule(text, document.get("holders"))) for text in expected
             }
         case _:
-            raise AssertionError(f"nothing is known of {what}")
+            raise AssertionError(f"unknown expectation {what}")
 
 
-def missing_for(world: Scenario, scenario: Mapping[str, Any], text: str) -> list[str]:
-    missing = world.explain_rule(text, scenario.get("holders")).missing
+def missing_for(scenario: Scenario, document: Mapping[str, Any], text: str) -> list[str]:
+    missing = scenario.explain_rule(text, document.get("holders")).missing
     return [f"{one.kind} {one.role}".strip() for one in missing]
 
 
-def deciding_contributions(world: Scenario, text: str) -> list[str]:
-    return [f"{one.kind} {one.role}".strip() for one in world.explain_rule(text).contributions if one.decides]
+def deciding_contributions(scenario: Scenario, text: str) -> list[str]:
+    return [
+        f"{contribution.kind} {contribution.role}".strip()
+        for contribution in scenario.explain_rule(text).contributions
+        if contribution.decides
+    ]
 
 
 def some_options(settings: list[str]) -> ShapeOptions:
-    """`list project_id=mg with_exp`; without an id it is one that was not found. One section, or both."""
-    given: dict[str, Any] = {}
+    """Parse `list project_id=mg with_exp`; without an id it is one that was not found. One section, or both."""
+    options: dict[str, Any] = {}
     for setting in settings:
         name, is_text, value = setting.partition("=")
-        given[name] = value if is_text else True
-    if "sections" in given:
-        given["sections"] = frozenset({RuleSection(given["sections"])})
-    return ShapeOptions(**given)
+        options[name] = value if is_text else True
+    if "sections" in options:
+        options["sections"] = frozenset({RuleSection(options["sections"])})
+    return ShapeOptions(**options)
 
 
-def scopes_in(scenario: Mapping[str, Any], world: Scenario) -> list[Scope]:
-    written = {parse_scope(text) for text in scenario.get("access", {})}
-    return [ROOT, *sorted(written | {Scope(one) for one in world.structure.projects}, key=place)]
+def scopes_in(document: Mapping[str, Any], scenario: Scenario) -> list[Scope]:
+    written = {parse_scope(text) for text in document.get("access", {})}
+    return [ROOT, *sorted(written | {Scope(project) for project in scenario.structure.projects}, key=place)]
 
 
-def rules_in(world: Scenario) -> set[Rule]:
-    schema = world.model.schema
+def rules_in(scenario: Scenario) -> set[Rule]:
+    schema = scenario.model.schema
     rules = set(schema_rules(schema.private_data, schema.public_data))
-    for role in world.model.roles.values():
+    for role in scenario.model.roles.values():
         rules |= set(meta_entries(role.meta))
-    for record in world.facts.records.values():
-        for held in record.scopes.values():
-            rules |= set(section_entries(held.private_data, RuleSection.PRIVATE))
-            rules |= set(section_entries(held.public_data, RuleSection.PUBLIC))
+    for record in scenario.facts.records.values():
+        for holdings in record.scopes.values():
+            rules |= set(section_entries(holdings.private_data, RuleSection.PRIVATE))
+            rules |= set(section_entries(holdings.public_data, RuleSection.PUBLIC))
     return rules
 
 

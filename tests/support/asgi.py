@@ -1,4 +1,4 @@
-"""Calling an ASGI application directly, without a server."""
+"""Call an ASGI application directly, without a server."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 
 @dataclass(slots=True)
 class AsgiCall:
-    """One request to an application, and everything it sent."""
+    """One request to an application, and everything the application sent."""
 
     scope: Scope
     chunks: Sequence[bytes] = (b"",)
@@ -81,7 +81,7 @@ async def call_asgi(app: ASGIApp, exchange: AsgiCall) -> AsgiCall:
 
 @dataclass(slots=True)
 class RecordingApp:
-    """An application that reads the whole body and answers 200 with these headers."""
+    """An application that reads the whole body and responds 200 with the given headers."""
 
     answer_headers: Sequence[Pair] = ()
     scopes: list[Scope] = field(default_factory=list)
@@ -107,7 +107,7 @@ def in_context(app: ASGIApp, *, https: bool = True, trusted_proxies: tuple[Netwo
 
 
 class UnlimitedRates:
-    """Lets every request pass, and records what it was asked."""
+    """A rate limiter that admits every request and records its arguments."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[RateClass, str]] = []
@@ -129,7 +129,7 @@ class AsgiResponse(Response):
 
 
 def as_handler(app: ASGIApp, streaming: Collection[str] = ()) -> Handler:
-    """Run an ASGI application as a handler; on the streaming paths it reads and sends while the response is sent."""
+    """Run an ASGI application as a handler; on streaming paths it reads and sends while the response is sent."""
 
     async def handle(request: Request) -> Response:
         if request.url.path in streaming:
@@ -159,7 +159,7 @@ def at_path(
     body_limit: int = DEFAULT_BODY_LIMIT,
     streaming: Collection[str] = (),
 ) -> ASGIApp:
-    """An ASGI application as the endpoint of a path, with the body limit that this endpoint declares."""
+    """An ASGI application as the endpoint of a path, with the body limit that the endpoint declares."""
     endpoint = Endpoint(
         name="tests.app",
         path=path,

@@ -1,6 +1,6 @@
-"""A soft authenticator: one P-256 key in memory, answering a browser's two questions as WebAuthn §6 and §7 say.
+"""A software authenticator: one P-256 key in memory that creates and uses a passkey as WebAuthn §6 and §7 specify.
 
-It obeys the options it is given, and lies on request: a test names what is to be wrong.
+It follows the options it is given; a test can name a part of its response that shall be wrong.
 """
 
 import hashlib
@@ -29,11 +29,11 @@ class Authenticator:
 
     def create(self, options: str, **lies: Any) -> str:
         """Answer PublicKeyCredentialCreationOptions with attestation "none"."""
-        asked = json.loads(options)
-        self.user_handle = from_base64url(asked["user"]["id"])
-        client_data = self._client_data("webauthn.create", asked["challenge"], lies)
+        body = json.loads(options)
+        self.user_handle = from_base64url(body["user"]["id"])
+        client_data = self._client_data("webauthn.create", body["challenge"], lies)
         credential = len(self.credential_id).to_bytes(2, "big") + self.credential_id + self._public_key()
-        data = self._data(asked["rp"]["id"], ATTESTED, lies) + bytes(16) + credential
+        data = self._data(body["rp"]["id"], ATTESTED, lies) + bytes(16) + credential
         attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
         return self._answer(
             {"attestationObject": to_base64url(attestation), "transports": ["internal", "hybrid"]}, client_data
@@ -41,10 +41,10 @@ class Authenticator:
 
     def get(self, options: str, **lies: Any) -> str:
         """Answer PublicKeyCredentialRequestOptions."""
-        asked = json.loads(options)
-        client_data = self._client_data("webauthn.get", asked["challenge"], lies)
+        body = json.loads(options)
+        client_data = self._client_data("webauthn.get", body["challenge"], lies)
         self.counter += self._counts
-        data = self._data(asked["rpId"], 0, lies)
+        data = self._data(body["rpId"], 0, lies)
         signature = self._key.sign(data + hashlib.sha256(client_data).digest(), ec.ECDSA(SHA256()))
         handle = lies.get("user_handle", self.user_handle)
         response = {

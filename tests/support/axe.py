@@ -1,4 +1,4 @@
-"""axe in a page of a real browser: what stands against WCAG 2.2 A and AA there."""
+"""Run axe in a page of a real browser to find violations of WCAG 2.2 A and AA."""
 
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ async (rules) => {
 
 
 async def axe_violations(page: Page) -> list[str]:
-    """What axe finds on the page as it is; it comes in by the debugger, past the page's own policy."""
+    """Return the violations that axe finds on the page. The debugger injects axe, bypassing the page's CSP."""
     await page.evaluate(AXE)
-    found: list[str] = await page.evaluate(RUN_AXE, RULES)
-    return found
+    violations: list[str] = await page.evaluate(RUN_AXE, RULES)
+    return violations

@@ -1,4 +1,4 @@
-"""A person with a browser that keeps cookies and fills in forms, without JavaScript."""
+"""A browser without JavaScript that keeps cookies and submits forms."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class HttpBrowser:
         return self.page
 
     async def post(self, path: str, /, **fields: str | list[str]) -> httpx2.Response:
-        """Send the form of the page last seen that goes there: its hidden fields and these."""
+        """Submit the form of the current page with this action: its hidden fields and the given ones."""
         hidden = {} if self.page is None else hidden_fields(form_to(path, self.page.text))
         self.page = await self.client.post(path, data={**hidden, **fields})
         return self.page
@@ -51,7 +51,7 @@ class HttpBrowser:
 
 
 def form_to(path: str, page: str) -> str:
-    """The form that is sent to the path, or the whole page where none says so."""
+    """Return the form with this action, or the whole page if there is none."""
     forms = [form for form in FORM.findall(page) if f'action="{path}"' in form.partition(">")[0]]
     return forms[0] if forms else page
 
@@ -64,7 +64,7 @@ def hidden_fields(page: str) -> dict[str, str]:
     return fields
 
 
-# A person at home in their account: sends the very forms that the page in front of them holds.
+# An account page in a browser: submits only forms that the current page contains.
 
 
 LOGIN: Final = "anna@studio.example"
@@ -76,21 +76,21 @@ PROBLEM: Final = re.compile(r'role="alert" class="problem">([^<]+)<')
 
 class AccountBrowser(HttpBrowser):
     async def sign_in_and_open_account(self, login: str = LOGIN, password: str = PASSWORD) -> httpx2.Response:
-        """Sign in, and look at the account page."""
+        """Sign in and open the account page."""
         await self.sign_in(login, password)
         return await self.follow()
 
     async def submit(self, path: str, holding: str = "", **fields: str) -> httpx2.Response:
-        """Send the form of the present page that goes there, and holds that text if there are several."""
+        """Submit the form of the current page with this action; `holding` selects one of several by its text."""
         assert self.page is not None
         forms = re.findall(rf'<form method="post" action="{re.escape(path)}".*?</form>', self.page.text, re.DOTALL)
-        found = [form for form in forms if holding in form]
-        assert found, f"no form for {path} on {self.page.url}"
-        self.page = await self.client.post(path, data={**hidden_fields(found[0]), **fields})
+        matching = [form for form in forms if holding in form]
+        assert matching, f"no form for {path} on {self.page.url}"
+        self.page = await self.client.post(path, data={**hidden_fields(matching[0]), **fields})
         return self.page
 
     async def post_with_csrf(self, path: str, **fields: str) -> httpx2.Response:
-        """Send fields that no form of ours holds, with the right csrf value."""
+        """Post fields that no form of the page contains, with the right CSRF value."""
         await self.get("/account")
         assert self.page is not None
         csrf = hidden_fields(self.page.text)["csrf"]
@@ -98,40 +98,40 @@ class AccountBrowser(HttpBrowser):
         return self.page
 
     async def submit_and_read_notice(self, path: str, holding: str = "", **fields: str) -> str:
-        """Send a form of the account page and return what is said to have been done."""
+        """Submit a form of the account page and return the notice shown afterwards."""
         await self.get("/account")
-        answer = await self.submit(path, holding, **fields)
-        assert answer.status_code == 303, answer.text
-        assert answer.headers["location"].startswith("/account"), answer.headers["location"]
+        response = await self.submit(path, holding, **fields)
+        assert response.status_code == 303, response.text
+        assert response.headers["location"].startswith("/account"), response.headers["location"]
         return self.notice_in(await self.follow())
 
     async def confirm(self, **proof: str) -> httpx2.Response:
-        """Answer the page that asks for a fresh proof, to which the last answer has sent us."""
+        """Submit the re-authentication page that the last response redirected to."""
         page = await self.follow()
         assert page.url.path == "/confirm"
         return await self.submit("/confirm", **proof)
 
     async def set_up_totp(self, service: RunningService) -> tuple[str, list[str]]:
-        """Read the secret, type its first code; returns the secret and the recovery codes shown."""
+        """Read the secret and submit its first code; return the secret and the recovery codes shown."""
         page = await self.get("/account/totp")
         secret = self.secret_in(page)
-        shown = await self.submit("/account/totp", otp=totp_code(secret, service))
-        return secret, RECOVERY_CODE.findall(shown.text)
+        response = await self.submit("/account/totp", otp=totp_code(secret, service))
+        return secret, RECOVERY_CODE.findall(response.text)
 
     def secret_in(self, page: httpx2.Response) -> str:
-        found = SECRET.search(page.text)
-        assert found is not None, page.text
-        return found.group(1).replace(" ", "")
+        match = SECRET.search(page.text)
+        assert match is not None, page.text
+        return match.group(1).replace(" ", "")
 
     def notice_in(self, page: httpx2.Response) -> str:
-        found = NOTICE.search(page.text)
-        assert found is not None, page.text
-        return found.group(1)
+        match = NOTICE.search(page.text)
+        assert match is not None, page.text
+        return match.group(1)
 
     def problem_in(self, page: httpx2.Response) -> str:
-        found = PROBLEM.search(page.text)
-        assert found is not None, page.text
-        return found.group(1)
+        match = PROBLEM.search(page.text)
+        assert match is not None, page.text
+        return match.group(1)
 
     async def is_signed_in(self) -> bool:
         return (await self.client.get("/account")).status_code == 200

@@ -1,4 +1,4 @@
-"""Small records to start a test from; a test names only what it is about."""
+"""Builders of small records; a test passes only the fields it is about."""
 
 from dataclasses import replace
 from typing import Any

@@ -43,7 +43,7 @@ REVISION: Final = 3
 
 
 class PermissionsInMemory:
-    """What PermissionStore promises about reading, as far as callers need it."""
+    """The read methods of PermissionStore that identifying callers needs."""
 
     def __init__(self, signing_keys: KeysInMemory) -> None:
         self.signing_keys = signing_keys
@@ -55,26 +55,28 @@ class PermissionsInMemory:
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         self.asked.append((user_id, frozenset(application_ids)))
-        found = self.facts_of.get(user_id)
+        user_facts = self.facts_of.get(user_id)
         return (
             None
-            if found is None
-            else replace(found, structure=self.version, keys_version=self.signing_keys.stored.version)
+            if user_facts is None
+            else replace(user_facts, structure=self.version, keys_version=self.signing_keys.stored.version)
         )
 
     async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
         self.structures_read += 1
-        found = {one: self.projects[one] for one in project_ids if one in self.projects}
+        projects = {
+            project_id: self.projects[project_id] for project_id in project_ids if project_id in self.projects
+        }
         none: frozenset[int] = frozenset()
         models = {
             one: ProjectModel(project=project, groups={}, applications=none, services=none)
-            for one, project in found.items()
+            for one, project in projects.items()
         }
         return Structure(version=self.version, projects=models, connecting=dict.fromkeys(application_ids, ()))
 
 
 class ApplicationKeysInMemory:
-    """What ApplicationKeyStore promises about proofs."""
+    """The ApplicationKeyStore methods about proofs."""
 
     def __init__(self, signing_keys: KeysInMemory) -> None:
         self.signing_keys = signing_keys
@@ -91,9 +93,9 @@ class ApplicationKeysInMemory:
         return next((key for key in live if key.digest == digest), None)
 
     async def record_access_key_use(self, key_id: str, now: int, not_before: int) -> None:
-        [place] = [place for place, key in enumerate(self.keys) if key.key_id == key_id]
-        if self.keys[place].last_used < not_before:
-            self.keys[place] = replace(self.keys[place], last_used=now)
+        [index] = [index for index, key in enumerate(self.keys) if key.key_id == key_id]
+        if self.keys[index].last_used < not_before:
+            self.keys[index] = replace(self.keys[index], last_used=now)
         self.uses.append((key_id, now))
 
     async def service_token(self, jti: str) -> FoundServiceToken | None:
@@ -108,7 +110,7 @@ class ApplicationKeysInMemory:
 
 
 class UnlimitedGuesses:
-    """Counts guesses and lets everyone try again."""
+    """A guess limiter that counts guesses and never blocks."""
 
     def __init__(self) -> None:
         self.counted = 0
@@ -138,7 +140,7 @@ class CallerSetup:
     callers: CallerIdentifier
 
     async def user_jwt(self, **changes: object) -> str:
-        """A JWT of the person, bound to FACTOR unless `changes` say otherwise."""
+        """A JWT of the person, bound to FACTOR unless `changes` says otherwise."""
         claims = {"fac": factor_digest(FACTOR, "salt"), "exp": NOW + 90 * DAY, **changes}
         return await self.tokens.signer.sign(example_claims(UserJwtClaims, **claims))
 
@@ -157,7 +159,7 @@ class CallerSetup:
         return await self.tokens.signer.sign(example_claims(ServiceAccountClaims, **claims))
 
     async def service_jwt(self, application_id: int = APPLICATION, **changes: object) -> str:
-        """A static one that is kept, so it counts."""
+        """A stored service token, so that it is accepted."""
         jti = f"of {application_id}"
         self.keys.tokens[jti] = ServiceToken(jti=jti, application_id=application_id, created_at=NOW, ends_at=NOW)
         claims = {"aud": str(application_id), "jti": jti, "exp": NOW + 90 * DAY, **changes}
@@ -229,19 +231,19 @@ def a_key(application_id: int, value: str) -> AccessKey:
 
 
 def credentials_from_client(**fields: Any) -> RequestCredentials:
-    """Credentials as they arrive from CLIENT's own connection."""
+    """Credentials as they arrive on CLIENT's own connection."""
     return replace(RequestCredentials(address=parse_address(CLIENT), source=CLIENT), **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSigner:
-    """Makes the Signature of a request with an access key."""
+    """Sign requests with an access key."""
 
     key: str = KEY
     application_id: str = str(APPLICATION)
     ip: str = CLIENT
     ts: int = NOW
-    tampered: dict[str, Any] = field(default_factory=dict)  # after it was signed
+    tampered: dict[str, Any] = field(default_factory=dict)  # after signing
 
     def sign(self) -> KeySignature:
         honest = KeySignature(

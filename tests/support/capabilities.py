@@ -1,7 +1,7 @@
-"""What this machine can test. A test asks for a program and is skipped, in plain sight, when it is absent.
+"""What this machine can test: a test that needs a missing program is skipped, with the reason in the summary.
 
-On the machine that decides what lands (CI=true) an absent PostgreSQL or Chromium is a failure instead:
-a suite that silently tests half is worse than a red one.
+On CI (CI=true) a missing PostgreSQL or Chromium fails the test instead: otherwise half the suite could go untested
+without notice.
 """
 
 import os
@@ -24,7 +24,7 @@ from tests.support.find_programs import (
 )
 
 SKIP_REASON: Final = "this machine has no "
-ON_CI: Final = os.environ.get("CI") == "true"  # noqa: TID251 - said by the machine, no setting of the service
+ON_CI: Final = os.environ.get("CI") == "true"  # noqa: TID251 - set by the machine, not a setting of the service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,10 @@ FAKETIME: Final = Capability(name="libfaketime", find=cache(find_faketime), opti
 
 
 def require_program(capability: Capability, *, on_ci: bool = ON_CI) -> Path:
-    """Where the program is; ends the test when it is nowhere."""
-    found = capability.find()
-    if found is not None:
-        return found
+    """Return the path of the program; skip or fail the test when it is missing."""
+    program = capability.find()
+    if program is not None:
+        return program
     reason = f"{SKIP_REASON}{capability.name}"
     if on_ci and not capability.optional:
         pytest.fail(reason, pytrace=False)
@@ -53,7 +53,7 @@ def require_program(capability: Capability, *, on_ci: bool = ON_CI) -> Path:
 
 
 def missing_program_lines(skip_reasons: Iterable[str]) -> list[str]:
-    """One line for each absent program that kept tests from running."""
+    """One line for each missing program, with the number of tests it skipped."""
     absent = Counter(name for reason in skip_reasons if (name := reason.partition(SKIP_REASON)[2]))
     return [
         f"NOT TESTED: {count} tests need {name}, absent here (see `make test-deps`)"

@@ -1,7 +1,7 @@
 """A real Chromium for page tests, driven by Playwright.
 
-All tests of a process share one: a context is what isolates them, and a start costs the most of a second. The
-browser belongs to an event loop, so page tests and their fixtures run on that of the session.
+All tests of a process share one browser, because a start takes almost a second; each test has its own context. The
+browser belongs to an event loop, so page tests and their fixtures run on the session's loop.
 """
 
 import re
@@ -17,8 +17,8 @@ from tests.support.capabilities import CHROMIUM, require_program
 from tests.support.find_programs import ROOT
 
 SCREENSHOTS: Final = ROOT / "screenshots"
-# Playwright's word for --no-sandbox: as root Chromium refuses to start without it, a container may lack what
-# the sandbox needs, and the only pages opened are our own.
+# Playwright's name for --no-sandbox: Chromium refuses to start as root without it, a container may lack what the
+# sandbox needs, and the tests open only our own pages.
 SANDBOX: Final = False
 
 
@@ -35,7 +35,7 @@ async def launch_browser() -> AsyncIterator[Browser]:
 
 @contextmanager
 def launch_browser_sync() -> Iterator[BlockingBrowser]:
-    """For scripts and tests without an event loop."""
+    """The browser for scripts and tests without an event loop."""
     executable = require_program(CHROMIUM)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, chromium_sandbox=SANDBOX)
@@ -46,6 +46,6 @@ def launch_browser_sync() -> Iterator[BlockingBrowser]:
 
 
 async def save_screenshot(page: Page, test_id: str) -> None:
-    """Save what the person would have seen when the test failed, under screenshots/."""
+    """Save a screenshot of the failed test under screenshots/."""
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", test_id)
     await page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that moves only when a test advances it."""
 
 import asyncio
 import heapq
@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-SETTLE_ROUNDS = 20  # turns of the loop given to whatever a timer woke
+SETTLE_ROUNDS = 20  # event loop iterations for tasks that a timer woke
 
 
 @dataclass(order=True)
@@ -20,7 +20,7 @@ class MovableTimer:
         return self.callback is None
 
     def cancel(self) -> None:
-        self.callback = None  # as the loop's own timers: what it refers to is not kept until it would be due
+        self.callback = None  # like the loop's own timers: drop the reference right away
 
 
 class MovableClock:
@@ -50,7 +50,7 @@ class MovableClock:
             timer.cancel()
 
     def has_timer(self, within: float) -> bool:
-        """Whether something is due that soon."""
+        """Whether a timer is due within that many seconds."""
         return any(not timer.cancelled and timer.due <= self._elapsed + within for timer in self._timers)
 
     def set_back(self, seconds: float) -> None:
@@ -58,7 +58,7 @@ class MovableClock:
         self._now -= seconds
 
     async def advance(self, seconds: float) -> None:
-        """Let that much time pass: due timers fire in order, and what they woke gets to run."""
+        """Advance the time: due timers fire in order, and the tasks they wake run."""
         end = self._elapsed + seconds
         while self._timers and self._timers[0].due <= end:
             timer = heapq.heappop(self._timers)

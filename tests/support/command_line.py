@@ -1,4 +1,4 @@
-"""The command line in a process of its own, which takes many commands: each is real, and costs no new start."""
+"""Run `gatehouse` commands in one long-lived process, which saves a start per command."""
 
 import asyncio
 import atexit
@@ -38,7 +38,7 @@ class CommandResult:
 
 
 class CommandProcess:
-    """The process that carries commands out; it ends with its input."""
+    """A process that runs commands; it ends when its input closes."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -51,10 +51,10 @@ class CommandProcess:
         )
         atexit.register(self._process.communicate)
 
-    def run(self, asked: Mapping[str, object]) -> CommandResult:
+    def run(self, request: Mapping[str, object]) -> CommandResult:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{json.dumps(asked)}\n")
+        self._process.stdin.write(f"{json.dumps(request)}\n")
         self._process.stdin.flush()
         return CommandResult(**json.loads(self._process.stdout.readline()))
 
@@ -66,7 +66,7 @@ def command_process() -> CommandProcess:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """Commands about one installation; `options` follow each of them."""
+    """Run commands on one installation; `options` are appended to each."""
 
     options: Sequence[str | Path]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class CommandLine:
     def run(
         self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT
     ) -> CommandResult:
-        """Run the command, whatever comes of it."""
+        """Run the command and return its result, success or not."""
         return command_process().run(
             {
                 "words": [str(word) for word in (*words, *self.options)],
@@ -84,7 +84,7 @@ class CommandLine:
         )
 
     def __call__(self, *words: str | Path, stdin: str = "", environment: Mapping[str, str] = NO_ENVIRONMENT) -> str:
-        """Run a command that must succeed; what it printed."""
+        """Run a command that must succeed; return its output."""
         finished = self.run(*words, stdin=stdin, environment=environment)
         assert finished.code == 0, f"{words}: {finished.out}{finished.err}"
         return finished.out
@@ -95,7 +95,7 @@ class CommandLine:
     def expect_failure(
         self, *words: str | Path, environment: Mapping[str, str] = NO_ENVIRONMENT, code: int = 1
     ) -> str:
-        """Run a command that must fail; what it said."""
+        """Run a command that must fail; return its error output."""
         finished = self.run(*words, environment=environment)
         assert finished.code == code, f"{words}: {finished.out}{finished.err}"
         assert "Traceback" not in finished.err
@@ -104,7 +104,7 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationPaths:
-    """Where an installation is: for commands, and for nodes that serve it."""
+    """The paths of an installation, for commands and for nodes that serve it."""
 
     data: Path
     url: str
@@ -123,10 +123,10 @@ class InstallationPaths:
 
 
 def execute_statements(url: str, statements: Sequence[str]) -> None:
-    """What someone with the database's password could do."""
+    """Execute SQL as someone with the database's password could."""
     if url.startswith("sqlite:"):
         with apsw.Connection(url.removeprefix("sqlite:///")) as connection:
-            connection.set_busy_timeout(BUSY_MILLISECONDS)  # a server may be writing beside us
+            connection.set_busy_timeout(BUSY_MILLISECONDS)  # a server may be writing at the same time
             for statement in statements:
                 connection.execute(statement)
     else:
@@ -140,9 +140,9 @@ async def execute_on_postgres(url: str, statements: Sequence[str]) -> None:
     await connection.close()
 
 
-def run_in_process(asked: Mapping[str, Any]) -> CommandResult:
-    result = CliRunner(env=asked["environment"]).invoke(
-        gatehouse, asked["words"], input=asked["stdin"], prog_name="gatehouse"
+def run_in_process(request: Mapping[str, Any]) -> CommandResult:
+    result = CliRunner(env=request["environment"]).invoke(
+        gatehouse, request["words"], input=request["stdin"], prog_name="gatehouse"
     )
     trace = "" if result.exception is None else "".join(format_exception(result.exception))
     err = result.stderr if isinstance(result.exception, SystemExit) else result.stderr + trace

@@ -1,4 +1,4 @@
-"""People in the console: a studio with one person of each kind, and a browser of each."""
+"""Console tests: a studio with one person of each kind, and a browser for each of them."""
 
 from collections.abc import Sequence
 from string import Template
@@ -23,7 +23,7 @@ ADA: Final = "1000000001"  # administers the installation
 OLGA: Final = "1000000002"  # owns the project
 DEV: Final = "1000000003"  # develops the shop
 MAX: Final = "1000000004"  # manages what people may do in the shop
-PIA: Final = "1000000005"  # plays, and has nothing to administer
+PIA: Final = "1000000005"  # a player who administers nothing
 
 STUDIO: Final = """
 users:
@@ -88,10 +88,10 @@ NAMES: Final = {
 
 
 async def apply_document(service: RunningService, document: str = STUDIO) -> None:
-    """Make the installation what the document says, as `gatehouse apply` does."""
-    asked = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
+    """Apply a provisioning document to the installation, as `gatehouse apply` does."""
+    entries = read_entries(read_document(Template(document).substitute(NAMES).encode(), ".yaml"), SECTIONS)
     terms = Options(secrets=SecretResolver(environment={}, read_file=lambda _: b""), allow_weak=True)
-    await build_provisioning(service.services).apply(asked, terms, ORIGIN)
+    await build_provisioning(service.services).apply(entries, terms, ORIGIN)
 
 
 def login_of(user_id: str) -> str:
@@ -105,14 +105,14 @@ def login_of(user_id: str) -> str:
 
 
 class ConsoleBrowsers:
-    """Browsers without script."""
+    """Create signed-in browsers without JavaScript."""
 
     def __init__(self, service: RunningService) -> None:
         self._service = service
         self._browsers: list[HttpBrowser] = []
 
     async def __call__(self, user_id: str) -> HttpBrowser:
-        """One more, signed in by that person."""
+        """Return a new browser signed in as that person."""
         browser_client = HttpBrowser(self._service)
         self._browsers.append(browser_client)
         await browser_client.sign_in(login_of(user_id))
@@ -124,7 +124,7 @@ class ConsoleBrowsers:
 
 
 async def sign_in_to_console(service: RunningService, page: Page, user_id: str, path: str = "/console") -> None:
-    """The same in a real browser, which comes out where it wanted to go."""
+    """Sign in with a real browser and wait until it arrives at the path it asked for."""
     await page.goto(f"{service.base_url}{path}")
     await page.get_by_label("Email").fill(login_of(user_id))
     await page.get_by_label("Password").fill(PASSWORD)
@@ -133,7 +133,7 @@ async def sign_in_to_console(service: RunningService, page: Page, user_id: str, 
 
 
 async def post_form(browser: HttpBrowser, path: str, **fields: str | Sequence[str]) -> httpx2.Response:
-    """A form whose rows are lists: the guard and the version of the page last seen, and these fields."""
+    """Post a form whose rows are lists: the CSRF value and version of the current page, and the given fields."""
     assert browser.page is not None
     hidden = {name: value for name, value in hidden_fields(browser.page.text).items() if name in ("csrf", "version")}
     browser.page = await browser.client.post(path, data={**hidden, **fields})

@@ -1,9 +1,8 @@
-"""Whether a refusal costs next to nothing.
+"""Check that refusing a request costs next to no CPU time.
 
-What counts is the processor time of this process, client and service together, which a busy machine does not
-stretch; and the best of a few tries, because a garbage collection or a background task in between is not the work
-that is asked about. Work that grows with the square of its input is too slow in every try. Figures with tighter
-bounds are those of `make adversarial`.
+It measures the CPU time of this process, client and service together, which a busy machine does not stretch. The best
+of a few tries counts, because a garbage collection or background task may run in between. Work that grows with the
+square of its input is too slow in every try. `make adversarial` checks tighter bounds.
 """
 
 import time
@@ -16,7 +15,7 @@ TRIES: Final = 5
 
 
 async def await_within_cpu_seconds(seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
-    """The answer of the first try that was quick enough."""
+    """Return the response of the first try that was quick enough."""
     for _ in range(TRIES):
         began = time.process_time()
         answer = await ask()
@@ -26,7 +25,7 @@ async def await_within_cpu_seconds(seconds: float, ask: Callable[[], Awaitable[T
 
 
 def run_within_cpu_seconds(seconds: float, work: Callable[[], T]) -> T:
-    """The result of the first try that was quick enough."""
+    """Return the result of the first try that was quick enough."""
     for _ in range(TRIES):
         began = time.process_time()
         result = work()

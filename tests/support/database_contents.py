@@ -1,4 +1,4 @@
-"""Every row of every table, as it lies there: what is nowhere in it is kept nowhere."""
+"""Read every row of every table as stored, to show that a value is stored nowhere; and damage stored data."""
 
 import subprocess
 from collections.abc import AsyncIterator, Sequence
@@ -29,29 +29,29 @@ async def read_all_tables(storage: Storage) -> Rows:
 
 
 def select_all_rows() -> Verb[Rows]:
-    found: Rows = {}
+    rows: Rows = {}
     for table in metadata.sorted_tables:
-        found[table.name] = yield Statement(select(table))()
-    return found
+        rows[table.name] = yield Statement(select(table))()
+    return rows
 
 
 def tables_that_mention(rows: Rows, *texts: str) -> set[str]:
-    return {name for name, kept in rows.items() if any(text in repr(kept) for text in texts)}
+    return {name for name, row in rows.items() if any(text in repr(row) for text in texts)}
 
 
-# Bits that flip where things are kept, under a service or while nothing runs.
+# Flip bits in stored data, while a service runs or not.
 
 
 async def flip_bit(url: str, table: str, column: str, where: str, *, at: int) -> None:
-    """Change the byte at that place of a binary column, whatever it was."""
+    """Invert a bit of a binary column at this offset."""
     if url.startswith("sqlite:"):
         with apsw.Connection(sqlite_path(url)) as connection:
-            [(held,)] = connection.execute(f"SELECT {column} FROM {table} WHERE {where}")  # noqa: S608
-            broken = held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :]
+            [(value,)] = connection.execute(f"SELECT {column} FROM {table} WHERE {where}")  # noqa: S608
+            broken = value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :]
             connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (broken,))  # noqa: S608
     else:
-        shown = f"set_byte({column}, {at}, get_byte({column}, {at}) # 1)"
-        await execute_on_postgres(url, [f"UPDATE {table} SET {column} = {shown} WHERE {where}"])  # noqa: S608
+        flipped = f"set_byte({column}, {at}, get_byte({column}, {at}) # 1)"
+        await execute_on_postgres(url, [f"UPDATE {table} SET {column} = {flipped} WHERE {where}"])  # noqa: S608
 
 
 async def execute_statement(url: str, statement: str) -> None:
@@ -62,7 +62,7 @@ async def execute_statement(url: str, statement: str) -> None:
         await execute_on_postgres(url, [statement])
 
 
-# What a test finds in a database once the processes that wrote to it are gone.
+# Read a database after the processes that wrote to it have ended.
 
 
 ANY_PORT: Final = 8080
@@ -70,12 +70,12 @@ MAX_RECORDS: Final = 1_000_000
 
 
 def dump_database(url: str) -> list[bytes]:
-    """All a database that no one serves holds, schema and rows, to be compared with what it held before."""
+    """Return schema and rows of a database that no process serves, to compare with an earlier dump."""
     if url.startswith("sqlite:"):
         path = Path(url.removeprefix("sqlite:///"))
         return [file.read_bytes() for file in (path, *sorted(path.parent.glob(f"{path.name}-*")))]
     dump = subprocess.run([require_program(POSTGRES) / "pg_dump", url], check=True, capture_output=True)
-    # Newer programs wrap what they print in a password of their own.
+    # Newer versions of pg_dump put a random key into their output.
     return [line for line in dump.stdout.splitlines() if not line.startswith((b"\\restrict", b"\\unrestrict"))]
 
 
@@ -89,7 +89,7 @@ async def open_services_on(url: str, data: Path) -> AsyncIterator[Services]:
 
 
 async def administrator_logins(services: Services) -> list[str]:
-    """The logins of all who hold that role."""
+    """The logins of all people with that role."""
     now = services.clock.now()
     return [
         user.login or ""
@@ -99,7 +99,7 @@ async def administrator_logins(services: Services) -> list[str]:
 
 
 async def verified_audit_log(services: Services) -> list[AuditRecord]:
-    """Every record, in order; the chain was verified and holds them all."""
+    """Return every audit record in order, after verifying the chain."""
     await services.audit_sealer.seal_all()
     verdict = await services.audit_verification().verify()
     assert (verdict.problems, verdict.unsealed) == ((), 0)

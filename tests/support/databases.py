@@ -1,4 +1,4 @@
-"""Databases that are made once a run and copied for each test: migrated, or installed as by a first start."""
+"""Databases created once per run and copied for each test: migrated, or installed as by a first start."""
 
 import asyncio
 import shutil
@@ -43,13 +43,13 @@ def migrated_postgres_url(postgres_cluster: PostgresCluster, postgres_template: 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def migrated_url(request: pytest.FixtureRequest) -> str:
-    """A database with today's schema and nothing in it, of each kind, one after the other."""
+    """The URL of an empty database with the current schema; the test runs once per kind."""
     url: str = request.getfixturevalue(f"migrated_{request.param}_url")
     return url
 
 
-# Installed: what a first start leaves behind, which is the same each time but for the keys it makes, and making an
-# RSA key takes a tenth of a second. Tests about a first start take a migrated database.
+# Installed: the state after a first start. It differs only in its keys, and generating an RSA key takes a tenth of a
+# second. Tests about a first start use a migrated database.
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +92,7 @@ def installed_postgres_url(
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def installed_url(request: pytest.FixtureRequest) -> str:
-    """A database of each kind that a service was started on once; its master key lies in `tmp_path`."""
+    """The URL of a database on which a service was started once; its master key is in `tmp_path`."""
     url: str = request.getfixturevalue(f"installed_{request.param}_url")
     return url
 
@@ -102,7 +102,7 @@ def copy_sqlite(template: Path, directory: Path) -> str:
 
 
 async def bootstrap_database(url: str, data: Path) -> None:
-    """Not serving: that would tell the database a base_url, and each service of a test has its own."""
+    """Bootstrap without serving, which would store a base_url; each service of a test has its own."""
     environment = {"GATEHOUSE__DATABASE__URL": url}
     loaded = load(data=data, config=None, dev=True, environment=environment, flags={})
     async with open_services(loaded, clock=MovableClock(), serving=False):

@@ -1,4 +1,4 @@
-"""The demo's studio on a running service, for anyone who wants to see a console that is full: every screen of it."""
+"""The demo studio on a running service, with every screen of a console full of data."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -47,7 +47,7 @@ SCREENS: Final = {
     "settings": "/console/settings",
     "webhooks": "/console/settings/webhooks",
 }
-TABS: Final = {  # what else there is, behind their tabs
+TABS: Final = {  # more screens, behind tabs
     "person-permissions": f"/console/people/{NOOR}/permissions",
     "person-roles": f"/console/people/{JONAS}/roles",
     "person-sessions": f"/console/people/{NOOR}/sessions",
@@ -68,7 +68,7 @@ TABS: Final = {  # what else there is, behind their tabs
     "configuration": "/console/settings/configuration",
     "risks": "/console/settings/risks",
 }
-Demo = tuple[str, DemoSecrets]  # its address, and the passwords of its people
+Demo = tuple[str, DemoSecrets]  # base URL, and the passwords of its people
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The real server on a loopback port with an application that only tells what it was given."""
+"""The real server on a loopback port with an application that echoes each request."""
 
 import asyncio
 import json
@@ -20,12 +20,12 @@ BLOCK: Final = b"x" * 65_536
 
 @dataclass(slots=True)
 class EchoApp:
-    """What it does depends on the path; everywhere but in `__call__`'s list it tells what it was sent."""
+    """Echo the request, except on the paths that `__call__` lists."""
 
     stopping: ShutdownSignal = field(default_factory=ShutdownSignal)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     started: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)  # paths whose client went away first
+    left: list[str] = field(default_factory=list)  # paths whose client disconnected before the response
     bodies_read: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,7 +81,7 @@ class EchoApp:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _wait_for_release(self, receive: Receive, send: Send) -> None:
-        """Until the service ends, the test releases it, or the client leaves."""
+        """Wait until the service ends, the test releases it, or the client disconnects."""
         await receive()
         waits = {
             asyncio.create_task(self.stopping.wait(), name="RETRY"),
@@ -99,14 +99,14 @@ class EchoApp:
 
 
 class UpgradedProtocol(asyncio.Protocol):
-    """What a connection is handed to after an upgrade: answers 101 to the handshake, 102 to everything else."""
+    """The protocol after an upgrade: answers 101 to the handshake and 102 to everything else."""
 
     def __init__(self, **_: object) -> None:
         self._statuses = iter([101])
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport does not inherit from it
 
     def data_received(self, data: bytes) -> None:
         status = next(self._statuses, 102)
@@ -124,11 +124,11 @@ async def send_response(send: Send, text: bytes) -> None:
     await send({"type": "http.response.body", "body": text})
 
 
-def request_seen_by_app(given: RawResponse) -> dict[str, object]:
-    """What the application saw of the request behind this answer."""
-    assert given.status == 200, given
-    seen: dict[str, object] = json.loads(given.body)
-    return seen
+def request_seen_by_app(response: RawResponse) -> dict[str, object]:
+    """The request as the application saw it, read from the echo in this response."""
+    assert response.status == 200, response
+    body: dict[str, object] = json.loads(response.body)
+    return body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +142,11 @@ class EchoServer:
         return self.server.port
 
     async def wait_until_read(self) -> None:
-        """Return when the server has seen all that was sent so far: it has since answered someone else."""
+        """Return when the server has read everything sent so far: it has since answered a later connection."""
         await send_request(self.port, GET)
 
     async def wait_until_no_connections(self) -> None:
-        """Return when every connection is gone."""
+        """Return when every connection is closed."""
         await wait_until(lambda: not self.server.server_state.connections)
 
 

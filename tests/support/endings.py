@@ -1,4 +1,4 @@
-"""Whatever ends all that was ever issued to a person (checklist LG-20)."""
+"""Every action that ends all sessions and tokens of a person (checklist LG-20)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -11,7 +11,7 @@ from tests.support.service import RunningService
 NEW_PASSWORD: Final = "a quite different phrase"
 TEST_ORIGIN: Final = AuditOrigin(actor="test")
 
-# On which node, by whom, to whom.
+# Arguments: the node, the acting person, the affected person.
 Ending = Callable[[RunningService, AccountBrowser, User], Awaitable[None]]
 
 

@@ -1,6 +1,6 @@
-"""Where the programs are that tests drive and pip does not lock: PostgreSQL, Chromium, PgBouncer, nginx, libfaketime.
+"""Find the programs that tests run and pip does not lock: PostgreSQL, Chromium, PgBouncer, nginx, libfaketime.
 
-Standard library only: `tools/test_deps.py` asks the same questions before anything is installed.
+Standard library only: `tools/test_deps.py` uses it before anything is installed.
 """
 
 import re
@@ -19,8 +19,8 @@ VERSION_TIMEOUT: Final = 30  # seconds for `--version`
 
 
 def find_postgres(debian: Path = DEBIAN_SERVERS, downloads: Path = DOWNLOADS) -> Path | None:
-    """The directory that holds `initdb` and `postgres`, in a version the service supports."""
-    return next((place for place in postgres_candidates(debian, downloads) if is_postgres(place)), None)
+    """Return the directory with `initdb` and `postgres` of a supported version."""
+    return next((candidate for candidate in postgres_candidates(debian, downloads) if is_postgres(candidate)), None)
 
 
 def postgres_candidates(debian: Path, downloads: Path) -> Iterator[Path]:
@@ -31,38 +31,38 @@ def postgres_candidates(debian: Path, downloads: Path) -> Iterator[Path]:
     yield from sorted(downloads.glob("postgres/*/pginstall*/bin"), reverse=True)
 
 
-def is_postgres(place: Path) -> bool:
-    if not (place / "initdb").is_file():
+def is_postgres(directory: Path) -> bool:
+    if not (directory / "initdb").is_file():
         return False
-    version = re.search(r"\d+", version_of(place / "postgres"))
+    version = re.search(r"\d+", version_of(directory / "postgres"))
     return version is not None and int(version[0]) >= OLDEST_POSTGRES
 
 
 def find_chromium(downloads: Path = DOWNLOADS) -> Path | None:
-    """A Chromium that starts: the `chromium-browser` of Ubuntu is only a sign that points to a snap."""
+    """Return a Chromium that starts: Ubuntu's `chromium-browser` only points to a snap."""
     installed = [Path(path) for name in CHROMIUM_NAMES if (path := shutil.which(name)) is not None]
     places = [*installed, downloads / "chromium" / "chromium"]
-    return next((place for place in places if version_of(place)), None)
+    return next((candidate for candidate in places if version_of(candidate)), None)
 
 
 def find_pgbouncer() -> Path | None:
-    # Debian puts it where only root's PATH leads.
-    found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
-    return None if found is None else Path(found)
+    # Debian installs it in a directory that only root has on PATH.
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
+    return None if program is None else Path(program)
 
 
 def find_nginx() -> Path | None:
-    found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
-    return None if found is None else Path(found)
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    return None if program is None else Path(program)
 
 
 def find_faketime() -> Path | None:
-    """The library that, loaded before all others, tells a program another time."""
+    """Return the library that, preloaded, gives a program a different time."""
     return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
 
 
 def version_of(program: Path) -> str:
-    """What `--version` prints, or nothing when the program is absent or does not run."""
+    """Return what `--version` prints, or "" if the program is missing or does not run."""
     try:
         answer = subprocess.run(
             [program, "--version"], capture_output=True, text=True, check=True, timeout=VERSION_TIMEOUT

@@ -1,4 +1,4 @@
-"""Every page in every state, with sample people, behind the real middleware: for the eye, axe and the ruler."""
+"""Every page in every state, with sample data, behind the real middleware: for screenshots, axe and layout tests."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -129,10 +129,10 @@ CONFIRM: Final = page.ReauthenticationContext(csrf=CSRF, interaction=ASK, login=
 
 
 def own_place(scope: Scope, *sources: RuleSource) -> OwnScope:
-    """One rule and many more for each reason, for a time."""
+    """A permission explained by one rule and many more for each reason, with an expiry."""
     rule = Rule(RuleSection.PRIVATE, "maps.can_place")
     lines = (EffectiveRule(rule=rule, sources=sources, params=("harbour", "light"), ends_at=NOW + 3 * DAY),)
-    reasons = [Reason(sources=(one,), ends_at=NOW + 3 * DAY, lines=lines, more=41) for one in sources]
+    reasons = [Reason(sources=(source,), ends_at=NOW + 3 * DAY, lines=lines, more=41) for source in sources]
     return OwnScope(application="Sky Atlas", scope=scope, project="Sky", reasons=tuple(reasons))
 
 
@@ -435,7 +435,7 @@ STATES: Final[Mapping[str, PageContext]] = {
 
 
 def gallery() -> ASGIApp:
-    """`/gallery/<state>`, the addresses a passkey is sent to, which show what arrived, and how a game stands."""
+    """Serve `/gallery/<state>`, passkey endpoints that echo the request, and the state of a game session."""
     assets = Assets()
     pages = PageRenderer(assets, https=False, languages=languages_with_pseudo())
 
@@ -448,10 +448,10 @@ def gallery() -> ASGIApp:
         return html_response(f'<title>arrived</title><link rel="icon" href="{icon}"><pre>{sent}</pre>')
 
     async def state(request: Request) -> Response:
-        """A sample session is named after how it stands."""
+        """The state of a sample session is its name."""
         return json_response({"state": request.query_params["gsid"], "closed": "", "waiting": True})
 
-    shown = Endpoint(
+    state_pages = Endpoint(
         name="gallery",
         path="/gallery/{state}",
         methods=("GET",),
@@ -461,16 +461,16 @@ def gallery() -> ASGIApp:
         hidden=True,
     )
     echoes = [
-        replace(shown, name=f"echo{path}", path=path, methods=("POST",), handler=echo)
+        replace(state_pages, name=f"echo{path}", path=path, methods=("POST",), handler=echo)
         for path in (Path.SIGN_IN_PASSKEY, Path.SECOND_FACTOR, Path.PASSKEY)
     ]
-    followed = replace(shown, name="state", path=Path.GAME_STATE, handler=state)
-    return SampleAsgiApp(endpoints=[shown, *echoes, followed, assets.endpoint()]).app()
+    followed = replace(state_pages, name="state", path=Path.GAME_STATE, handler=state)
+    return SampleAsgiApp(endpoints=[state_pages, *echoes, followed, assets.endpoint()]).app()
 
 
 @asynccontextmanager
 async def running_gallery() -> AsyncIterator[str]:
-    """Yields its address; by name, because passkeys know no other loopback."""
+    """Yield the gallery's address, with a host name, because passkeys accept no loopback address."""
     port = free_port()
     async with serve_in_loop(gallery(), port=port, clock=MovableClock(), stopping=ShutdownSignal()):
         yield f"http://localhost:{port}/gallery"

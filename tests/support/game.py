@@ -1,4 +1,4 @@
-"""A game that signs its player in: registers, polls, closes; and the player's own way through the pages."""
+"""A game client: registers, polls and closes game sessions; and the player who confirms them in a browser."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ OTHER_ADDRESS: Final = "127.0.0.2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
-    """One registered session."""
+    """A registered game session."""
 
     service: RunningService
     gsid: str
     location: str
     answer: Mapping[str, Any]
-    headers: Mapping[str, str] = field(default_factory=dict)  # sent along with every request
+    headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
 
     async def poll(self, *, by_address: bool = False, **fields: object) -> httpx2.Response:
         return await self.service.client.post(
@@ -42,7 +42,7 @@ class Game:
         )
 
     def start_poll(self, **fields: Any) -> "asyncio.Task[httpx2.Response]":
-        """A poll under way; `held` tells when the service holds it."""
+        """Start a poll in the background; `held` is set once the service holds it."""
         return asyncio.create_task(self.poll(**fields))
 
     async def close(self, status: str = "Success") -> httpx2.Response:
@@ -60,33 +60,33 @@ async def register_game(service: RunningService, headers: Mapping[str, str] | No
 
 
 async def register_game_elsewhere(service: RunningService, *, forwarded_for: str = "", **fields: object) -> Game:
-    """By a game at another address than everybody else's, or behind a proxy there."""
+    """Register a game from a different address, or behind a proxy there."""
     transport = httpx2.AsyncHTTPTransport(local_address=OTHER_ADDRESS, verify=NO_TRUST_STORE)
     headers = {"X-Forwarded-For": forwarded_for} if forwarded_for else {}
     async with httpx2.AsyncClient(transport=transport, base_url=service.client.base_url, headers=headers) as far:
         return game_from_response(service, await far.post(GET_GSID, json=fields))
 
 
-def game_from_response(service: RunningService, answer: httpx2.Response) -> Game:
-    assert answer.status_code == 200, answer.text
-    body = answer.json()
-    location = answer.headers["location"].partition("location=")[2]
+def game_from_response(service: RunningService, response: httpx2.Response) -> Game:
+    assert response.status_code == 200, response.text
+    body = response.json()
+    location = response.headers["location"].partition("location=")[2]
     return Game(service=service, gsid=body["gsid"], location=location, answer=body)
 
 
 async def wait_until_held(service: RunningService, number: int = 1) -> None:
-    """Until so many polls are held; a hang is the test's own time limit."""
+    """Wait until this many polls are held; the test's time limit ends a hang."""
     while len(service.services.waiters) < number or not service.services.waiters.all_numbered():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
 async def poll_ended_session(game: Game, **fields: Any) -> httpx2.Response:
-    """A poll of a session that is over."""
+    """Poll a session that has ended."""
     return await advance_through_delay(game.service, game.start_poll(**fields))
 
 
 async def advance_through_delay(service: RunningService, polling: "asyncio.Task[httpx2.Response]") -> httpx2.Response:
-    """Move the clock until the ordinary delay of an answer has passed."""
+    """Advance the clock until the usual response delay has passed."""
     while not polling.done():
         if service.clock.has_timer(within=1):
             await service.clock.advance(1)
@@ -95,34 +95,34 @@ async def advance_through_delay(service: RunningService, polling: "asyncio.Task[
 
 
 async def wait_until_marks_stored(game: Game) -> None:
-    """Until what its polls moved is stored; the clock may have jumped ahead of that."""
+    """Wait until the poll marks are stored; the clock may have passed their due time."""
     while game.service.services.write_behind.newest_poll_number(game.gsid):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
 async def approve_in_storage(game: Game, user: User) -> None:
-    """What the page does when someone says yes, without the page."""
+    """Approve the session in storage, as the confirm page does."""
     store, now = game.service.services.storage.game_sessions, game.service.clock.now()
     assert await store.confirm_session(
         game.gsid, now, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)
     )
 
 
-async def refusal_reason(service: RunningService, answer: httpx2.Response, status: int = 403) -> str:
-    """Why it was refused, as the audit log knows it under the id that the answer shows."""
-    assert answer.status_code == status, answer.text
-    body = answer.json()
+async def refusal_reason(service: RunningService, response: httpx2.Response, status: int = 403) -> str:
+    """Why the request was refused: the audit log's reason for the error id in the response."""
+    assert response.status_code == status, response.text
+    body = response.json()
     assert body.keys() == {"status", "error"}
     assert body["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(body["error"])
-    assert isinstance(found, Refusal), body
-    return found.reason
+    record = await service.services.storage.audit.find_record(body["error"])
+    assert isinstance(record, Refusal), body
+    return record.reason
 
 
 async def confirm_in_browser(
     browser: HttpBrowser, game: Game, *, login: str = ANNA, decision: str = "confirm"
 ) -> httpx2.Response:
-    """Open the link, sign in if asked to, and decide."""
+    """Open the link, sign in if asked to, and approve or deny."""
     page = await browser.get(f"/?gsid={game.gsid}")
     while page.status_code == 303:
         page = await browser.follow()

@@ -1,4 +1,4 @@
-"""Writes a small GeoIP file in MaxMind's format: some IPv4 networks and what is known of each."""
+"""Write a small GeoIP file in MaxMind's format from IPv4 networks and their data."""
 
 from collections.abc import Mapping
 from ipaddress import IPv4Network
@@ -9,7 +9,7 @@ MARK: Final = b"\xab\xcd\xefMaxMind.com"
 SEPARATOR: Final = bytes(16)
 STRING, UINT16, UINT32, MAP, UINT64, ARRAY = 2, 5, 6, 7, 9, 11
 FIRST_EXTENDED: Final = 8
-LONG: Final = 29  # a size from here on has a byte of its own
+LONG: Final = 29  # from this size on, the size has its own byte
 NUMBERS: Final = {
     "binary_format_major_version": UINT16,
     "binary_format_minor_version": UINT16,
@@ -19,7 +19,7 @@ NUMBERS: Final = {
     "build_epoch": UINT64,
 }
 
-Node = list[Any]  # two of: another node, a place in the data, or None
+Node = list[Any]  # two children, each a node, an offset in the data, or None
 
 
 def write_geoip(file: Path, known: Mapping[str, Mapping[str, Any]]) -> Path:
@@ -35,24 +35,24 @@ def write_geoip(file: Path, known: Mapping[str, Mapping[str, Any]]) -> Path:
     return file
 
 
-def insert(tree: Node, network: IPv4Network, place: int) -> None:
+def insert(tree: Node, network: IPv4Network, offset: int) -> None:
     node = tree
     bits = f"{int(network.network_address):032b}"[: network.prefixlen]
     for bit in bits[:-1]:
         if node[int(bit)] is None:
             node[int(bit)] = [None, None]
         node = node[int(bit)]
-    node[int(bits[-1])] = place
+    node[int(bits[-1])] = offset
 
 
 def number_nodes(tree: Node) -> dict[int, tuple[int, Node]]:
-    """Every node by its identity, with its number; the root has 0."""
-    found: dict[int, tuple[int, Node]] = {}
+    """Map each node's identity to its number; the root has 0."""
+    numbered: dict[int, tuple[int, Node]] = {}
     waiting = [tree]
     for node in waiting:
-        found[id(node)] = (len(found), node)
+        numbered[id(node)] = (len(numbered), node)
         waiting += [side for side in node if isinstance(side, list)]
-    return found
+    return numbered
 
 
 def encode_record(side: Node | int | None, nodes: Mapping[int, tuple[int, Node]], count: int) -> bytes:
@@ -86,7 +86,7 @@ def encode_value(value: Any, kind: int = 0) -> bytes:
         return control_bytes(kind, len(number)) + number
     if isinstance(value, list):
         return control_bytes(ARRAY, len(value)) + b"".join(map(encode_value, value))
-    pairs = (encode_value(name) + encode_value(one, NUMBERS.get(name, UINT32)) for name, one in value.items())
+    pairs = (encode_value(name) + encode_value(item, NUMBERS.get(name, UINT32)) for name, item in value.items())
     return control_bytes(MAP, len(value)) + b"".join(pairs)
 
 

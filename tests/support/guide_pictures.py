@@ -1,7 +1,7 @@
-"""The pictures of the guides: each is taken by the test that walks there, and written down by `make pictures`.
+"""The pictures of the guides: a test takes each of them, and `make pictures` stores them.
 
-A test says which ones it takes, `@pytest.mark.pictures("console-home")`, and asks for the fixture `picture`. They are
-taken in every run and have to be whole; only with `--write-pictures` do they go to docs/guides/pictures/.
+A test lists its pictures, `@pytest.mark.pictures("console-home")`, and uses the fixture `picture`. Every run takes
+and checks them; only `--write-pictures` writes them to docs/guides/pictures/.
 """
 
 import struct
@@ -18,10 +18,10 @@ PICTURES: Final = ROOT / "docs" / "guides" / "pictures"
 MARK: Final = "pictures"
 WRITE: Final = "--write-pictures"
 WIDTH: Final = 1280
-MAX_HEIGHT: Final = 1300  # of a picture one likes to look at
+MAX_HEIGHT: Final = 1300  # pixels; a higher picture is hard to read
 MIN_HEIGHT: Final = 400
 MAX_BYTES: Final = 150_000  # bytes
-MIN_DISTINCT_ROWS: Final = 50  # rows of pixels; a page that shows nothing has hardly two that differ
+MIN_DISTINCT_ROWS: Final = 50  # of pixels; an empty page has hardly two
 SETTLE_SCRIPT: Final = """
 async () => {
   await document.fonts.ready;
@@ -35,13 +35,13 @@ END_OF: Final = (
     "(one) => Math.round(one.getBoundingClientRect().bottom + parseFloat(getComputedStyle(one).marginBottom))"
 )
 WIDER_THAN_WINDOW: Final = "() => document.documentElement.scrollWidth > innerWidth"
-FRAMES_TO_RESIZE: Final = 3  # a window made smaller has its new width before the page is laid out in it
+FRAMES_TO_RESIZE: Final = 3  # after a resize the new width is reported before the layout is done
 
 
 async def wider_than_window(page: Page) -> bool:
-    """Whether a page has to be scrolled sideways.
+    """Whether the page is wider than the window.
 
-    A picture makes the browser draw a frame. Scripts cannot wait for one here: some contexts have them switched off.
+    A screenshot makes the browser draw a frame. A script cannot wait for one: some contexts have JavaScript disabled.
     """
     for _frame in range(FRAMES_TO_RESIZE):
         if not await page.evaluate(WIDER_THAN_WINDOW):
@@ -51,7 +51,7 @@ async def wider_than_window(page: Page) -> bool:
 
 
 class Camera:
-    """Takes the pictures that a test has promised, each once."""
+    """Take each picture that a test has listed once."""
 
     def __init__(self, promised: tuple[str, ...], *, writes: bool) -> None:
         self.promised: Final = promised
@@ -59,7 +59,10 @@ class Camera:
         self._writes = writes
 
     async def __call__(self, page: Page, name: str, *, width: int = WIDTH, until: Locator | None = None) -> None:
-        """The page from its top to its end, or to that of `until`. Afterwards nothing has the focus or moves."""
+        """Take the page from its top to its end, or to the end of `until`.
+
+        Afterwards nothing has the focus or is animated.
+        """
         assert name in self.promised, f"{name} is not among the pictures of this test"
         before = page.viewport_size
         assert before is not None
@@ -67,7 +70,7 @@ class Camera:
         await page.emulate_media(reduced_motion="reduce")
         height = await fit_height(page, width, until)
         assert not await wider_than_window(page), f"{name} does not fit its width"
-        # To hide the caret or to end animations a style would be put into the page, which its policy forbids.
+        # Playwright hides the caret and stops animations by an inline style, which the page's CSP forbids.
         content = await page.screenshot(animations="allow", caret="initial")
         await page.set_viewport_size(before)
         refuse_blank(name, content, width, height)
@@ -77,7 +80,7 @@ class Camera:
 
 
 async def fit_height(page: Page, width: int, until: Locator | None) -> int:
-    """The height at which the window shows all of it; a table may grow with the window."""
+    """Return the window height that shows everything; a table may grow with the window."""
     height, wanted = 0, MIN_HEIGHT
     for _ in range(8):
         height = wanted
@@ -89,8 +92,8 @@ async def fit_height(page: Page, width: int, until: Locator | None) -> int:
     return wanted
 
 
-async def bottom_of(shown: Locator) -> int:
-    height: int = await shown.evaluate(END_OF)
+async def bottom_of(element: Locator) -> int:
+    height: int = await element.evaluate(END_OF)
     return height
 
 
@@ -101,9 +104,9 @@ def refuse_blank(name: str, content: bytes, width: int, height: int) -> None:
 
 
 def write_picture(name: str, content: bytes) -> None:
-    """How high and how heavy it is depends on the fonts of a machine, so it counts only for what is kept."""
+    """Write a picture after checking its size, which depends on the machine's fonts and so counts only here."""
     (_, height), _ = read_png(content)
-    assert height <= MAX_HEIGHT, f"{name} is {height} high: say where it shall end"
+    assert height <= MAX_HEIGHT, f"{name} is {height} high: pass `until`"
     assert len(content) <= MAX_BYTES, f"{name} has {len(content)} bytes"
     PICTURES.mkdir(exist_ok=True)
     (PICTURES / f"{name}.png").write_bytes(content)
@@ -113,16 +116,16 @@ CAMERA: Final = pytest.StashKey[Camera]()
 
 
 def png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Of a PNG: what each is called, and what is in it."""
-    place = 8
-    while place < len(content):
-        (length,) = struct.unpack_from(">I", content, place)
-        yield content[place + 4 : place + 8], content[place + 8 : place + 8 + length]
-        place += length + 12
+    """Return name and data of each chunk of a PNG."""
+    offset = 8
+    while offset < len(content):
+        (length,) = struct.unpack_from(">I", content, offset)
+        yield content[offset + 4 : offset + 8], content[offset + 8 : offset + 8 + length]
+        offset += length + 12
 
 
 def read_png(content: bytes) -> tuple[tuple[int, int], list[bytes]]:
-    """Width and height, and the rows as they are stored."""
+    """Return width, height and the stored rows."""
     parts = list(png_chunks(content))
     width, height = struct.unpack_from(">II", parts[0][1])
     pixels = zlib.decompress(b"".join(data for name, data in parts if name == b"IDAT"))
@@ -148,7 +151,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that passes has taken everything it promised."""
+    """Check that a passing test has taken every picture it listed."""
     outcome = yield
     camera = item.stash.get(CAMERA, None)
     assert camera is None or sorted(camera.taken) == sorted(camera.promised)

@@ -1,4 +1,4 @@
-"""Signing keys for tests: made once, since an RSA key takes a tenth of a second."""
+"""Signing keys for tests, generated once because an RSA key takes a tenth of a second."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from tests.support.clock import MovableClock
 
 MASTER = bytes(range(7, 247, 8)) + b"\x00\x01"
 OTHER_MASTER = bytes(reversed(MASTER))
-NOW = 1_800_000_000  # where MovableClock starts
+NOW = 1_800_000_000  # the start time of MovableClock
 
 
 class KeysInMemory:
-    """A KeyStore that keeps its promises for as long as the process lives."""
+    """A KeyStore in memory."""
 
     def __init__(self, keys: Sequence[SigningKey] = ()) -> None:
         self.stored = StoredKeys(version=1 if keys else 0, keys=tuple(keys))
@@ -27,9 +27,9 @@ class KeysInMemory:
 
     async def load_keys(self) -> StoredKeys:
         self.loads += 1
-        found = self.stored
-        await asyncio.sleep(0)  # like a real one, lets others run
-        return found
+        stored = self.stored
+        await asyncio.sleep(0)  # like a real store, yield to other tasks
+        return stored
 
     async def keys_version(self) -> int:
         self.versions_read += 1
@@ -39,14 +39,14 @@ class KeysInMemory:
     async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         if seen != self.stored.version:
             raise KeysChanged
-        kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
-        self.stored = StoredKeys(version=seen + 1, keys=tuple(kept.values()))
+        keys_by_kid = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
+        self.stored = StoredKeys(version=seen + 1, keys=tuple(keys_by_kid.values()))
         self.saves.append((entry.event, entry.actor))
 
     def replace_keys(self, *keys: SigningKey) -> None:
-        """Change records behind the service's back, as someone with the database would."""
-        kept = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
-        self.stored = StoredKeys(version=self.stored.version + 1, keys=tuple(kept.values()))
+        """Change records without the service noticing, as someone with access to the database could."""
+        keys_by_kid = {key.kid: key for key in self.stored.keys} | {key.kid: key for key in keys}
+        self.stored = StoredKeys(version=self.stored.version + 1, keys=tuple(keys_by_kid.values()))
 
 
 @lru_cache
@@ -56,7 +56,7 @@ def master_keys() -> MasterKeys:
 
 @lru_cache
 def first_keys() -> tuple[SigningKey, ...]:
-    """One key of each line, made and signing since long ago."""
+    """One key of each line, created and signing long ago."""
     return tuple(make_key(line, master_keys(), now=NOW, signs_from=0, rsa_bits=2048) for line in KEY_LINES)
 
 

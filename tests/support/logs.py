@@ -1,4 +1,4 @@
-"""What the service logs, caught; afterwards the process logs as it did before, so that no test hears another's."""
+"""Capture what the service logs, and restore logging afterwards, so that tests do not affect each other."""
 
 import io
 import logging
@@ -29,7 +29,7 @@ class LogStream(io.BytesIO):
 @contextmanager
 def capture_logs() -> Iterator[LogStream]:
     root = logging.getLogger()
-    kept, level = root.handlers[:], root.level
+    handlers, level = root.handlers[:], root.level
     stream = LogStream()
     logs.current_request_id.set(None)  # a request of an earlier test may have left its id
     logs.configure(stream=stream)
@@ -39,5 +39,5 @@ def capture_logs() -> Iterator[LogStream]:
         structlog.reset_defaults()
         logs.access_log.set_output(None)
         logs.current_request_id.set(None)
-        root.handlers[:] = kept
+        root.handlers[:] = handlers
         root.setLevel(level)

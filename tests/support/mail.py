@@ -1,4 +1,4 @@
-"""Messages, an outbox in memory, and mail servers of every kind on loopback."""
+"""Messages, an outbox in memory, and mail servers on loopback, both good and broken."""
 
 import asyncio
 import secrets
@@ -53,7 +53,7 @@ def a_composer(clock: Clock) -> Composer:
 
 
 def values_of(template: MailTemplate, **other: str) -> dict[str, str]:
-    """What the template needs, with the values that a test is about."""
+    """The values the template needs, with those the test is about."""
     return {name: other.get(name, VALUES[name]) for name in template.needs}
 
 
@@ -76,7 +76,7 @@ class QueuedMail:
 
 
 class OutboxInMemory:
-    """An OutboxStore that keeps its promises for as long as the process lives."""
+    """An OutboxStore in memory."""
 
     def __init__(self, *mails: OutboxMail) -> None:
         self.queued = {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
@@ -86,25 +86,25 @@ class OutboxInMemory:
         self.queued |= {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
 
     async def claim_due(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
-        due = [kept for kept in self.queued.values() if 0 < kept.next_try_at <= now]
-        due = sorted(due, key=lambda kept: kept.next_try_at)[:limit]
-        for kept in due:
-            kept.next_try_at = now + lease
-            kept.tries += 1
+        due = [queued_mail for queued_mail in self.queued.values() if 0 < queued_mail.next_try_at <= now]
+        due = sorted(due, key=lambda queued_mail: queued_mail.next_try_at)[:limit]
+        for queued_mail in due:
+            queued_mail.next_try_at = now + lease
+            queued_mail.tries += 1
         self.leases.append(lease)
-        return [ClaimedMail(mail=kept.mail, tries=kept.tries) for kept in due]
+        return [ClaimedMail(mail=queued_mail.mail, tries=queued_mail.tries) for queued_mail in due]
 
     async def delete_sent(self, mail_id: str) -> None:
         self.queued.pop(mail_id, None)
 
     async def record_failure(self, claim: ClaimedMail, trouble: str, next_try_at: int) -> None:
-        kept = self.queued[claim.mail.mail_id]
-        if kept.tries == claim.tries:
-            kept.trouble, kept.next_try_at = trouble, next_try_at
+        queued_mail = self.queued[claim.mail.mail_id]
+        if queued_mail.tries == claim.tries:
+            queued_mail.trouble, queued_mail.next_try_at = trouble, next_try_at
 
     async def outbox_status(self) -> OutboxStatus:
-        waiting = [kept for kept in self.queued.values() if kept.next_try_at]
-        oldest = min(waiting, key=lambda kept: kept.mail.created_at, default=None)
+        waiting = [queued_mail for queued_mail in self.queued.values() if queued_mail.next_try_at]
+        oldest = min(waiting, key=lambda queued_mail: queued_mail.mail.created_at, default=None)
         return OutboxStatus(
             waiting=len(waiting),
             given_up=len(self.queued) - len(waiting),
@@ -115,7 +115,7 @@ class OutboxInMemory:
 
 @dataclass(slots=True)
 class Mailbox:
-    """What a server took, and how it was asked; `answers` says what it replies about a recipient."""
+    """What an SMTP server received; `answers` maps a recipient to the reply."""
 
     port: int = 0
     taken: list[EmailMessage] = field(default_factory=list)
@@ -152,15 +152,15 @@ class Mailbox:
         return self.data_reply
 
     def authenticate(
-        self, _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, given: LoginPassword
+        self, _server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, credentials: LoginPassword
     ) -> AuthResult:
-        right = given.login == b"gatehouse" and given.password == b"of the mail server"
-        return AuthResult(success=right, handled=False, auth_data=given.login.decode() if right else None)
+        right = credentials.login == b"gatehouse" and credentials.password == b"of the mail server"
+        return AuthResult(success=right, handled=False, auth_data=credentials.login.decode() if right else None)
 
 
 @asynccontextmanager
 async def mail_server(mailbox: Mailbox, *, tls: ssl.SSLContext | None = None, **options: Any) -> AsyncIterator[int]:
-    """A real SMTP server in front of the mailbox; gives its port."""
+    """Run a real SMTP server that delivers to the mailbox; yield its port."""
     loop = asyncio.get_running_loop()
 
     def smtp_protocol() -> SMTP:
@@ -177,7 +177,7 @@ async def mail_server(mailbox: Mailbox, *, tls: ssl.SSLContext | None = None, **
 
 @asynccontextmanager
 async def silent_server(accepted: asyncio.Event) -> AsyncIterator[int]:
-    """A server that accepts connections and never says a word."""
+    """Run a server that accepts connections and never responds; yield its port."""
     silence = asyncio.Event()
 
     async def listen(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -195,7 +195,7 @@ async def silent_server(accepted: asyncio.Event) -> AsyncIterator[int]:
 
 
 def refusing_port() -> int:
-    """Where no one listens."""
+    """Return a port on which nothing listens."""
     return free_port()
 
 
@@ -207,14 +207,14 @@ def smtp_transport_to(port: int, *, tls: ssl.SSLContext | None = None, **fields:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
     server: ssl.SSLContext
-    client: ssl.SSLContext  # trusts that server and no one else
+    client: ssl.SSLContext  # trusts only that server
 
 
 def certificates(directory: Path) -> Certificates:
-    """A self-made certificate for 127.0.0.1."""
+    """A self-signed certificate for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.test")])
-    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real clock
+    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL uses the real clock
     certificate = (
         x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
         .serial_number(x509.random_serial_number())

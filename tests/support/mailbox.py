@@ -1,4 +1,4 @@
-"""The mailbox of everyone a service writes to."""
+"""Read the messages that a service has queued."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ MAX_MESSAGES: Final = 1_000
 
 
 async def new_messages(service: RunningService) -> list[Message]:
-    """What has been put into the outbox since the last look."""
+    """Return the messages queued since the last call."""
     services = service.services
     claims = await services.storage.mail.claim_due(service.clock.now(), FOR_EVER, MAX_MESSAGES)
     sealed = [claim.mail for claim in claims]
@@ -26,11 +26,11 @@ async def new_messages(service: RunningService) -> list[Message]:
 
 
 async def link_in_new_message(service: RunningService) -> str:
-    """The link in the one new message, as a path of the service."""
+    """Return the link in the only new message, as a path of the service."""
     (message,) = await new_messages(service)
-    found = re.search(re.escape(service.base_url) + r"(/\S+)", message.text)
-    assert found is not None, message.text
-    return found.group(1)
+    match = re.search(re.escape(service.base_url) + r"(/\S+)", message.text)
+    assert match is not None, message.text
+    return match.group(1)
 
 
 def token_in_link(link: str) -> str:

@@ -1,4 +1,4 @@
-"""Machines of their own as far as the network is concerned: network namespaces on one bridge (Linux, root)."""
+"""Simulate machines with network namespaces on one bridge (Linux, root)."""
 
 import os
 import secrets
@@ -18,15 +18,15 @@ SUBNETS: Final = 200
 
 @cache
 def find_namespaces() -> Path | None:
-    """The `ip` that can make one here."""
+    """Return an `ip` that can create namespaces here."""
     ip = shutil.which("ip", path="/sbin:/usr/sbin:/bin:/usr/bin")
     if ip is None or os.geteuid() != 0:
         return None
     name = f"gh{secrets.token_hex(4)}"
-    made = subprocess.run([ip, "netns", "add", name], capture_output=True, check=False).returncode == 0
-    if made:
+    created = subprocess.run([ip, "netns", "add", name], capture_output=True, check=False).returncode == 0
+    if created:
         subprocess.run([ip, "netns", "del", name], check=True)
-    return Path(ip) if made else None
+    return Path(ip) if created else None
 
 
 NAMESPACES: Final = Capability(name="right to make network namespaces", find=find_namespaces, optional=True)
@@ -35,23 +35,23 @@ NAMESPACES: Final = Capability(name="right to make network namespaces", find=fin
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     address: str
-    command: tuple[str, ...]  # before whatever is to run there
-    link: str = ""  # our end of its cable
+    command: tuple[str, ...]  # prefix of every command to run there
+    link: str = ""  # our end of its virtual cable
 
     def cut_link(self) -> None:
-        """Nothing comes from there or gets there any more, and no one is told."""
+        """Cut the machine off without either side being notified."""
         subprocess.run([str(require_program(NAMESPACES)), "link", "set", self.link, "down"], check=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    here: str  # the address of this machine on it
+    here: str  # this machine's address in the network
     machines: tuple[Machine, ...]
 
 
 @contextmanager
 def machine_network(number: int) -> Iterator[Network]:
-    """So many machines, which reach this one and each other, and nothing else."""
+    """Create this many machines that can reach this one and each other, and nothing else."""
     ip = str(require_program(NAMESPACES))
 
     def run_ip(*words: str) -> None:

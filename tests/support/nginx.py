@@ -1,4 +1,4 @@
-"""A real nginx before several nodes, with the configuration of deploy/nodes."""
+"""A real nginx in front of several nodes, with the configuration of deploy/nodes."""
 
 import re
 import shutil
@@ -32,37 +32,40 @@ class NginxProxy:
     process: WatchedProcess
 
     def node_that_served(self, method: str, path: str, *, status: str = r"\d+") -> str:
-        """Where the first request like this was sent; its line in the log may come after its answer."""
+        """Return the node that got the first matching request; its log line may come after the response."""
         line = rf'"{method} {re.escape(path)}" {status} (\S+)'
         return self.process.wait_for_line(line, self.process.stdout)[1]
 
 
 def proxy_address() -> tuple[str, int]:
-    """Its base_url and port, which nodes know before it is there."""
+    """The proxy's base_url and port, which nodes need before it runs."""
     port = free_port()
     return f"https://{HOST}:{port}", port
 
 
 @contextmanager
 def nginx_proxy(port: int, nodes: Sequence[str]) -> Iterator[NginxProxy]:
-    """`nodes` by address and port. The main file is deployed as it is; what lies beside it is this test's."""
+    """Run nginx before `nodes` (address and port).
+
+    The main file is the deployed one; the included ones are the test's.
+    """
     program = require_program(NGINX)
-    place = Path(tempfile.mkdtemp(prefix="gatehouse-nginx-"))
-    place.chmod(0o755)  # nginx's workers are no one, and write below it
+    directory = Path(tempfile.mkdtemp(prefix="gatehouse-nginx-"))
+    directory.chmod(0o755)  # nginx's workers run as an unprivileged user and write below it
     try:
-        certificate = write_certificate(place)
-        shutil.copy(NODES / "nginx.conf", place)
+        certificate = write_certificate(directory)
+        shutil.copy(NODES / "nginx.conf", directory)
         lines = [f"server {node} max_fails=1 fail_timeout=5s;\n" for node in nodes]
-        (place / "nodes.conf").write_text("".join(lines))
+        (directory / "nodes.conf").write_text("".join(lines))
         listening = (NODES / "listen.conf").read_text().replace("listen 8443", f"listen {LOOPBACK}:{port}")
-        (place / "listen.conf").write_text(listening.replace("/run/secrets", str(place)))
-        command = [str(program), "-e", "stderr", "-p", str(place), "-c", str(place / "nginx.conf")]
+        (directory / "listen.conf").write_text(listening.replace("/run/secrets", str(directory)))
+        command = [str(program), "-e", "stderr", "-p", str(directory), "-c", str(directory / "nginx.conf")]
         with WatchedProcess(command) as process:
             wait_until_listening(port, process)
             trust = ssl.create_default_context(cadata=certificate)
             yield NginxProxy(base_url=f"https://{HOST}:{port}", trust=trust, process=process)
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(directory)
 
 
 def wait_until_listening(port: int, process: WatchedProcess) -> None:
@@ -75,10 +78,10 @@ def wait_until_listening(port: int, process: WatchedProcess) -> None:
             return
 
 
-def write_certificate(place: Path) -> str:
+def write_certificate(directory: Path) -> str:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
-    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real time
+    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL uses the real clock
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -91,6 +94,6 @@ def write_certificate(place: Path) -> str:
         .sign(key, SHA256())
     )
     pem = certificate.public_bytes(Encoding.PEM).decode()
-    (place / "tls_certificate").write_text(pem)
-    (place / "tls_key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (directory / "tls_certificate").write_text(pem)
+    (directory / "tls_key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return pem

@@ -38,7 +38,7 @@ DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelyingPartyClient:
-    """A client, its secret (empty for a public one), and what it does over HTTP."""
+    """An OAuth client, its secret (empty for a public client), and the requests it makes."""
 
     service: RunningService
     client: Client
@@ -46,7 +46,7 @@ class RelyingPartyClient:
     redirect_uri: str = REDIRECT
 
     def authorize_fields(self, **changes: str) -> dict[str, str]:
-        """A complete authorize request; a field given as "" is left out."""
+        """The fields of a complete authorization request; a field passed as "" is left out."""
         fields = {
             "response_type": "code",
             "response_mode": "query",
@@ -63,7 +63,7 @@ class RelyingPartyClient:
         return f"{AUTHORIZE}?{urlencode(self.authorize_fields(**changes))}"
 
     async def sign_in(self, login: str, password: str = PASSWORD, **changes: str) -> str:
-        """Walk a new browser through authorize and its pages; returns the code."""
+        """Complete the authorization in a new browser; return the code."""
         browser_client = HttpBrowser(self.service)
         try:
             return self.code_from(await self.walk_authorize(browser_client, login, password, **changes))
@@ -71,7 +71,7 @@ class RelyingPartyClient:
             await browser_client.client.aclose()
 
     async def walk_authorize(self, browser: HttpBrowser, login: str, password: str = PASSWORD, **changes: str) -> str:
-        """The same with a browser of yours; returns the address the client gets it back at."""
+        """Complete the authorization in the given browser; return the redirect back to the client."""
         page = await browser.get(self.authorize_path(**changes))
         for _ in range(MAX_STEPS):
             if page.is_redirect:
@@ -81,7 +81,7 @@ class RelyingPartyClient:
                 page = await browser.get(location.removeprefix(self.service.base_url))
             else:
                 page = await browser.post(form_action(page), **form_answers(page, login, password))
-        raise AssertionError(f"never came back: {page.status_code} {page.text}")
+        raise AssertionError(f"not redirected back: {page.status_code} {page.text}")
 
     def code_from(self, location: str) -> str:
         answer = query_of(location)
@@ -89,7 +89,7 @@ class RelyingPartyClient:
         return answer["code"]
 
     async def issue_code(self, user: User, **changes: Any) -> str:
-        """A code of this user, straight into storage; `changes` are fields of its grant."""
+        """Store a code for this user without any page; `changes` are fields of its grant."""
         code = token_urlsafe(32)
         now = self.service.clock.now()
         grant = a_grant(
@@ -110,7 +110,7 @@ class RelyingPartyClient:
 
     @property
     def headers(self) -> dict[str, str]:
-        """How this client proves itself at the token endpoint; a public one names itself in the body."""
+        """Client authentication at the token endpoint; a public client names itself in the body instead."""
         if self.client.profile is ClientProfile.NATIVE:
             return {"Authorization": f"Bearer {native_proof(self.redirect_uri, self.secret)}"}
         return {} if self.client.public else {"Authorization": basic_auth(self.client.client_id, self.secret)}
@@ -129,7 +129,7 @@ class RelyingPartyClient:
         return await self.service.client.post(TOKEN, data=fields, headers=self.headers)
 
     async def tokens(self, code: str, **changes: str) -> dict[str, Any]:
-        """What a code gives; it must."""
+        """Redeem a code, which must succeed; return the tokens."""
         return success_body(await self.redeem(code, **changes))
 
     async def userinfo(self, access_token: str) -> httpx2.Response:
@@ -138,13 +138,13 @@ class RelyingPartyClient:
 
 
 async def a_native_client(service: RunningService, client_id: str = "web", **fields: Any) -> RelyingPartyClient:
-    """A client exactly as interface §4.2 has it; redirect host shop.example."""
+    """A client as interface §4.2 defines it; redirect host shop.example."""
     defaults = {"profile": ClientProfile.NATIVE, "redirect_hosts": ("shop.example",), "first_party": True}
     return await a_relying_party(service, client_id, **(defaults | fields))
 
 
 async def an_oidc_client(service: RunningService, client_id: str = "shelf", **fields: Any) -> RelyingPartyClient:
-    """Off the shelf, with a secret."""
+    """A standard OpenID Connect client with a secret."""
     defaults = {
         "profile": ClientProfile.OIDC,
         "redirect_uris": (REDIRECT,),
@@ -155,15 +155,15 @@ async def an_oidc_client(service: RunningService, client_id: str = "shelf", **fi
 
 
 async def a_public_client(service: RunningService, client_id: str = "app", **fields: Any) -> RelyingPartyClient:
-    """Off the shelf, without a secret."""
+    """A standard OpenID Connect client without a secret."""
     return await an_oidc_client(service, client_id, **({"public": True} | fields))
 
 
 async def a_relying_party(service: RunningService, client_id: str, **fields: Any) -> RelyingPartyClient:
     client = Client(**{"client_id": client_id, "name": "Web shop", "created_at": service.clock.now(), **fields})
     secret = await service.services.clients.create(client, ORIGIN)
-    kept = await service.services.storage.clients.client(client_id)
-    return RelyingPartyClient(service=service, client=kept, secret=secret or "", redirect_uri=REDIRECT)
+    stored = await service.services.storage.clients.client(client_id)
+    return RelyingPartyClient(service=service, client=stored, secret=secret or "", redirect_uri=REDIRECT)
 
 
 def a_grant(**fields: Any) -> Grant:
@@ -196,7 +196,7 @@ def basic_auth(client_id: str, secret: str) -> str:
 
 
 def challenge_of(verifier: str) -> str:
-    """S256."""
+    """The S256 challenge of a verifier."""
     return base64url(sha256(verifier.encode()).digest())
 
 
@@ -205,7 +205,7 @@ def base64url(raw: bytes) -> str:
 
 
 def claims_of(jwt: str) -> dict[str, Any]:
-    """The payload, unverified."""
+    """The payload of a JWT, unverified."""
     return part_of(jwt, 1)
 
 
@@ -219,37 +219,37 @@ def part_of(jwt: str, number: int) -> dict[str, Any]:
     return part
 
 
-def success_body(answer: httpx2.Response) -> dict[str, Any]:
-    """The body of an answer that must be a success."""
-    assert answer.status_code == 200, answer.text
-    body: dict[str, Any] = answer.json()
+def success_body(response: httpx2.Response) -> dict[str, Any]:
+    """The body of a response that must be a success."""
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
     return body
 
 
-def oauth_error(answer: httpx2.Response) -> tuple[int, str]:
-    """Status and error of an answer that must be an OAuth error."""
-    body = answer.json()
+def oauth_error(response: httpx2.Response) -> tuple[int, str]:
+    """Status and error of a response that must be an OAuth error."""
+    body = response.json()
     assert body.keys() == {"error", "error_description"}, body
-    return answer.status_code, body["error"]
+    return response.status_code, body["error"]
 
 
 def query_of(location: str) -> dict[str, str]:
-    """The query of the address a client gets its answer at."""
+    """The query parameters of a redirect to a client."""
     return dict(parse_qsl(location.partition("?")[2], keep_blank_values=True))
 
 
 def form_action(page: httpx2.Response) -> str:
-    """Where the first form of the page goes: on our pages the one that leads on."""
-    found = FORM.search(page.text)
-    assert found is not None, f"{page.status_code} {page.url}\n{page.text}"
-    return unescape(found[1])
+    """The action of the first form of the page, which on our pages is the one that continues."""
+    match = FORM.search(page.text)
+    assert match is not None, f"{page.status_code} {page.url}\n{page.text}"
+    return unescape(match[1])
 
 
 def form_answers(page: httpx2.Response, login: str, password: str) -> Mapping[str, str]:
-    """What a person puts into the first form of the page."""
-    found = FORM.search(page.text)
-    assert found is not None
-    hidden = hidden_fields(found[0])
-    if 'name="password"' in found[0]:
+    """The values a person enters into the first form of the page."""
+    match = FORM.search(page.text)
+    assert match is not None
+    hidden = hidden_fields(match[0])
+    if 'name="password"' in match[0]:
         return {**hidden, "login": login, "password": password}
-    return {**hidden, "decision": "allow"} if 'name="decision"' in found[0] else hidden
+    return {**hidden, "decision": "allow"} if 'name="decision"' in match[0] else hidden

@@ -1,4 +1,4 @@
-"""The packaging files, taken apart."""
+"""Parse the packaging files."""
 
 import re
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from tests.support.find_programs import ROOT
 DEPLOY: Final = ROOT / "deploy"
 UNIT: Final = DEPLOY / "gatehouse.service"
 NODES: Final = DEPLOY / "nodes"
-SERVICES: Final = ("db", "migrate", "grants", "gatehouse")  # of deploy/compose.yaml
+SERVICES: Final = ("db", "migrate", "grants", "gatehouse")  # in deploy/compose.yaml
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One of deploy/Dockerfile."""
+    """One instruction of deploy/Dockerfile."""
 
     word: str
     rest: str
@@ -31,26 +31,26 @@ def dockerfile_instructions() -> list[Instruction]:
 
 
 def last_instruction(word: str) -> str:
-    return next(found.rest for found in reversed(dockerfile_instructions()) if found.word == word)
+    return next(instruction.rest for instruction in reversed(dockerfile_instructions()) if instruction.word == word)
 
 
-def read_compose(place: Path = DEPLOY) -> dict[str, Any]:
-    """Of one machine, or of NODES."""
-    found: dict[str, Any] = yaml.safe_load((place / "compose.yaml").read_text())
-    return found
+def read_compose(directory: Path = DEPLOY) -> dict[str, Any]:
+    """Read the compose file for one machine, or that for NODES."""
+    compose: dict[str, Any] = yaml.safe_load((directory / "compose.yaml").read_text())
+    return compose
 
 
-def user_of(service: str, place: Path = DEPLOY) -> int:
-    """Ours says it in the image, the others in the compose file."""
-    user: str = read_compose(place)["services"][service].get("user") or last_instruction("USER")
+def user_of(service: str, directory: Path = DEPLOY) -> int:
+    """The user of a compose service: our image sets its own, the others have it in the compose file."""
+    user: str = read_compose(directory)["services"][service].get("user") or last_instruction("USER")
     return int(user.partition(":")[0])
 
 
 def unit_settings() -> dict[str, list[str]]:
-    """Every value of every key of the systemd unit, whatever its section."""
-    found: dict[str, list[str]] = {}
+    """Every value of every key of the systemd unit, in all sections."""
+    settings: dict[str, list[str]] = {}
     for line in UNIT.read_text().splitlines():
         key, mark, value = line.partition("=")
         if mark and not line.startswith("#"):
-            found.setdefault(key, []).append(value)
-    return found
+            settings.setdefault(key, []).append(value)
+    return settings

@@ -1,4 +1,4 @@
-"""Small permission models to start a test from; a test names only what it is about."""
+"""Builders of small permission models; a test passes only the fields it is about."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ def a_role(name: str = "moderator", application_id: int = 0, **fields: Any) -> R
 
 
 def a_new_application(application_id: int = 0, *roles: str | Role, **fields: Any) -> NewApplication:
-    named = [a_role(one) if isinstance(one, str) else one for one in roles]
+    named = [a_role(role) if isinstance(role, str) else role for role in roles]
     return NewApplication(
         application=an_application(application_id, **fields),
         schema=ApplicationSchema(application_id=application_id, updated_at=NOW),
@@ -78,12 +78,12 @@ def a_user_record(
 
 
 def holdings_with(*roles: str | Assignment, **fields: Any) -> ScopeHoldings:
-    assignments = tuple(Assignment(role=one) if isinstance(one, str) else one for one in roles)
+    assignments = tuple(Assignment(role=role) if isinstance(role, str) else role for role in roles)
     return replace(ScopeHoldings(roles=assignments), **fields)
 
 
 def set_fields(**fields: Any) -> Change[Any]:
-    """An edit that gives the state these fields."""
+    """An edit that sets these fields of the state."""
     return lambda state: EditResult(replace(state, **fields), [a_record(AuditEvent.ROLE_ASSIGNED)])
 
 
@@ -93,12 +93,12 @@ def set_roles(*roles: Role) -> Change[ApplicationModel]:
 
 
 def set_project_fields(**fields: Any) -> Change[ProjectModel]:
-    """An edit that gives a project these fields."""
+    """An edit that sets these fields of a project."""
     return lambda model: set_fields(project=replace(model.project, **fields))(model)
 
 
 def connect_application(application_id: int, *grants: GroupGrant) -> Change[ProjectModel]:
-    """An edit after which the project connects exactly this application."""
+    """An edit after which the project is connected to this application only."""
     return set_project_fields(settings=ProjectSettings(services={application_id: grants}))
 
 
@@ -134,6 +134,6 @@ async def publish(
     owners: Sequence[str] = (),
     records: Callable[[int], Sequence[AuditRecord]] = lambda _: [a_record()],
 ) -> Project:
-    made = project or a_project()
-    users = [a_user_record(owner, {Scope(made.project_id): ["project_owner"]}) for owner in owners]
-    return await storage.projects.publish_project(made, new, limit, users, records)
+    created = project or a_project()
+    users = [a_user_record(owner, {Scope(created.project_id): ["project_owner"]}) for owner in owners]
+    return await storage.projects.publish_project(created, new, limit, users, records)

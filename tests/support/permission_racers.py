@@ -1,4 +1,4 @@
-"""What processes race for in the permission model (tests/support/racers.py)."""
+"""Writes of the permission model that processes race for (tests/support/racers.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -57,44 +57,44 @@ async def publish_alike(storage: Storage, n: int) -> None:
 
 
 async def rename_alike(storage: Storage, _n: int) -> None:
-    made = await publish(storage, a_project(f"p {token_hex(8)}"))
-    await storage.projects.edit_project(made.project_id, set_project_fields(title="Wanted Title"))
+    project = await publish(storage, a_project(f"p {token_hex(8)}"))
+    await storage.projects.edit_project(project.project_id, set_project_fields(title="Wanted Title"))
 
 
 async def take_alias(storage: Storage, _n: int) -> None:
-    made = await publish(storage, a_project(f"p {token_hex(8)}"))
-    await storage.projects.edit_project(made.project_id, set_project_fields(aliases=("wanted",)))
+    project = await publish(storage, a_project(f"p {token_hex(8)}"))
+    await storage.projects.edit_project(project.project_id, set_project_fields(aliases=("wanted",)))
 
 
 async def take_application_name(storage: Storage, n: int) -> None:
     if n % 2:
         await create_application(storage, project_id="mind_games", name="Wanted")
         return
-    made = await create_application(storage, name=token_hex(8), project_id="mind_games")
-    await storage.applications.edit_application(made.application_id, set_fields(name="Wanted"))
+    application = await create_application(storage, name=token_hex(8), project_id="mind_games")
+    await storage.applications.edit_application(application.application_id, set_fields(name="Wanted"))
 
 
 async def rename_application(storage: Storage, n: int) -> None:
-    """Ten applications, made before, all want the same name."""
+    """Rename one of ten applications to the name that the other nine want too."""
     await storage.applications.edit_application(SHOP + 1 + n, set_fields(name="Wanted"))
 
 
 async def take_group_title(storage: Storage, n: int) -> None:
-    made = a_group(token_hex(12), title="Wanted" if n % 2 else token_hex(8))
-    await storage.groups.create_group(made, [a_record()])
+    group = a_group(token_hex(12), title="Wanted" if n % 2 else token_hex(8))
+    await storage.groups.create_group(group, [a_record()])
     if not n % 2:
-        await storage.groups.edit_group(made.group_id, set_fields(title="wanted"))
+        await storage.groups.edit_group(group.group_id, set_fields(title="wanted"))
 
 
 async def add_group(storage: Storage, _n: int) -> None:
-    made = a_group(token_hex(12), project_id="crowded", title=token_hex(8))
-    await storage.groups.create_group(made, [a_record()], most=3)
+    group = a_group(token_hex(12), project_id="crowded", title=token_hex(8))
+    await storage.groups.create_group(group, [a_record()], most=3)
 
 
 async def add_condition(storage: Storage, n: int) -> None:
-    """Each group of the project may have one more condition as long as no other has any."""
-    made = a_group(token_hex(12), project_id="conditional", title=token_hex(8))
-    await storage.groups.create_group(made, [a_record()])
+    """Add a condition to a group, unless another group of the project has one."""
+    group = a_group(token_hex(12), project_id="conditional", title=token_hex(8))
+    await storage.groups.create_group(group, [a_record()])
 
     def change(state: Group, beside: Sequence[Group]) -> EditResult[Group]:
         if any(other.conditions for other in beside):
@@ -102,7 +102,7 @@ async def add_condition(storage: Storage, n: int) -> None:
         condition = GroupCondition(title="mine", condition=parse_condition({"tag": f"t{n}"}))
         return EditResult(replace(state, conditions=(condition,)), [a_record()])
 
-    await storage.groups.edit_group_access(made.group_id, change)
+    await storage.groups.edit_group_access(group.group_id, change)
 
 
 async def take_service_account_name(storage: Storage, _n: int) -> None:
@@ -166,7 +166,7 @@ def race_owners(n: int) -> tuple[str, str]:
 
 
 async def leave_as_owners(storage: Storage, n: int) -> None:
-    """Both owners of a project try to go at once, each in one of three ways."""
+    """Remove both owners of a project at the same time, each in one of three ways."""
     ways = (leave_alone, leave_by_membership, leave_for_good)
     outcomes = await asyncio.gather(
         *(ways[ord(token_bytes(1)) % len(ways)](storage, f"race_{n}", owner) for owner in race_owners(n)),
@@ -191,7 +191,7 @@ async def leave_for_good(storage: Storage, _project: str, owner: str) -> None:
 
 
 async def end_or_give_role(storage: Storage, n: int) -> None:
-    """A role comes and goes, and is protected at times, while others assign and grant it."""
+    """Create, protect or delete a role while other processes assign and grant it."""
     if n == 0:
         await storage.applications.edit_schema(SHOP, roles_with("moderator", protected=False))
         await storage.applications.edit_schema(SHOP, roles_with("moderator", protected=True))
@@ -209,7 +209,7 @@ def roles_with(*names: str, protected: bool = False) -> Callable[[ApplicationMod
 
 
 async def come_and_go(storage: Storage, _n: int) -> None:
-    """Someone is given things while their account ends."""
+    """Give a person roles and memberships while their account is deleted."""
     user = await a_person(storage, new_user_id())
 
     def join(state: Group) -> EditResult[Group]:
@@ -227,14 +227,14 @@ async def come_and_go(storage: Storage, _n: int) -> None:
 
 
 async def leave_project_while_given(storage: Storage, n: int) -> None:
-    """Someone is given something on an application while that is removed, or moves to another project."""
-    made = await create_application(storage, name=token_hex(8), project_id="mind_games")
-    scopes = {application_scope("mind_games", made.application_id): holdings_with("app_developer")}
+    """Give a person access to an application while it is deleted or moves to a different project."""
+    application = await create_application(storage, name=token_hex(8), project_id="mind_games")
+    scopes = {application_scope("mind_games", application.application_id): holdings_with("app_developer")}
     user = await a_person(storage, new_user_id())
     away = {"removed": True} if n % 2 else {"project_id": "crowded"}
     acts = [
         storage.user_records.edit_record(1, user.user_id, set_fields(scopes=scopes), NOW),
-        storage.applications.edit_application(made.application_id, set_fields(**away)),
+        storage.applications.edit_application(application.application_id, set_fields(**away)),
     ]
     SystemRandom().shuffle(acts)
     for outcome in await asyncio.gather(*acts, return_exceptions=True):

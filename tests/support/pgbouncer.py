@@ -1,4 +1,4 @@
-"""A real PgBouncer in transaction mode before a real PostgreSQL."""
+"""A real PgBouncer in transaction mode in front of a real PostgreSQL."""
 
 import shutil
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ default_pool_size = 4
 
 @contextmanager
 def pgbouncer_before(cluster: PostgresCluster) -> Iterator[int]:
-    """The port where it listens; the databases behind it have the same names."""
+    """Yield the port it listens on; the databases behind it have the same names."""
     program = require_program(PGBOUNCER)
     directory = make_server_directory()
     try:

@@ -1,4 +1,4 @@
-"""Pictures made of nothing but one colour."""
+"""Create PNG images of a single color."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: its own directory, a loopback port, gone when the run ends."""
+"""A real PostgreSQL server for tests: its own directory, a loopback port, removed when the run ends."""
 
 import asyncio
 import atexit
@@ -22,9 +22,9 @@ Result = TypeVar("Result")
 StopMode = Literal["smart", "fast", "immediate"]
 
 STOP_SIGNALS: Final[dict[StopMode, signal.Signals]] = {
-    "smart": signal.SIGTERM,  # waits for every client to leave
-    "fast": signal.SIGINT,  # rolls open transactions back
-    "immediate": signal.SIGQUIT,  # as a crash: recovery at the next start
+    "smart": signal.SIGTERM,  # waits until every client has disconnected
+    "fast": signal.SIGINT,  # rolls back open transactions
+    "immediate": signal.SIGQUIT,  # like a crash: recovery at the next start
 }
 ADMINISTRATOR: Final = "postgres"
 READY: Final = "database system is ready to accept connections"
@@ -33,17 +33,17 @@ SETTINGS: Final = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "jit": "off",  # costs more than it saves on small tables
-    "autovacuum": "off",  # no one writes but the tests
+    "autovacuum": "off",  # only the tests write
 }
-# Skips waiting for the disk, nothing else: locking, visibility and commit order are those of production.
+# Skips only waiting for the disk: locking, visibility and commit order are those of production.
 NO_DURABILITY: Final = {"fsync": "off", "full_page_writes": "off", "min_wal_size": "32MB", "max_wal_size": "128MB"}
-# A database is hundreds of files: made in memory in a tenth of the time. Containers have next to none of it there.
-MEMORY_DISK: Final = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
+# A database has hundreds of files: creating them in memory is ten times as fast. Containers have little /dev/shm.
+MEMORY_DISK: Final = Path("/dev/shm")  # noqa: S108 - a new directory is created in it
 MEMORY_NEEDED: Final = 2**30
 
 
 class PostgresCluster:
-    """`durable` keeps fsync on, for tests about what survives; `address` is where else it is reached."""
+    """A server; `durable` keeps fsync on, for crash tests; `address` is an additional address to listen on."""
 
     ready: ClassVar[str] = READY
 
@@ -76,11 +76,11 @@ class PostgresCluster:
 
     @property
     def log(self) -> str:
-        """What the server of the last start has said."""
+        """The log since the last start."""
         return "" if self._server is None else self._server.output()
 
     def start(self) -> None:
-        """Start on a free port, and at every later start on the same one, as clients expect."""
+        """Start on a free port, and at later starts on the same port, which clients expect."""
         self.port = self.port or free_port()
         command = [str(self._programs / "postgres"), "-D", str(self.data), "-p", str(self.port)]
         command += [f"--{name}={value}" for name, value in self._settings.items()]
@@ -97,7 +97,7 @@ class PostgresCluster:
         self.start()
 
     def remove(self) -> None:
-        """Stop at once and delete everything."""
+        """Stop immediately and delete all files."""
         self._admin.close()
         if self._server is not None:
             self._server.kill()
@@ -111,15 +111,18 @@ class PostgresCluster:
         return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{self.port}/{database}"
 
     async def create_database(self, template: str | None = None) -> str:
-        """The URL of a new database: empty, or a copy of the one at the template URL (then unused by all)."""
+        """Create a database and return its URL.
+
+        It is empty, or a copy of the database at `template`, which no client may be using.
+        """
         return await asyncio.to_thread(self.create_database_sync, template)
 
     async def drop(self, url: str) -> None:
-        """Drop the database at this URL, anyone who is connected."""
+        """Drop the database at this URL, even if clients are connected."""
         await asyncio.to_thread(self.drop_sync, url)
 
     def create_database_sync(self, template: str | None = None) -> str:
-        """`create_database` where nothing can be awaited, such as a fixture for both kinds of tests."""
+        """Run `create_database` where nothing can be awaited, such as in a fixture for both kinds of tests."""
         name = f"test_{next(self._names)}"
         source = "template0" if template is None else database_name(template)
         self._admin.execute(self.url(), f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY")
@@ -138,7 +141,7 @@ class PostgresCluster:
 
 
 class DatabaseAdmin:
-    """Creates and drops databases on an event loop of its own, with one connection, whatever the caller awaits."""
+    """Create and drop databases on a separate event loop, with one connection, so that any caller can use it."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1)
@@ -179,7 +182,7 @@ def memory_directory() -> Path | None:
 
 
 def make_server_directory(parent: Path | None = None) -> Path:
-    """Not pytest's tmp_path: its parents let no one but root in, and the server is not root."""
+    """Create a directory that the server's user can enter, unlike pytest's tmp_path, whose parents are root's."""
     directory = Path(tempfile.mkdtemp(prefix="gatehouse-postgres-", dir=parent))
     user = server_user()
     if user is not None:
@@ -188,7 +191,7 @@ def make_server_directory(parent: Path | None = None) -> Path:
 
 
 def server_user() -> pwd.struct_passwd | None:
-    """PostgreSQL refuses to run as root; then it gets a user that owns nothing else of ours."""
+    """The user to run PostgreSQL as: it refuses root, so root switches to a user that owns nothing else here."""
     if os.geteuid() != 0:
         return None
     try:
@@ -198,6 +201,6 @@ def server_user() -> pwd.struct_passwd | None:
 
 
 def run_in_thread(work: Coroutine[object, object, Result]) -> Result:
-    """Run a coroutine on a loop of its own in a thread of its own: the caller may sit inside another."""
+    """Run a coroutine on a new event loop in a new thread, because the caller may be inside a running loop."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(asyncio.run, work).result()

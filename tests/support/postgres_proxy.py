@@ -1,7 +1,7 @@
-"""A proxy between a node and PostgreSQL that understands the protocol just enough to fail at a chosen moment.
+"""A proxy between a node and PostgreSQL that understands enough of the protocol to fail at a chosen message.
 
-It carries every message until it is told otherwise: `cut_commit_of` loses the answer to one commit and the connection
-with it; `deaf` drops notices; `silent` drops all that the server says; `away` lets no one in.
+It forwards every message unless told otherwise: `cut_commit_of` drops the response to one commit and the connection;
+`deaf` drops notifications; `silent` drops everything the server sends; `away` refuses connections.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ class PostgresProxy:
         self.drops_responses = False
         self.refuses_connections = False
         self._server_port = server_port
-        self._statement_part = ""  # a part of the statement whose commit is cut
+        self._statement_part = ""  # part of the statement whose commit is cut
         self._early = False
         self._then_refuse = False
         self._links: set[ProxiedConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def cut_commit_of(self, part_of_statement: str, *, early: bool = False, then_refuse: bool = False) -> None:
-        """Once: forward it, and close the connection instead of bringing the answer.
+        """Forward the next matching commit, then close the connection instead of forwarding the response.
 
-        `early`: the connection is closed as soon as the commit was sent, so that it may still be under way.
-        `stays_away`: no one gets in any more after that.
+        `early`: close the connection as soon as the commit is sent, so that it may still be running. `stays_away`:
+        refuse connections after that.
         """
         self._statement_part, self._early, self._then_refuse = part_of_statement, early, then_refuse
 
@@ -99,7 +99,7 @@ class ProxiedConnection:
                 self._server.write(kind + struct.pack("!I", len(body) + LENGTH) + body)
                 if sql and self._commits_wanted(sql):
                     self._is_committing = True
-                if self._is_committing and kind in (b"Q", b"S"):  # with Sync a statement by itself is committed
+                if self._is_committing and kind in (b"Q", b"S"):  # Sync commits a statement outside of a transaction
                     await self._server.drain()
                     self._is_committing = False
                     self._proxy.on_commit_sent(self)
@@ -107,7 +107,7 @@ class ProxiedConnection:
             self._server.close()
 
     async def _forward_startup(self, reader: asyncio.StreamReader) -> None:
-        """The only messages without a kind; the first may ask for TLS, which is declined by the server."""
+        """Forward the messages without a type byte; the first may request TLS, which the server declines."""
         while True:
             head = await reader.readexactly(LENGTH)
             body = await reader.readexactly(struct.unpack("!I", head)[0] - LENGTH)
@@ -148,7 +148,7 @@ class ProxiedConnection:
             while True:
                 body = await reader.readexactly(struct.unpack("!I", await reader.readexactly(LENGTH))[0] - LENGTH)
                 if self.is_cut:
-                    break  # the server has answered: what was sent is committed
+                    break  # the server has responded: the transaction is committed
                 if not (self._proxy.drops_responses or (self._proxy.drops_notices and first == NOTIFICATION)):
                     self._client.write(first + struct.pack("!I", len(body) + LENGTH) + body)
                 first = await reader.readexactly(1)

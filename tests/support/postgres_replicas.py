@@ -1,4 +1,4 @@
-"""A PostgreSQL server that archives its log, and another that is restored from a copy of it and the log."""
+"""A PostgreSQL server that archives its log, and one that is restored from a backup and that log."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ class ArchivingCluster(PostgresCluster):
             **self._settings,
             "archive_mode": "on",
             "archive_command": f"cp %p {self.archive}/%f",
-            "full_page_writes": "on",  # what a copy of a running server needs
+            "full_page_writes": "on",  # required for a base backup
         }
 
     async def create_restore_point(self, name: str) -> None:
@@ -29,7 +29,7 @@ class ArchivingCluster(PostgresCluster):
 
 
 class RestoredCluster(PostgresCluster):
-    """A copy of the server as it is when `take` is called; started, it is as that was at the moment of that name."""
+    """A base backup of the server, taken at `take`; when started, it recovers to the restore point of that name."""
 
     def __init__(self, original: ArchivingCluster, restore_point: str) -> None:
         super().__init__()
@@ -51,15 +51,15 @@ class RestoredCluster(PostgresCluster):
             assert copying.wait() == 0, copying.output()
 
 
-# A second PostgreSQL server that follows a first one, and can take its place.
+# A second PostgreSQL server that follows a primary and can replace it.
 
 
-# Every commit the primary acknowledges is then visible on the standby too.
+# Then every commit the primary acknowledges is also visible on the standby.
 SYNCHRONOUS: Final = ("synchronous_standby_names = '*'", "synchronous_commit = 'remote_apply'")
 
 
 class Standby(PostgresCluster):
-    """Starts as a copy of the primary; `promote` once that is gone."""
+    """A copy of the primary that follows it; call `promote` once the primary is gone."""
 
     ready = "database system is ready to accept read-only connections"
 
@@ -86,7 +86,7 @@ class Standby(PostgresCluster):
 
 
 class DeployedStandby(Standby):
-    """Made by the scripts of deploy/nodes, as in its compose file."""
+    """A standby created by the scripts of deploy/nodes, as in its compose file."""
 
     def _initialise(self, data: Path) -> None:
         there = {"SECRETS": str(data.parent), "PATH": f"{self._programs}:{os.defpath}"}
@@ -95,14 +95,14 @@ class DeployedStandby(Standby):
         self._own(data.parent / "replication_password", token_hex())
         for script, environment in (("replication.sh", primary), ("standby.sh", copy)):
             self._own(data.parent / script, (NODES / script).read_text())
-            # What the second one hands to postgres, so that it ends.
+            # What the script passes to postgres, so that it exits.
             command = ["sh", str(data.parent / script), "--version"]
             with WatchedProcess(
                 command, cwd=data.parent, environment=there | environment, user=server_user()
-            ) as made:
-                assert made.wait() == 0, made.output()
+            ) as created:
+                assert created.wait() == 0, created.output()
 
     def _own(self, file: Path, content: str) -> None:
-        """Where the server's user can read it, who may not look at our sources."""
+        """Copy the script to where the server's user, who cannot read our sources, can read it."""
         file.write_text(content)
         file.chmod(0o644)

@@ -1,4 +1,4 @@
-"""A session of our own on PostgreSQL, beside those of the service."""
+"""A PostgreSQL session for the test, separate from those of the service."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -12,7 +12,7 @@ from gatehouse.storage.database import Storage
 from gatehouse.storage.statements import Statement, Verb
 
 LOCK_TIMEOUT: Final = 30.0  # seconds
-ADVISORY_LOCK: Final = 77  # an advisory lock of the tests' own
+ADVISORY_LOCK: Final = 77  # an advisory lock that only the tests use
 WAIT_AT_LOCK: Final = Statement(
     select(func.pg_advisory_xact_lock(literal_column(str(ADVISORY_LOCK))).label("stopped"))
 )
@@ -31,7 +31,7 @@ async def postgres_session(url: str) -> AsyncIterator[Any]:
 
 
 async def wait_for_lock_waiters(watcher: Any, *, sessions: int = 1) -> None:
-    """Until another session, or that many, stand at a lock in the same database."""
+    """Wait until this many sessions wait for a lock in the same database."""
     async with asyncio.timeout(LOCK_TIMEOUT):
         while await watcher.fetchval(COUNT_LOCK_WAITERS) < sessions:
             pass
@@ -40,10 +40,10 @@ async def wait_for_lock_waiters(watcher: Any, *, sessions: int = 1) -> None:
 async def run_interleaved(
     storage: Storage, url: str, first: Callable[[], Verb[Any]], second: Coroutine[Any, Any, Any]
 ) -> tuple[Any, Any]:
-    """What comes of two transactions, the second begun when the first had done everything but its commit.
+    """Run two transactions, the second starting when the first has done everything but its commit.
 
-    The first is stopped there until the second waits for it, so that a missing lock is seen every time: the second
-    then either does not wait, which fails here, or has read what the first is about to change.
+    The first is stopped there until the second waits for it, so that a missing lock is always detected: without it,
+    the second does not wait, which fails here, or has read what the first is about to change.
     """
 
     def stop_servers() -> Verb[Any]:
@@ -53,15 +53,15 @@ async def run_interleaved(
 
     async with postgres_session(url) as watcher:
         await watcher.execute(f"SELECT pg_advisory_lock({ADVISORY_LOCK})")
-        begun = asyncio.create_task(storage.runner.write(stop_servers))
+        started = asyncio.create_task(storage.runner.write(stop_servers))
         await wait_for_lock_waiters(watcher)
         follows = asyncio.create_task(second)
         waits = asyncio.create_task(wait_for_lock_waiters(watcher, sessions=2))
         await asyncio.wait([follows, waits], return_when=asyncio.FIRST_COMPLETED)
         waited = not follows.done()
-        waits.cancel()  # no more questions on the connection that is to let the first go
+        waits.cancel()  # free the connection that releases the first transaction
         await asyncio.wait([waits])
         await watcher.execute(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})")
-        outcomes = await asyncio.gather(begun, follows, return_exceptions=True)
-    assert waited, "the second did not wait for the first"
+        outcomes = await asyncio.gather(started, follows, return_exceptions=True)
+    assert waited, "the second transaction did not wait for the first"
     return outcomes

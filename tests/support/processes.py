@@ -1,4 +1,4 @@
-"""Real processes under test: watched, stopped by pid, and never outliving the run."""
+"""Child processes under test: their output is read, they are stopped by pid and end with the run."""
 
 import atexit
 import os
@@ -22,7 +22,7 @@ READY: Final = r"^ready (\S+)$"  # the line `serve` prints once it accepts reque
 START_TIMEOUT: Final = 60.0  # seconds
 STOP_TIMEOUT: Final = 30.0
 
-# Below the ports Linux hands to outgoing connections: a server that is down for a moment finds its port free.
+# Below the ports Linux assigns to outgoing connections, so that a restarting server finds its port free.
 LOWEST_PORT: Final = 20_000
 PORTS: Final = 12_000
 
@@ -44,7 +44,7 @@ def free_port() -> int:
 
 
 class WatchedProcess:
-    """A child whose output is read as it comes, so that a test can wait for a line instead of sleeping."""
+    """A child process whose output is read in the background, so that a test can wait for a line."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class WatchedProcess:
         self._command = command
         self._changed = threading.Condition()
         self._open_streams = 2
-        # A session of its own: Ctrl-C reaches the tests alone, and `kill` takes the child's children along.
+        # A new process group: Ctrl-C reaches only the tests, and `kill` also ends the child's children.
         self._child = subprocess.Popen(
             command,
             cwd=cwd,
@@ -95,17 +95,17 @@ class WatchedProcess:
         return self._child.poll() is None
 
     def wait_for_line(self, pattern: str, lines: Sequence[str], *, within: float = START_TIMEOUT) -> re.Match[str]:
-        """Wait for the first line of `stdout` or `stderr` like this; DidNotStart if none comes."""
+        """Wait for the first line of `stdout` or `stderr` that matches; raise DidNotStart if none comes."""
         with self._changed:
             self._changed.wait_for(lambda: first_match(pattern, lines) or not self._open_streams, within)
-            found = first_match(pattern, lines)
-        if found is None:
+            match = first_match(pattern, lines)
+        if match is None:
             state = "is silent" if self._open_streams else f"ended with {self.wait()}"
-            raise DidNotStart(f"{self._command} {state}, no {pattern!r}; it said:\n{self.output()}")
-        return found
+            raise DidNotStart(f"{self._command} {state}, no {pattern!r}; output:\n{self.output()}")
+        return match
 
     def wait_until_started(self, pattern: str, lines: Sequence[str]) -> re.Match[str]:
-        """`wait_for_line`, and nothing is left running when the line does not come."""
+        """Run `wait_for_line`; kill the process when the line does not come."""
         try:
             return self.wait_for_line(pattern, lines)
         except DidNotStart:
@@ -120,22 +120,22 @@ class WatchedProcess:
             self._child.send_signal(signal_number)
 
     def stop(self, signal_number: signal.Signals = signal.SIGTERM, *, within: float = STOP_TIMEOUT) -> int:
-        """Ask it to end; the exit code."""
+        """Send SIGTERM and return the exit code."""
         self.send(signal_number)
         return self.wait(within)
 
     def wait(self, within: float = STOP_TIMEOUT) -> int:
-        """The exit code; a process that does not end in time is killed, and that is an error."""
+        """Return the exit code; kill a process that does not end in time and raise DidNotStop."""
         try:
             self._child.wait(within)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise DidNotStop(f"{self._command} went on and on; it said:\n{self.output()}") from None
+            raise DidNotStop(f"{self._command} did not end; output:\n{self.output()}") from None
         return self.kill()
 
     def kill(self) -> int:
-        """SIGKILL to the process and all it started; harmless when they have ended."""
-        if self.running or self._open_streams:  # an open stream: some child of it still lives
+        """Send SIGKILL to the process and all it started; does nothing when they have ended."""
+        if self.running or self._open_streams:  # an open stream means that a child of it still runs
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
         code = self._child.wait()
@@ -161,12 +161,12 @@ class WatchedProcess:
 
 
 def first_match(pattern: str, lines: Sequence[str]) -> re.Match[str] | None:
-    return next((found for line in lines if (found := re.search(pattern, line))), None)
+    return next((match for line in lines if (match := re.search(pattern, line))), None)
 
 
 def inherited_environment(changes: Mapping[str, str]) -> dict[str, str]:
-    """The environment of this run with its Gatehouse settings taken out: a test states its own."""
-    ours = os.environ.items()  # noqa: TID251 - handed on to a child, nothing is read from it
+    """The environment of this run without its Gatehouse settings, because each test sets its own."""
+    ours = os.environ.items()  # noqa: TID251 - passed on to a child; no setting is read
     return {name: value for name, value in ours if not name.startswith(SETTINGS_PREFIX)} | dict(changes)
 
 
@@ -184,7 +184,7 @@ class Node:
     ) -> None:
         self.port = free_port()
         self.address = f"http://{LOOPBACK}:{self.port}"
-        self.base_url = ""  # what the ready line says; the same on all nodes of one service
+        self.base_url = ""  # from the ready line; the same on all nodes of a service
         self._command = [*program, "serve", "--host", LOOPBACK, "--port", str(self.port)]
         self._command += ["--data", str(data), *flags]
         self._environment = dict(environment or {})
@@ -206,17 +206,17 @@ class Node:
         return self._process
 
     def start(self) -> None:
-        """Return once it accepts requests; DidNotStart holds what it said instead."""
+        """Return once it accepts requests; DidNotStart contains its output."""
         self._process = WatchedProcess(self._command, environment=self._environment)
         ready = self._process.wait_until_started(READY, self._process.stdout)
         self.base_url = ready[1]
 
     def terminate(self) -> int:
-        """SIGTERM, as an orderly restart sends it; the exit code."""
+        """Send SIGTERM, as an orderly restart does; return the exit code."""
         return self.process.stop(signal.SIGTERM)
 
     def kill(self) -> int:
-        """SIGKILL to the node and its workers."""
+        """Send SIGKILL to the node and its workers."""
         return self.process.kill()
 
     def restart(self) -> None:
@@ -233,9 +233,9 @@ def two_nodes(
     environment: Mapping[str, str] | None = None,
     program: Sequence[str] = GATEHOUSE_COMMAND,
 ) -> Iterator[tuple[Node, Node]]:
-    """Two nodes of one service: one database, one data directory (so one key), one base_url.
+    """Start two nodes of one service: one database, one data directory (so one key), one base_url.
 
-    They start one after the other, so that the first has made the tables and the key.
+    The second starts after the first, which has created the tables and the key by then.
     """
     settings = dict(environment or {})
     first = Node(data=data, database_url=database_url, flags=flags, environment=settings, program=program)
@@ -246,7 +246,7 @@ def two_nodes(
 
 
 def run_command(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run one `gatehouse` command and return what it printed; a failing one raises with both outputs."""
+    """Run one `gatehouse` command and return its output; a failure raises with stdout and stderr."""
     finished = subprocess.run(
         [*GATEHOUSE_COMMAND, *arguments],
         env=inherited_environment(environment or {}),

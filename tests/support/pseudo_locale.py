@@ -1,6 +1,6 @@
-"""A language no one speaks: English, accented, bracketed and a third longer.
+"""A pseudo-locale: English, accented, bracketed and a third longer.
 
-What stays plain on a page was not translated; what breaks the layout would break it in a longer language too.
+Plain text on a page was not translated; a layout that breaks would also break in a longer language.
 """
 
 import re
@@ -22,7 +22,7 @@ def pseudo_text(text: str) -> str:
 
 
 def languages_with_pseudo() -> Languages:
-    """Every real language, and that one."""
+    """Every real language, and the pseudo-locale."""
     known = load_languages()
-    made = Translator(LANG, {key: pseudo_text(text) for key, text in known[FALLBACK_LANG].texts.items()})
-    return Languages({**{lang: known[lang] for lang in known}, LANG: made})
+    translator = Translator(LANG, {key: pseudo_text(text) for key, text in known[FALLBACK_LANG].texts.items()})
+    return Languages({**{lang: known[lang] for lang in known}, LANG: translator})

@@ -1,6 +1,6 @@
 """Races between processes: each racer opens the database, waits for the start signal, and prints its result.
 
-Run as a program by `race`; a race inside one event loop would prove the loop's order, not the database's.
+`race` runs this module as a program; a race inside one event loop would test the loop's order, not the database's.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ Racer = subprocess.Popen[str]
 
 ROOT: Final = Path(__file__).parent.parent.parent
 WON: Final = "won"
-CODE: Final = bytes(32)  # of the grant that acts on grants race for
+CODE: Final = bytes(32)  # of the grant that processes race for
 GRANT: Final = "0" * 32
-GSID: Final = "00000000-0000-4000-8000-000000000000"  # the game session that is raced for
-RACED_USER: Final = "1000000001"  # the account that acts on second factors race for
-NODE: Final = token_hex(8)  # what this process is as a node
-POLL_NUMBERS: Final[dict[int, int]] = {}  # the number of each poll of the game session that began here
-IDLE_RACERS: Final[list[Racer]] = []  # those that wait for their next race
+GSID: Final = "00000000-0000-4000-8000-000000000000"  # the game session that processes race for
+RACED_USER: Final = "1000000001"  # the account whose second factors processes race for
+NODE: Final = token_hex(8)  # this process's node id
+POLL_NUMBERS: Final[dict[int, int]] = {}  # poll numbers that this process claimed in each race
+IDLE_RACERS: Final[list[Racer]] = []  # processes that wait for their next race
 FAST_PASSWORDS: Final = Passwords(PasswordCost(memory_kib=64, time_cost=1, workers=1))
 
 
@@ -143,13 +143,13 @@ async def fail_code(storage: Storage, _n: int) -> None:
 
 
 async def turn_refresh_token(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.rotate(GRANT, 1, NOW, grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
-    expect_outcome(turned.outcome.name, won="ROTATED")
+    rotated = await storage.grants.rotate(GRANT, 1, NOW, grace=0, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    expect_outcome(rotated.outcome.name, won="ROTATED")
 
 
 async def turn_refresh_token_with_grace(storage: Storage, _n: int) -> None:
-    turned = await storage.grants.rotate(GRANT, 1, NOW, grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
-    expect_outcome(f"{turned.outcome.name} {turned.generation}", won="ROTATED 2")
+    rotated = await storage.grants.rotate(GRANT, 1, NOW, grace=10, reused=lambda: a_record(AuditEvent.REFRESH_REUSED))
+    expect_outcome(f"{rotated.outcome.name} {rotated.generation}", won="ROTATED 2")
 
 
 async def spend_assertion(storage: Storage, _n: int) -> None:
@@ -163,7 +163,7 @@ async def claim_game(storage: Storage, n: int) -> None:
 
 
 async def take_game_answer(storage: Storage, n: int) -> None:
-    """With the number it has from the claim before."""
+    """Take the answer with the number from the preceding claim."""
     user = await storage.accounts.user(RACED_USER)
     login = LoginTokenRecord(
         user_id=RACED_USER,
@@ -192,7 +192,7 @@ async def confirm_game(storage: Storage, _n: int) -> None:
 
 
 class RaceOutcome(GatehouseError):
-    """How an act ended that answers more than yes or no."""
+    """The outcome of an act with more results than success or failure."""
 
 
 def expect_outcome(outcome: str, *, won: str) -> None:
@@ -220,15 +220,15 @@ ACTS: Final[Mapping[str, Act]] = {
 
 
 def race(act: Act, url: str, *, racers: int = 4, each: int = 5) -> Counter[str]:
-    """Let several processes try the act several times each; how often it was won, or refused with which error."""
+    """Run the act several times in several processes; count how often it succeeded, or failed with which error."""
     return run_races([act], url, racers=racers, each=each)[act.__name__]
 
 
 def run_races(acts: Sequence[Act], url: str, *, racers: int = 2, each: int = 10) -> dict[str, Counter[str]]:
-    """Several races, one after the other, between the same processes."""
-    asked = json.dumps({"acts": [act.__name__ for act in acts], "url": url, "each": each})
+    """Run several races in turn between the same processes."""
+    request = json.dumps({"acts": [act.__name__ for act in acts], "url": url, "each": each})
     with racer_pool(racers) as processes:
-        send_line(processes, asked)
+        send_line(processes, request)
         outcomes = {act.__name__: run_race(processes) for act in acts}
         assert {read_line(process) for process in processes} == {"left\n"}
     return outcomes
@@ -236,7 +236,7 @@ def run_races(acts: Sequence[Act], url: str, *, racers: int = 2, each: int = 10)
 
 @contextmanager
 def racer_pool(number: int) -> Iterator[Sequence[Racer]]:
-    """Processes that raced before, because starting them takes time; one that failed is never used again."""
+    """Reuse racer processes, because starting them takes time; one that failed is not used again."""
     processes = [IDLE_RACERS.pop() if IDLE_RACERS else start_racer() for _ in range(number)]
     try:
         yield processes
@@ -251,7 +251,7 @@ def racer_pool(number: int) -> Iterator[Sequence[Racer]]:
 def start_racer() -> Racer:
     command = [sys.executable, "-m", "tests.support.racers"]
     racer = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    atexit.register(racer.communicate)  # it ends with its input
+    atexit.register(racer.communicate)  # it ends when its input closes
     return racer
 
 
@@ -283,7 +283,7 @@ async def run(acts: Sequence[str], url: str, each: int) -> None:
             sys.stdin.readline()
             outcomes = await asyncio.gather(*(run_act(ACTS[act], storage, n) for n in range(each)))
             print(json.dumps(outcomes), flush=True)  # noqa: T201
-    print("left", flush=True)  # noqa: T201 - the database is no one's again
+    print("left", flush=True)  # noqa: T201 - this process has closed the database
 
 
 async def run_act(act: Act, storage: Storage, n: int) -> str:

@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes it is told to, and reads answers without forgiving anything."""
+"""An HTTP client that sends exactly the given bytes and parses responses strictly."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-RESPONSE_TIMEOUT: Final = 10  # seconds of real time until a test gives up on an answer
+RESPONSE_TIMEOUT: Final = 10  # seconds of real time to wait for a response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,9 +16,9 @@ class RawResponse:
     body: bytes
 
     def header(self, wanted: str) -> str | None:
-        """The value of a header that stands there at most once."""
+        """The value of a header that occurs at most once."""
         values = [value for name, value in self.headers if name == wanted]
-        assert len(values) <= 1, f"{wanted} stands there {len(values)} times"
+        assert len(values) <= 1, f"{wanted} occurs {len(values)} times"
         return values[0] if values else None
 
 
@@ -57,14 +57,14 @@ class RawConnection:
         return body
 
     async def read_to_end(self, *, within: float = RESPONSE_TIMEOUT) -> bytes:
-        """Everything up to the end of the connection; a reset is an end too."""
+        """Read until the connection ends; a reset counts as an end."""
         async with asyncio.timeout(within):
             with suppress(ConnectionError):
                 return await self._reader.read()
             return b""
 
     def abort(self) -> None:
-        """Reset the connection, as a client does that dies."""
+        """Reset the connection, as a crashing client does."""
         self._writer.transport.abort()
 
     async def close(self) -> None:
@@ -83,13 +83,13 @@ async def raw_connection(port: int, *, host: str = "127.0.0.1") -> AsyncIterator
 
 
 async def send_request(port: int, request: bytes) -> RawResponse:
-    """One request on a connection of its own."""
+    """Send one request on a new connection."""
     async with raw_connection(port) as connection:
         connection.send(request)
         return await connection.read_response()
 
 
-# Frames of a WebSocket client that keeps to no rule, byte by byte (RFC 6455 §5).
+# WebSocket client frames, byte by byte, valid or not (RFC 6455 §5).
 
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
@@ -98,7 +98,7 @@ CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 def websocket_frame(
     opcode: int, payload: bytes = b"", *, fin: bool = True, masked: bool = True, rsv1: bool = False
 ) -> bytes:
-    """From a client: masked with zeroes, unless it should not be."""
+    """Build a client frame, masked with zeroes unless `masked` is false."""
     first = opcode | (0x80 if fin else 0) | (0x40 if rsv1 else 0)
     size = len(payload)
     length = (
@@ -109,7 +109,7 @@ def websocket_frame(
 
 
 def close_frame_code(data: bytes) -> int:
-    """Of the close frame after whatever else the server said; it ends what the server says."""
+    """The code of the server's close frame, which must be its last frame."""
     while data[0] & 0x0F != CLOSE:
         data = data[2 + data[1] :]
     assert len(data) == 2 + data[1]
@@ -117,7 +117,7 @@ def close_frame_code(data: bytes) -> int:
 
 
 async def flood_connection(connection: RawConnection, piece: bytes, times: int) -> None:
-    """Until the server has had enough of it."""
+    """Send until the server closes the connection."""
     try:
         for _ in range(times):
             connection.send(piece)

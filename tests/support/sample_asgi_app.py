@@ -1,4 +1,4 @@
-"""A small application in the real request context, and a caller who can send anything."""
+"""A small application in the real request context, and a client that can send any request."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -124,7 +124,7 @@ class SessionAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
-    said: str
+    text: str
 
 
 async def save_role(request: Request) -> Response:
@@ -133,7 +133,7 @@ async def save_role(request: Request) -> Response:
 
 async def token(request: Request) -> Response:
     ask = await read_body(request, TokenAsk, kinds=JSON_OR_FORM)
-    return json_response(Echo(said=ask.grant_type))
+    return json_response(Echo(text=ask.grant_type))
 
 
 async def register(request: Request) -> Response:
@@ -145,7 +145,7 @@ async def key_set(_request: Request) -> Response:
 
 
 async def one_key(request: Request) -> Response:
-    return json_response(Echo(said=request.path_params["key_id"]))
+    return json_response(Echo(text=request.path_params["key_id"]))
 
 
 async def front_page(_request: Request) -> Response:
@@ -236,7 +236,7 @@ def a_page(status: int, title: str, message: str, request_id: str, scope: Scope)
 
 @dataclass(slots=True)
 class SampleAsgiApp:
-    """The sample application in its request context; add endpoints, then `app()`."""
+    """The sample application in its request context; add endpoints, then call `app()`."""
 
     endpoints: list[Endpoint] = field(default_factory=sample_endpoints)
     limiter: EndpointRateLimiter = field(default_factory=UnlimitedRates)
@@ -254,7 +254,7 @@ class SampleAsgiApp:
 def raising_endpoint(
     error: Exception, *, path: str = "/fails", dialect: Dialect = Dialect.PLAIN, name: str = "fails"
 ) -> Endpoint:
-    """An endpoint that only ever raises this."""
+    """An endpoint that always raises this error."""
 
     async def fail(_request: Request) -> Response:
         raise error

@@ -1,4 +1,4 @@
-"""Every second factor, over one database and a clock that the test moves."""
+"""Every second factor, over one database and a clock that the test advances."""
 
 import re
 from dataclasses import dataclass
@@ -43,11 +43,11 @@ class SecondFactorSetup:
         return user
 
     async def reload(self, user: User) -> User:
-        """The account as it is kept now."""
+        """The account as stored now."""
         return await self.storage.accounts.user(user.user_id)
 
     async def with_totp(self) -> tuple[User, pyotp.TOTP]:
-        """Someone with TOTP, set up a minute ago, and their app."""
+        """A person who set up TOTP a minute ago, and their authenticator app."""
         user = await self.create_person()
         enrolment = await self.totp.begin_enrollment(user)
         await self.totp.confirm_enrollment(user, self.code_of(enrolment), origin=ORIGIN)
@@ -71,21 +71,24 @@ class SecondFactorSetup:
         return await self.passkeys.register(user, answer, name="Laptop", browser=BROWSER, origin=ORIGIN)
 
     async def mailed_code(self, user: User) -> str:
-        """Have a code sent and read it."""
+        """Request an email code and read it."""
         await self.new_messages()
         await self.email_codes.send(user, origin=ORIGIN)
         (message,) = await self.new_messages()
-        found = re.search(r"\b[0-9]{6}\b", message.text)
-        assert found is not None
-        return found.group()
+        match = re.search(r"\b[0-9]{6}\b", message.text)
+        assert match is not None
+        return match.group()
 
     async def new_messages(self) -> list[Message]:
-        """What has been put into the outbox since the last look."""
+        """Return the messages queued since the last call."""
         claims = await self.storage.mail.claim_due(self.clock.now(), 10**9, 100)
         return [open_message(claim.mail) for claim in claims]
 
     async def events(self, user: User) -> list[str]:
-        """What the audit log says of them since their account was made; by name, for a second has no order."""
+        """The person's audit events since their account was created.
+
+        They are sorted by name, because records of the same second have no order.
+        """
         newest = await self.storage.audit.newest_records(100, user.user_id, "")
         return sorted(record.event for record in newest)
 
@@ -100,7 +103,7 @@ def open_message(mail: OutboxMail) -> Message:
 
 
 def code_at(app: pyotp.TOTP, clock: MovableClock, *, steps: int = 0) -> str:
-    """What the app shows now, or that many steps later."""
+    """The code that the app shows now, or that many steps later."""
     return app.generate_otp(clock.now() // 30 + steps)
 
 

@@ -1,4 +1,4 @@
-"""The whole service in the test's own process: real server, real database, a clock the test moves."""
+"""The whole service in the test's process: real server, real database, a clock the test advances."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -20,15 +20,15 @@ from tests.support.clock import MovableClock
 from tests.support.processes import free_port
 from tests.support.tls import NO_TRUST_STORE
 
-# Of other processes: the least Argon2id that is allowed.
+# For other processes: the lowest Argon2id cost that is allowed.
 FAST_SETTINGS: Final = {
     "GATEHOUSE__PASSWORDS__MEMORY_KIB": "19456",
     "GATEHOUSE__PASSWORDS__TIME_COST": "2",
     "GATEHOUSE__LOG__LEVEL": "error",
-    "GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "60",  # a busy machine is no node that stopped
+    "GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "60",  # a node on a busy machine has not stopped
 }
 
-# Within a test: tests are about what happens, not about how long Argon2id takes, unless they set its cost.
+# In the test's process: no test is about how long Argon2id takes, unless it sets the cost.
 CHEAP: Final = PasswordCost(memory_kib=64, time_cost=1)
 
 
@@ -56,7 +56,7 @@ async def running_service(
     loaded = load_test_settings(url, data, port=port, **(environment or {}))
     base_url = loaded.settings.server.base_url
     with pytest.MonkeyPatch.context() as patch:
-        # Hashing stands back for the event loop (P15): beside other tests it would wait for all of them.
+        # Hashing gives way to the event loop (P15): with other tests running it would wait for all of them.
         patch.setattr(passwords, "LOWEST_PRIORITY", os.getpriority(os.PRIO_PROCESS, 0))
         if not any(name.startswith("GATEHOUSE__PASSWORDS__") for name in environment or {}):
             patch.setattr(core, "PasswordCost", lambda **_: CHEAP)

@@ -1,4 +1,4 @@
-"""The one-time link of a started node, and the form behind it as bytes."""
+"""The setup link of a started node, and its form as bytes."""
 
 from typing import Final
 from urllib.parse import urlencode
@@ -15,7 +15,7 @@ FORM: Final = {
 
 
 def setup_token(node: Node) -> str:
-    """The secret of the link this node printed when it started."""
+    """The secret in the link that this node printed when it started."""
     return node.process.wait_for_line(LINK, node.process.stdout)[1]
 
 

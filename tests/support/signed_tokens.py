@@ -1,4 +1,4 @@
-"""One token of every kind that ends with the distrust of the signing keys, and every request that takes one."""
+"""A token of every kind that distrusting the signing keys ends, and every request that accepts one."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ TOKEN_LINES: Final[tuple[KeyLine, ...]] = tuple(line for line in KEY_LINES if li
 
 
 async def distrust_all(services: Services) -> None:
-    """What `gatehouse key rotate --distrust` does."""
+    """Do what `gatehouse key rotate --distrust` does."""
     for line in TOKEN_LINES:
         await services.key_rotation.rotate(line, origin=ORIGIN, mode=RotationMode.DISTRUST)
 
@@ -47,20 +47,20 @@ class SignedTokens:
 
     @property
     def kids(self) -> frozenset[str]:
-        shown = (self.user_jwt, self.service_jwt, self.refresh_token, self.id_token, self.exchanged_jwt)
-        return frozenset(header_of(one)["kid"] for one in shown)
+        tokens = (self.user_jwt, self.service_jwt, self.refresh_token, self.id_token, self.exchanged_jwt)
+        return frozenset(header_of(token)["kid"] for token in tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenScenario:
-    """A person with a password, an application, and a native client that may exchange."""
+    """A person with a password, an application, and a native client that may exchange tokens."""
 
     user: User
     application_id: int
     secret: str = field(repr=False)
 
     async def code(self, services: Services) -> str:
-        """A code of the person for the client, straight into storage."""
+        """Store a code of the person for the client."""
         code, now = token_urlsafe(32), services.clock.now()
         grant = a_grant(
             client_id=CLIENT,
@@ -91,20 +91,23 @@ class TokenScenario:
         return jwt
 
     async def issue(self, http: httpx2.AsyncClient, services: Services) -> SignedTokens:
-        given = await self.tokens(http, await self.code(services))
-        exchanged = await http.post(EXCHANGE_TOKEN, headers=bearer(given["access_token"]))
+        tokens = await self.tokens(http, await self.code(services))
+        exchanged = await http.post(EXCHANGE_TOKEN, headers=bearer(tokens["access_token"]))
         service = await services.service_tokens.issue(self.application_id, origin=ORIGIN)
         return SignedTokens(
             user_jwt=await self.log_in(http),
             service_jwt=service.jwt,
-            access_token=given["access_token"],
-            refresh_token=given["refresh_token"],
-            id_token=given["id_token"],
+            access_token=tokens["access_token"],
+            refresh_token=tokens["refresh_token"],
+            id_token=tokens["id_token"],
             exchanged_jwt=success_body(exchanged)["token"],
         )
 
     def uses(self, http: httpx2.AsyncClient, tokens: SignedTokens) -> Mapping[str, Use]:
-        """Every request that takes one of the tokens, by name, and whether it was taken; the refresh token once."""
+        """Send every request that takes one of the tokens; return by name whether it was accepted.
+
+        Spends the refresh token.
+        """
         user_and_service = bearer(tokens.user_jwt) | {"Service-Jwt": tokens.service_jwt}
         return {
             "user JWT": lambda: is_ok(self.own_record(http, tokens.user_jwt)),

@@ -1,4 +1,4 @@
-"""Reads what pages of staged tables say, and what people really hold."""
+"""Read the pages of staged tables, and the permissions people really have."""
 
 import re
 from html import unescape
@@ -20,42 +20,42 @@ Changed = dict[str, set[str]]  # by user id: "+user.kick", "-moderator"
 
 
 def predicted_changes(page: str) -> Changed:
-    """Who gains and loses what, as a review says it; rules and roles by name."""
+    """Who gains and loses what according to a review page; rules and roles by name."""
     return {
         user_id: {SIGNS[sign] + name for sign, name in CHANGE_LINE.findall(row)} for user_id, row in ROW.findall(page)
     }
 
 
 def form_of(page: str) -> dict[str, str]:
-    """The fields of the last form that has edits: that of a review, or Undo."""
+    """The fields of the last form with edits: that of a review, or Undo."""
     return {name: unescape(value) for name, value in FIELD.findall(page)}
 
 
 def staged_edits(page: str) -> list[list[Any]]:
     """The pending edits in the page, which the browser stores."""
-    found = STAGED_EDITS.search(page)
-    assert found is not None
-    return msgspec.json.decode(unescape(found[1]), type=list[list[Any]])
+    match = STAGED_EDITS.search(page)
+    assert match is not None
+    return msgspec.json.decode(unescape(match[1]), type=list[list[Any]])
 
 
 async def held_names(service: RunningService, application_id: int, *user_ids: str) -> Changed:
-    """The names of all rules and roles that these people hold, decided as for a request."""
+    """The names of all rules and roles that these people have, evaluated as for a request."""
     reading, now = service.services.permission_loader, service.services.clock.now()
-    found = {}
+    names = {}
     for user_id in user_ids:
         facts = await reading.load_facts(user_id, (application_id,))
         assert facts is not None
-        held = await reading.evaluate(await reading.load_input(facts), application_id, None)
-        rules = render_shape(held, Shape.LIST, DEFAULT_OPTIONS, now)
-        roles = render_shape(held, Shape.ROLES, DEFAULT_OPTIONS, now)
-        found[user_id] = {rule.partition(".")[2] for rule in rules} | set(roles)
-    return found
+        effective = await reading.evaluate(await reading.load_input(facts), application_id, None)
+        rules = render_shape(effective, Shape.LIST, DEFAULT_OPTIONS, now)
+        roles = render_shape(effective, Shape.ROLES, DEFAULT_OPTIONS, now)
+        names[user_id] = {rule.partition(".")[2] for rule in rules} | set(roles)
+    return names
 
 
 def changes_between(before: Changed, after: Changed) -> Changed:
     signed = {
-        user_id: {f"+{one}" for one in after[user_id] - held} | {f"-{one}" for one in held - after[user_id]}
-        for user_id, held in before.items()
+        user_id: {f"+{one}" for one in after[user_id] - names} | {f"-{one}" for one in names - after[user_id]}
+        for user_id, names in before.items()
     }
     return {user_id: changes for user_id, changes in signed.items() if changes}
 

@@ -1,4 +1,4 @@
-"""Servers that someone else runs, on loopback or nowhere at all; and names that lead wherever a test says."""
+"""Servers of third parties on loopback or in memory, and a resolver with answers the test chooses."""
 
 import asyncio
 import ssl
@@ -37,7 +37,7 @@ class ReceivedRequest:
 
 @dataclass(slots=True, kw_only=True)
 class StubServer:
-    """A server of one answer; `say` makes it from the request, and may wait."""
+    """A server with one response; `say` builds it from the request, and may wait."""
 
     respond: Callable[[ReceivedRequest], bytes] = lambda _: NO_CONTENT
     pause: Callable[[], asyncio.Future[object]] | None = None
@@ -83,7 +83,7 @@ async def run_stub_server(outsider: StubServer, *, tls: ssl.SSLContext | None = 
 
 
 class StubResolver:
-    """A resolver of the test's own; each question takes the next of its answers, the last for ever."""
+    """A resolver whose lookups return the given answers in turn, and then the last one forever."""
 
     def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
         self._answers = {name.replace("_", "."): list(rounds) for name, rounds in answers.items()}
@@ -94,12 +94,12 @@ class StubResolver:
         rounds = self._answers.get(host)
         if rounds is None:
             raise Unreachable(host)
-        found = rounds.pop(0) if len(rounds) > 1 else rounds[0]
-        return [ip_address(text) for text in found]
+        resolved = rounds.pop(0) if len(rounds) > 1 else rounds[0]
+        return [ip_address(text) for text in resolved]
 
 
 class StubConnector:
-    """A connector that keeps every packet here: it notes where it was to go, and answers from memory."""
+    """A connector that opens no connection: it records the address and responds from memory."""
 
     def __init__(self, says: bytes = NO_CONTENT, *, dead: Sequence[str] = ()) -> None:
         self._says = says
@@ -141,13 +141,13 @@ class StubTransport(asyncio.Transport):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsContexts:
     server: ssl.SSLContext
-    client: ssl.SSLContext  # believes that server's certificate and no other
+    client: ssl.SSLContext  # trusts only that server's certificate
 
 
 def tls_contexts_for(directory: Path, name: str) -> TlsContexts:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "outside.test")])
-    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real clock
+    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL uses the real clock
     certificate = (
         x509.CertificateBuilder(subject_name=subject, issuer_name=subject, public_key=key.public_key())
         .serial_number(x509.random_serial_number())

@@ -1,4 +1,4 @@
-"""A studio on the running service: a project with an owner, two applications, and people who call endpoints."""
+"""A studio on the running service: a project with an owner, two applications, and people who send requests."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ PROJECT: Final = "mind_games"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Someone who shows their JWT and factor."""
+    """A person who sends their JWT and factor."""
 
     user_id: str
     jwt: str
@@ -54,28 +54,28 @@ class Person:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Studio:
     service: RunningService
-    shop: Application  # of the project
-    other: Application  # of no project
+    shop: Application  # in the project
+    other: Application  # in no project
     owner: Person
-    other_user: Person  # who has no rights at all
+    other_user: Person  # has no permissions
 
     async def post(self, path: str, body: Mapping[str, object], headers: Mapping[str, str]) -> httpx2.Response:
         return await self.service.client.post(f"/api/permissions/{path}", json=body, headers=headers)
 
     async def expect_ok(self, path: str, body: Mapping[str, object], headers: Mapping[str, str]) -> Any:
-        """The answer to a request that must succeed."""
-        answer = await self.post(path, body, headers)
-        assert (answer.status_code, answer.json()["status"]) == (200, "OK"), answer.text
-        return answer.json()
+        """Send a request that must succeed; return the response."""
+        response = await self.post(path, body, headers)
+        assert (response.status_code, response.json()["status"]) == (200, "OK"), response.text
+        return response.json()
 
     async def expect_error(
         self, status: int, path: str, body: Mapping[str, object], headers: Mapping[str, str]
     ) -> str:
-        """What is said to a request that must be refused."""
-        answer = await self.post(path, body, headers)
-        assert (answer.status_code, answer.json()["status"]) == (status, "ERROR"), answer.text
-        said: str = answer.json()["error"]
-        return said
+        """Send a request that must be refused; return the error."""
+        response = await self.post(path, body, headers)
+        assert (response.status_code, response.json()["status"]) == (status, "ERROR"), response.text
+        error: str = response.json()["error"]
+        return error
 
     async def service_jwt(self, application: Application | None = None) -> str:
         about = (application or self.shop).application_id
@@ -83,15 +83,15 @@ class Studio:
         return issued.jwt
 
     async def access_key(self, application: Application | None = None) -> str:
-        """A new one, made by the owner."""
+        """A new access key, created by the owner."""
         about = (application or self.shop).application_id
         ask = {"action": "save", "application_id": about, "data": {}}
-        made: str = (await self.expect_ok("accessKey", ask, self.owner.headers))["data"]["hash"]
-        return made
+        created: str = (await self.expect_ok("accessKey", ask, self.owner.headers))["data"]["hash"]
+        return created
 
 
 def own_record(application: Application, **more: object) -> dict[str, object]:
-    """meta/data get of one's own record."""
+    """Get the person's own record with meta/data."""
     return {"action": "get", "application_id": application.application_id, "data": {}, **more}
 
 
@@ -125,14 +125,14 @@ async def create_person(service: RunningService, user_id: str) -> Person:
     return Person(user_id=user_id, jwt=jwt)
 
 
-# More people for a studio, each with exactly the rights a test is about.
+# More people for a studio, each with exactly the permissions a test is about.
 
 
 IN_PROJECT: Final = Scope(PROJECT)
 
 
 def holdings_with_rules(*paths: str, value: bool = True, params: str = "", end: End = NO_END) -> ScopeHoldings:
-    """Private rules held directly."""
+    """Holdings with these private rules assigned directly."""
     leaf: dict[str, object] = {"value": value}
     if params:
         leaf["params"] = params
@@ -149,7 +149,10 @@ def holdings_with_rules(*paths: str, value: bool = True, params: str = "", end: 
 
 
 def secret_document(*application: str, **meta: tuple[str, str]) -> dict[str, object]:
-    """`secret("canSave", roles=("all", "self"))`: rules of the application; what is read and written of a part."""
+    """The rules of an application, and which parts of its data can be read and written.
+
+    `secret("canSave", roles=("all", "self"))`
+    """
     return {
         "application": {rule: {"value": True} for rule in application},
         "meta": {
@@ -170,17 +173,17 @@ async def create_person_with(
     secret_data: Tree | None = None,
     application_id: int | None = None,
 ) -> Person:
-    """Someone new with these Central rules and roles, and this secret_data in the shop or another application."""
-    found = await create_person(studio.service, new_user_id())
-    await write_user_record(studio, found, 1, scopes=scopes or {})
+    """A new person with these Central rules and roles, and this secret_data in the shop or a given application."""
+    person = await create_person(studio.service, new_user_id())
+    await write_user_record(studio, person, 1, scopes=scopes or {})
     if secret_data is not None:
         about = studio.shop.application_id if application_id is None else application_id
-        await write_user_record(studio, found, about, secret_data=secret_data)
-    return found
+        await write_user_record(studio, person, about, secret_data=secret_data)
+    return person
 
 
 async def write_user_record(studio: Studio, who: Person, application_id: int, **fields: Any) -> None:
-    """Write a record past every check."""
+    """Write a record without any check."""
     records = studio.service.services.storage.user_records
     await records.edit_record(application_id, who.user_id, set_fields(**fields), NOW)
 
@@ -190,19 +193,19 @@ async def create_administrator(studio: Studio) -> Person:
 
 
 async def add_passkey_to(studio: Studio, who: Person) -> Person:
-    """The same person, who has a real second factor from now on."""
+    """Give the person a passkey; return them signed in with it."""
     passkey = a_passkey(user_id=who.user_id, credential_id=who.user_id.encode())
     await studio.service.services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
     return who
 
 
 async def audit_records(studio: Studio, event: AuditEvent) -> Sequence[Any]:
-    """What the audit log has under this event, oldest first."""
+    """The audit records of this event, oldest first."""
     rows = await read_all_tables(studio.service.services.storage)
     return [row for row in rows["audit_events"] if row.event == event.value]
 
 
-# A studio in which there is something to ask about: rules, roles, groups, and people who hold them.
+# A studio with permissions to query: rules, roles, groups, and people who have them.
 
 
 P: Final = Scope(PROJECT)
@@ -213,7 +216,7 @@ SPELLED_LIKE_NO_PROJECT: Final = ("no-such-project", "MIND GAMES", "Minds", "", 
 
 
 def role_meta(**rules: bool) -> dict[str, object]:
-    """A role's meta: `user_kick=True` is about the private rule user.kick."""
+    """The meta of a role: `user_kick=True` sets the private rule user.kick."""
     tree: dict[str, Any] = {}
     for name, value in rules.items():
         head, _, tail = name.partition("_")
@@ -236,7 +239,7 @@ RULES: Final = {
 
 
 async def put_roles(studio: Studio, *roles: Role, **schema: Any) -> None:
-    """Exactly these roles of the shop, and a schema with user.kick, user.ban and public_data.shown.name."""
+    """Set the roles of the shop, and a schema with user.kick, user.ban and public_data.shown.name."""
 
     def change(state: Any) -> EditResult[Any]:
         rules = {
@@ -252,14 +255,14 @@ async def put_roles(studio: Studio, *roles: Role, **schema: Any) -> None:
 async def set_user_roles(
     studio: Studio, user_id: str, scopes: Mapping[Scope, Sequence[Any]], *, application_id: int = 0, **fields: Any
 ) -> None:
-    """That is all the user has in the shop, or in another application."""
+    """Replace all roles of the user in the shop or in the given application."""
     there = application_id or studio.shop.application_id
     record = a_user_record(user_id, scopes, there, **fields)
     await write_record(studio, record)
 
 
-async def set_user_holdings(studio: Studio, user_id: str, held: Mapping[Scope, ScopeHoldings]) -> None:
-    await write_record(studio, UserRecord(application_id=studio.shop.application_id, user_id=user_id, scopes=held))
+async def set_user_holdings(studio: Studio, user_id: str, scopes: Mapping[Scope, ScopeHoldings]) -> None:
+    await write_record(studio, UserRecord(application_id=studio.shop.application_id, user_id=user_id, scopes=scopes))
 
 
 async def write_record(studio: Studio, record: UserRecord) -> None:
@@ -269,13 +272,13 @@ async def write_record(studio: Studio, record: UserRecord) -> None:
 
 
 async def put_group(studio: Studio, *users: str, conditions: Sequence[Mapping[str, object]] = ()) -> None:
-    rows = tuple(GroupCondition(title="rule", condition=parse_condition(one)) for one in conditions)
+    rows = tuple(GroupCondition(title="rule", condition=parse_condition(condition)) for condition in conditions)
     group = a_group(project_id=PROJECT, users=users, conditions=rows)
     await studio.service.services.storage.groups.create_group(group, ())
 
 
 async def grant_roles_to_group(studio: Studio, *roles: str, action: GrantAction = GrantAction.GRANT) -> None:
-    """The project gives the group these roles of the shop."""
+    """Grant the group these roles of the shop in the project."""
     grants = (GroupGrant(group_id=GROUP, roles=roles, action=action),)
     settings = ProjectSettings(services={studio.shop.application_id: grants})
     await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(settings=settings))

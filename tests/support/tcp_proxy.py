@@ -1,4 +1,4 @@
-"""A network between client and server that a test can make unkind."""
+"""TCP proxies between client and server that disturb the connection."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,11 +8,11 @@ from typing import Final, TypeVar
 from tests.support.processes import LOOPBACK
 
 CHUNK: Final = 65_536
-NOTIFICATION: Final = b"A"  # the first byte of such a message
+NOTIFICATION: Final = b"A"  # the first byte of a notification message
 
 
 class HalfOpenProxy:
-    """Leads to a server. What it says arrives, but never that it has closed the connection."""
+    """Forward to a server, and hide from the client that the server closed the connection."""
 
     def __init__(self, server_port: int) -> None:
         self.port = 0
@@ -46,7 +46,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 class SlowProxy:
-    """Leads to a server; whatever a client says takes `delay` seconds to arrive."""
+    """Forward to a server; each client byte arrives `delay` seconds late."""
 
     def __init__(self, server_port: int) -> None:
         self.port = 0
@@ -82,13 +82,13 @@ class SlowProxy:
     async def close(self) -> None:
         for end in self._ends:
             end.close()
-        for one in self._carrying:
-            one.cancel()
+        for task in self._carrying:
+            task.cancel()
         await asyncio.gather(*self._carrying, return_exceptions=True)
 
 
 class NotificationFilter:
-    """Leads to a PostgreSQL server; all it says arrives but its notices (NotificationResponse)."""
+    """Forward to a PostgreSQL server, and drop its notifications (NotificationResponse)."""
 
     def __init__(self, server_port: int) -> None:
         self.port = 0
@@ -120,8 +120,8 @@ class NotificationFilter:
     async def close(self) -> None:
         for end in self._ends:
             end.close()
-        for one in self._carrying:
-            one.cancel()
+        for task in self._carrying:
+            task.cancel()
         await asyncio.gather(*self._carrying, return_exceptions=True)
 
 
@@ -137,7 +137,7 @@ def slow_proxy(server_port: int) -> AbstractAsyncContextManager[SlowProxy]:
 
 
 def notification_filter(server_port: int) -> AbstractAsyncContextManager[NotificationFilter]:
-    """For addresses with sslmode=disable: it reads the protocol from its first message on."""
+    """A NotificationFilter for URLs with sslmode=disable: it parses the protocol from the first message on."""
     return run_proxy(NotificationFilter(server_port))
 
 

@@ -1,4 +1,4 @@
-"""The browser support keeps its promises: the page tests lean on them."""
+"""Test the browser support that page tests depend on."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The PostgreSQL support keeps its promises: the rest of the suite leans on them."""
+"""Test the PostgreSQL support that other tests depend on."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`--times`: where the time of a run goes, by folder, set-up against body, and the slowest tests."""
+"""`--times`: report the time of a run by directory, set-up and body separately, and the slowest tests."""
 
 from collections import Counter, defaultdict
 from pathlib import PurePath
@@ -8,7 +8,7 @@ import pytest
 
 PHASES: Final = ("setup", "call", "teardown")
 SLOWEST: Final = 50
-DEPTH: Final = 3  # parts of a path that make a folder: tests/wire/oauth
+DEPTH: Final = 3  # path components of a directory: tests/wire/oauth
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,9 +36,9 @@ class Times:
             tests[folder] += 1
         write = terminalreporter.write_line
         write(f"{'seconds in':40} {'tests':>7} {'set-up':>8} {'body':>8} {'tear-down':>10} {'all':>8}")
-        for folder, spent in sorted(folders.items(), key=lambda one: -one[1].total()):
+        for folder, spent in sorted(folders.items(), key=lambda item: -item[1].total()):
             parts = [spent[phase] for phase in PHASES]
             write(f"{folder:40} {tests[folder]:7} {parts[0]:8.1f} {parts[1]:8.1f} {parts[2]:10.1f} {sum(parts):8.1f}")
         write(f"the {SLOWEST} slowest")
-        for nodeid, spent in sorted(self._seconds.items(), key=lambda one: -one[1].total())[:SLOWEST]:
+        for nodeid, spent in sorted(self._seconds.items(), key=lambda item: -item[1].total())[:SLOWEST]:
             write(f"{spent.total():8.1f} s  {nodeid}")

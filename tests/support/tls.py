@@ -1,7 +1,7 @@
-"""Whom the tests' own HTTP clients trust: no one.
+"""The trust store of the tests' HTTP clients, which is empty.
 
-They speak plain HTTP on loopback. Without this each of them reads every authority this machine trusts as it is
-made, which takes longer than what most of them ask.
+They use plain HTTP on loopback. By default each client would load all certificate authorities of the machine when it
+is created, which takes longer than most requests.
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""A signer, a verifier and a valid example of every class of token; and a forger."""
+"""A signer, a verifier and a valid example of every class of token; and functions to forge tokens."""
 
 import json
 from base64 import b64encode
@@ -66,7 +66,7 @@ EXAMPLES: Mapping[type[Claims], Members] = {
     ServiceAccountClaims: TIMES
     | {"iss": ISSUER, "uid": "1234567890", "sub": "1234567890", "nick": "ci", "rev": 0, "jti": "j"},
 }
-CLASSES = tuple(kind for kind in EXAMPLES if kind is not OutboundServiceClaims)  # those we accept
+CLASSES = tuple(kind for kind in EXAMPLES if kind is not OutboundServiceClaims)  # those the service accepts
 
 
 @lru_cache
@@ -75,7 +75,7 @@ def application_private_key() -> RSAPrivateKey:
 
 
 class OneApplicationKeys:
-    """The keys of application 50001, and a count of how often anybody asked."""
+    """The keys of application 50001, and a count of lookups."""
 
     def __init__(self) -> None:
         self.lookups = 0
@@ -119,7 +119,7 @@ def kid_for(kind: type[Claims]) -> str:
 
 
 def private_for(kind: type[Claims]) -> PrivateKey:
-    """The key that rightly signs the class: an attacker who has it must still get the rest right."""
+    """The key that correctly signs the class: a token signed with it must still have valid contents."""
     if kind is GeneratedServiceClaims:
         return application_private_key()
     return private_of(kind.purpose, kind)
@@ -140,7 +140,7 @@ def payload_for(kind: type[Claims]) -> dict[str, object]:
 
 
 def forge(kind: type[Claims], header: Members | bytes | None = None, payload: Members | bytes | None = None) -> str:
-    """A token whose signature is right for its class, whatever the rest says."""
+    """Make a token with the right signature for its class and any contents."""
     message = unsigned_token(
         header_for(kind) if header is None else header, payload_for(kind) if payload is None else payload
     )
@@ -166,7 +166,7 @@ def signature_by(private: PrivateKey, message: str) -> bytes:
     return sign_inline(private, message.encode())
 
 
-# A game with a key pair of its own: the public half is registered, the private half signs (interface §4.3).
+# A game with its own key pair: the public key is registered, the private key signs (interface §4.3).
 
 
 def application_public_key() -> str:
@@ -175,5 +175,5 @@ def application_public_key() -> str:
 
 
 def sign_as_application(message: bytes) -> str:
-    """What goes into `Request-Sign`."""
+    """The value of the `Request-Sign` header."""
     return b64encode(application_private_key().sign(message, PKCS1v15(), SHA256())).decode()

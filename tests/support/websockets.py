@@ -1,4 +1,4 @@
-"""A game's end of its WebSocket, with a client that others wrote; and one that sends whatever bytes it likes."""
+"""The client side of a game's WebSocket, with a third-party library; and one that sends arbitrary bytes."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ KEY: Final = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub
 
 
 def connect_socket(service: RunningService, target: str, *, address: str = "127.0.0.1", **headers: str) -> connect:
-    """`target`: what follows the path; `address`: where the client is."""
+    """Open a socket; `target` follows the path, `address` is the client's."""
     url = str(service.client.base_url).replace("http", "ws", 1).rstrip("/") + PATH + target
     return connect(
         url,
@@ -36,7 +36,7 @@ def connect_socket(service: RunningService, target: str, *, address: str = "127.
 
 
 def connect_game_socket(game: Game) -> connect:
-    """Of the session's owner."""
+    """Open a socket for the game that owns the session."""
     return connect_socket(game.service, f"{game.gsid}?location={game.location}")
 
 
@@ -47,37 +47,37 @@ async def receive_json(socket: ClientConnection) -> Mapping[str, Any]:
 
 
 async def close_code_and_reason(socket: ClientConnection) -> tuple[int, str]:
-    """The code and reason the server closes it with; a frame before that fails."""
+    """The code and reason the server closes with; a frame before that fails the test."""
     async with asyncio.timeout(SOCKET_TIMEOUT):
-        with pytest.raises(ConnectionClosed) as closed:
+        with pytest.raises(ConnectionClosed) as error:
             await socket.recv()
-    said = closed.value.rcvd
-    assert said is not None
-    return said.code, said.reason
+    close_frame = error.value.rcvd
+    assert close_frame is not None
+    return close_frame.code, close_frame.reason
 
 
 async def handshake_status(opening: connect) -> int:
-    """The status a handshake is refused with."""
-    with pytest.raises(InvalidStatus) as refusal:
+    """The status with which a handshake is refused."""
+    with pytest.raises(InvalidStatus) as error:
         async with opening:
             pass
-    return refusal.value.response.status_code
+    return error.value.response.status_code
 
 
 async def wait_until_read(*sockets: ClientConnection) -> None:
-    """Until the server has read all that these sent, the answers to its pings among it."""
+    """Wait until the server has read everything these sockets sent, including pongs."""
     async with asyncio.timeout(SOCKET_TIMEOUT):
         for socket in sockets:
             await (await socket.ping())
 
 
 async def wait_until_idle(service: RunningService) -> None:
-    """Until nothing is being looked up or stored for the sake of sockets."""
+    """Wait until no lookups or writes for sockets are pending."""
     await wait_until(lambda: not service.services.presence._tasks)
 
 
 async def expect_no_message(socket: ClientConnection) -> None:
-    """What was sent to it has come by now, and there was nothing."""
+    """Check that nothing has been sent to the socket."""
     await wait_until_read(socket)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
@@ -85,13 +85,13 @@ async def expect_no_message(socket: ClientConnection) -> None:
 
 
 async def wait_until_connected(service: RunningService, number: int) -> None:
-    """Until so many sockets take part."""
+    """Wait until this many sockets are connected."""
     await wait_until(lambda: len(service.services.presence) == number)
 
 
 @asynccontextmanager
 async def raw_websocket(port: int, target: bytes) -> AsyncIterator[RawConnection]:
-    """An open socket whose client says nothing by itself, not even pong."""
+    """An open socket whose client sends nothing by itself, not even pongs."""
     async with raw_connection(port) as connection:
         connection.send(
             b"GET %b HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" % target

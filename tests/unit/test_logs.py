@@ -51,8 +51,8 @@ def calls_in_the_source() -> Iterator[tuple[str, ast.Call]]:
 def test_every_logged_key_is_on_the_allow_list() -> None:
     known = {*logs.ALLOWED_KEYS, "exc_info", "extra"}
     unknown = [
-        f"{place}: {keyword.arg}"
-        for place, call in calls_in_the_source()
+        f"{location}: {keyword.arg}"
+        for location, call in calls_in_the_source()
         if isinstance(call.func, ast.Attribute)
         and isinstance(call.func.value, ast.Name)
         and call.func.value.id == "log"
@@ -63,10 +63,10 @@ def test_every_logged_key_is_on_the_allow_list() -> None:
 
 
 def test_every_logger_of_the_service_has_a_name() -> None:
-    """Else a line for a person begins with [None]."""
+    """Otherwise a line for people begins with [None]."""
     nameless = [
-        place
-        for place, call in calls_in_the_source()
+        location
+        for location, call in calls_in_the_source()
         if isinstance(call.func, ast.Attribute) and call.func.attr == "get_logger" and not call.args
     ]
     assert nameless == []

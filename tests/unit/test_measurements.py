@@ -1,4 +1,4 @@
-"""The benchmark's own arithmetic: a measurement that is kept wrongly is worse than none."""
+"""The benchmark's arithmetic: a wrong measurement is worse than none."""
 
 import os
 import signal
@@ -42,12 +42,12 @@ FIGURES = [
 
 
 def test_a_run_is_kept_with_ratios_first_and_plots_that_are_xml(tmp_path: Path) -> None:
-    place = save_run({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
-    page = (place / "table.md").read_text()
+    directory = save_run({"sign-on": FIGURES}, MACHINE, 1_800_000_000, tmp_path)
+    page = (directory / "table.md").read_text()
     assert page.index("times others") < page.index("flow, us")
     assert "over 2.3" in page
     assert "a processor, 2 cores" in page
-    drawn = {file.stem: ET.fromstring(file.read_text()) for file in place.glob("*.svg")}  # noqa: S314 - our own
+    drawn = {file.stem: ET.fromstring(file.read_text()) for file in directory.glob("*.svg")}  # noqa: S314 - our own
     assert drawn.keys() == {"peers", "growth"}
     assert newest_figures(tmp_path)["flow, us"] == 900.0
 
@@ -71,9 +71,9 @@ def test_a_limit_is_made_of_what_was_measured_in_the_same_run() -> None:
         "refresh ES256, oidc-provider on SQLite": 1_000.0,
     }
     measured = [Figure(name=name, value=value, unit="") for name, value in known.items()]
-    found = {figure.name: figure.value for figure in limits(measured)}
+    figures = {figure.name: figure.value for figure in limits(measured)}
     alone = "signatures and empty answers alone, times oidc-provider on"
-    assert found == {
+    assert figures == {
         "exchange RS256, share of the limit": pytest.approx(0.74),
         f"flow RS256, SQLite: {alone} memory": pytest.approx(2.5),
         f"refresh ES256, SQLite: {alone} SQLite": pytest.approx(5.0),
@@ -137,7 +137,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_every_second_of_polling_is_counted_once() -> None:
-    """Each game waits for 62 seconds: twice 30 held, two pauses of one second, and no one comes a third time."""
+    """Each game waits for 62 seconds: twice 30 held, two pauses of one second, and no third poll."""
     day = simulate(HABITS)
     sign_ins = HABITS.sign_ins
     assert sum(day.registered) * simulation.SLOT == pytest.approx(sign_ins)

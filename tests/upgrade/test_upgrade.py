@@ -28,7 +28,7 @@ REVISIONS: Final = sorted(path.name for path in KEPT.iterdir() if path.name.isdi
 MODERATOR: Final = "noor.haddad@mail.example"
 GAME: Final = 50_001
 FACTOR: Final = "a device"
-WITH_VERSIONS: Final = 50_002  # whose schema was saved in 0001, which stored each version whole
+WITH_VERSIONS: Final = 50_002  # its schema was saved in 0001, which stored each version in full
 
 
 @pytest.fixture(params=REVISIONS)
@@ -38,7 +38,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def stored_database(request: pytest.FixtureRequest, revision: str, tmp_path: Path) -> tuple[Path, str]:
-    """A copy of the kept database, its data directory and its address."""
+    """A copy of the stored database, its data directory and its URL."""
     folder = KEPT / revision / request.param
     for name in ("dev.key", "demo-accounts.txt"):
         shutil.copy(folder / name, tmp_path)
@@ -66,9 +66,9 @@ def restore(url: str, dump: Path) -> None:
 
 
 def password_of(login: str, data: Path) -> str:
-    found = re.search(rf"{re.escape(login)}\s+(\S+)$", (data / "demo-accounts.txt").read_text(), re.MULTILINE)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"{re.escape(login)}\s+(\S+)$", (data / "demo-accounts.txt").read_text(), re.MULTILINE)
+    assert match is not None
+    return match[1]
 
 
 async def test_kept_database_upgrades_and_its_people_sign_in(stored_database: tuple[Path, str]) -> None:
@@ -118,9 +118,9 @@ async def test_versions_of_a_schema_read_as_they_were_stored_whole(
         application = await storage.applications.application(WITH_VERSIONS)
         versions = SchemaVersionStore(storage.runner)
         past = {number: (await versions.version(application, number)).model for number in before}
-        listed = (await versions.versions(WITH_VERSIONS, PageRequest())).rows
+        rows = (await versions.versions(WITH_VERSIONS, PageRequest())).rows
     assert {
         number: {**schema_document(model.schema), "roles": [role_document(role) for role in model.roles.values()]}
         for number, model in past.items()
     } == before
-    assert [(one.version, bool(one.changes)) for one in listed] == [(3, True), (2, True), (1, False)]
+    assert [(row.version, bool(row.changes)) for row in rows] == [(3, True), (2, True), (1, False)]

@@ -1,4 +1,4 @@
-"""The service from outside, on each database in turn."""
+"""The running service, on each database."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

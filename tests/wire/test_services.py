@@ -1,4 +1,4 @@
-"""One process builds each collaborator once: what it caches or counts is not split over several copies."""
+"""A process builds each collaborator once, so that caches and counters are not split over copies."""
 
 from collections import Counter
 from pathlib import Path
@@ -42,26 +42,26 @@ COUNTED: tuple[type[Any], ...] = (
     BrowserSessions,
     NameStore,
 )
-# One table by network address and one by principal: many addresses must not push a principal's count out (PA-15).
+# One table by network address and one by principal: many addresses must not evict a principal's count (PA-15).
 TWICE = {RateLimiter}
 
 
-def count_constructions(monkeypatch: pytest.MonkeyPatch, counts: Counter[str], one: type[Any]) -> None:
-    build = one.__init__
+def count_constructions(monkeypatch: pytest.MonkeyPatch, counts: Counter[str], kind: type[Any]) -> None:
+    build = kind.__init__
 
     def count_and_build(self: object, *args: object, **named: object) -> None:
-        counts[one.__name__] += 1
+        counts[kind.__name__] += 1
         build(self, *args, **named)
 
-    monkeypatch.setattr(one, "__init__", count_and_build)
+    monkeypatch.setattr(kind, "__init__", count_and_build)
 
 
 async def test_each_collaborator_is_built_once(
     installed_sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: Counter[str] = Counter()
-    for one in COUNTED:
-        count_constructions(monkeypatch, counts, one)
+    for kind in COUNTED:
+        count_constructions(monkeypatch, counts, kind)
     geoip = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": "SE"}}})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(geoip)}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
@@ -71,4 +71,4 @@ async def test_each_collaborator_is_built_once(
         assert (await ada.get("/console")).status_code == 200
         assert (await ada.get("/account")).status_code == 200
         await browsers.close()
-    assert counts == {one.__name__: 2 if one in TWICE else 1 for one in COUNTED}
+    assert counts == {kind.__name__: 2 if kind in TWICE else 1 for kind in COUNTED}

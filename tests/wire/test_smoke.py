@@ -1,4 +1,4 @@
-"""Sign-in, game login and permissions, once each: what runs before every commit."""
+"""Sign-in, game login and permissions, once each: run before every commit."""
 
 from collections.abc import AsyncIterator
 

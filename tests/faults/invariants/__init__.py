@@ -1,5 +1,5 @@
-"""What must hold whatever breaks: checkers over a history, each a sentence that says what is wrong.
+"""Checkers of what must hold during every fault; each returns the problems it finds in a history.
 
-`I1` to `I15` are the numbers of docs/operations/faults.md. A checker that could not say no would prove nothing:
-tests/faults/test_invariants.py shows each of them a history that is right and one that is not.
+`I1` to `I15` are the numbers of docs/operations/faults.md. tests/faults/test_invariants.py gives each checker a valid
+history and an invalid one, because a checker that never fails would prove nothing.
 """

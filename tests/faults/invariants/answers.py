@@ -1,4 +1,4 @@
-"""How the service speaks when something is wrong, and what asking once more gives (I8, I13, I14)."""
+"""Error responses during faults, and the results of repeated requests (I8, I13, I14)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,62 +14,64 @@ SERVER_ERROR: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """What a checker needs of an audit record."""
+class RecordFields:
+    """The fields of an audit record that a checker needs."""
 
     event: str
     request_id: str
 
 
 def no_answer_blames_the_code(history: History) -> list[str]:
-    """Whatever is gone, it is 503 and says when to ask again; a 500 is no one's fault but ours."""
+    """During a fault, responses are 503 with Retry-After; a 500 would be a bug."""
     return [
-        f"R-04: {one.status} {one.note}: {describe(one)}"
-        for one in history
-        if one.status >= SERVER_ERROR and not (one.status == UNAVAILABLE and one.patient)
+        f"R-04: {operation.status} {operation.note}: {describe(operation)}"
+        for operation in history
+        if operation.status >= SERVER_ERROR and not (operation.status == UNAVAILABLE and operation.patient)
     ]
 
 
 def answers_come_within(history: History, seconds: float) -> list[str]:
     return [
-        f"R-08: {one.t1 - one.t0:.1f} seconds: {describe(one)} {one.status} {one.note}"
-        for one in history
-        if one.op is not Act.FAULT and one.t1 - one.t0 > seconds
+        f"R-08: {operation.t1 - operation.t0:.1f} seconds: {describe(operation)} {operation.status} {operation.note}"
+        for operation in history
+        if operation.op is not Act.FAULT and operation.t1 - operation.t0 > seconds
     ]
 
 
-def i8_one_record_for_each_change(history: History, records: Iterable[Recorded]) -> list[str]:
-    """Exactly one for what was acknowledged, none for what was refused, at most one where no one knows."""
-    kept = Counter((one.event, one.request_id) for one in records)
+def i8_one_record_for_each_change(history: History, records: Iterable[RecordFields]) -> list[str]:
+    """One record per acknowledged change, none per refused one, and at most one if the result is unknown."""
+    counts = Counter((record.event, record.request_id) for record in records)
     problems = []
-    for one in history:
-        if not (one.event and one.request_id):
+    for operation in history:
+        if not (operation.event and operation.request_id):
             continue
-        times = kept[one.event, one.request_id]
-        if (one.ok and times != 1) or (one.result is Result.FAIL and times) or times > 1:
-            problems.append(f"I8: {times} records {one.event!r} of {describe(one)}, request {one.request_id}")
+        times = counts[operation.event, operation.request_id]
+        if (operation.ok and times != 1) or (operation.result is Result.FAIL and times) or times > 1:
+            problems.append(
+                f"I8: {times} records {operation.event!r} of {describe(operation)}, request {operation.request_id}"
+            )
     return problems
 
 
 def i13_figures_stay_bounded(history: History, mosts: Mapping[str, float]) -> list[str]:
-    """`mosts` by what a key begins with: resident bytes, descriptors, threads."""
+    """`mosts` maps key prefixes to limits: resident bytes, descriptors, threads."""
     return [
-        f"I13: {describe(one)}, at most {most}"
-        for one in operations_of(history, Act.MEASURE)
-        if (most := mosts.get(one.key.partition(":")[0])) is not None and float(one.value) > most
+        f"I13: {describe(operation)}, at most {most}"
+        for operation in operations_of(history, Act.MEASURE)
+        if (most := mosts.get(operation.key.partition(":")[0])) is not None and float(operation.value) > most
     ]
 
 
 def i14_a_lost_answer_hides_no_half(history: History) -> list[str]:
-    """Anyone who asks once more is told the same, a conflict, or that their grant is spent."""
+    """A repeated request gets the same response, a conflict, or the error that the grant was used."""
     repeated: dict[int, list[Operation]] = {}
-    for one in history:
-        if one.repeats:
-            repeated.setdefault(one.repeats, []).append(one)
+    for op in history:
+        if op.repeats:
+            repeated.setdefault(op.repeats, []).append(op)
     return [
-        f"I14: {describe(one)}, and once more: {describe(again)} {again.status} {again.note}"
-        for one in history
-        for again in repeated.get(one.number, [])
+        f"I14: {describe(operation)}, and once more: {describe(again)} {again.status} {again.note}"
+        for operation in history
+        for again in repeated.get(operation.number, [])
         if not is_clean(again)
     ]
 
@@ -81,10 +83,12 @@ def is_clean(again: Operation) -> bool:
 
 
 def every_lost_answer_was_asked_for_again(history: History, acts: Sequence[Act]) -> list[str]:
-    """Without this I14 would hold for a run in which no one asks."""
-    answered = {one.repeats for one in history if one.repeats and one.result is not Result.INFO}
+    """Every lost request was repeated: without repetition, I14 would hold trivially."""
+    answered = {
+        operation.repeats for operation in history if operation.repeats and operation.result is not Result.INFO
+    }
     return [
-        f"I14: nothing asked again: {describe(one)}"
-        for one in operations_of(history, *acts)
-        if one.result is Result.INFO and not one.repeats and one.number not in answered
+        f"I14: nothing asked again: {describe(operation)}"
+        for operation in operations_of(history, *acts)
+        if operation.result is Result.INFO and not operation.repeats and operation.number not in answered
     ]

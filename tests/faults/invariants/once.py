@@ -1,4 +1,4 @@
-"""Things that work once: codes, refresh tokens, the answer to a game, a one-time password (I1, I2, I4)."""
+"""Things that work once: codes, refresh tokens, the answer to a game, one-time passwords (I1, I2, I4)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from tests.faults.history import Act, History, Operation, Result, by_key, descri
 def each_happens_once(history: History, act: Act, what: str) -> list[str]:
     return [
         f"{what} {key!r} {len(done)} times: " + "; ".join(describe(one) for one in done)
-        for key, done in by_key(one for one in operations_of(history, act) if one.ok).items()
+        for key, done in by_key(operation for operation in operations_of(history, act) if operation.ok).items()
         if len(done) > 1
     ]
 
@@ -23,9 +23,9 @@ def a_secret_is_spent_at_most_once(history: History) -> list[str]:
 
 
 def i2_a_family_has_one_live_token_and_after_reuse_none(history: History) -> list[str]:
-    """Of the tokens tried when all was over, at most one of a family was good, and none that was spent before."""
+    """Of the tokens of a family tried at the end, at most one works, and none that was spent before."""
     families = family_of_each(history)
-    successors = Counter(one.key for one in operations_of(history, Act.REFRESH) if one.ok)
+    successors = Counter(operation.key for operation in operations_of(history, Act.REFRESH) if operation.ok)
     problems = [f"I2: {token!r} was rotated {times} times" for token, times in successors.items() if times > 1]
     good: dict[str, list[Operation]] = {}
     for one in operations_of(history, Act.LAST_TRY):
@@ -42,43 +42,50 @@ def i2_a_family_has_one_live_token_and_after_reuse_none(history: History) -> lis
 
 
 def family_of_each(history: History) -> dict[str, str]:
-    """The code that a refresh token goes back to."""
+    """Map each refresh token to the code it was issued from."""
     families: dict[str, str] = {}
-    for one in operations_of(history, Act.REDEEM, Act.REFRESH, Act.LAST_TRY):
-        if one.ok and one.value:
-            families[one.value] = one.key if one.op is Act.REDEEM else families.get(one.key, one.key)
+    for operation in operations_of(history, Act.REDEEM, Act.REFRESH, Act.LAST_TRY):
+        if operation.ok and operation.value:
+            families[operation.value] = (
+                operation.key if operation.op is Act.REDEEM else families.get(operation.key, operation.key)
+            )
     return families
 
 
 def families_that_were_reused(history: History, families: Mapping[str, str]) -> dict[str, Operation]:
-    """Refused for a token that had been rotated before it was shown: with that the whole family ends."""
+    """Families refused for presenting a token after its rotation, which ends the whole family."""
     rotated: dict[str, Operation] = {}
-    for one in operations_of(history, Act.REFRESH):
-        if one.ok:
-            rotated.setdefault(one.key, one)
+    for op in operations_of(history, Act.REFRESH):
+        if op.ok:
+            rotated.setdefault(op.key, op)
     return {
-        families.get(one.key, one.key): one
-        for one in operations_of(history, Act.REFRESH)
-        if one.result is Result.FAIL and one.key in rotated and rotated[one.key].t1 < one.t0
+        families.get(operation.key, operation.key): operation
+        for operation in operations_of(history, Act.REFRESH)
+        if operation.result is Result.FAIL and operation.key in rotated and rotated[operation.key].t1 < operation.t0
     }
 
 
 def i4_an_answer_is_delivered_once_and_never_lost(history: History) -> list[str]:
-    """`deliver` is ok with data and else failed; the last of each key was asked when all was well again."""
+    """`deliver` is ok with data and otherwise failed; the last poll of each key came after all faults."""
     problems = each_happens_once(history, Act.DELIVER, "I4: an answer was delivered")
     polls = by_key(operations_of(history, Act.DELIVER))
-    for one in operations_of(history, Act.APPROVE):
-        asked = polls.get(one.key, [])
-        if one.ok and asked and not any(poll.maybe for poll in asked) and asked[-1].t0 > one.t1:
-            problems.append(f"I4: approved and never delivered: {describe(one)}, {describe(asked[-1])}")
+    for operation in operations_of(history, Act.APPROVE):
+        key_polls = polls.get(operation.key, [])
+        if (
+            operation.ok
+            and key_polls
+            and not any(poll.maybe for poll in key_polls)
+            and key_polls[-1].t0 > operation.t1
+        ):
+            problems.append(f"I4: approved and never delivered: {describe(operation)}, {describe(key_polls[-1])}")
     return problems
 
 
 def i15_nothing_outlives_its_end(history: History, seconds: float) -> list[str]:
-    """A code that is older than that is refused, whether or not anything was cleaned up."""
-    issued = {one.value: one for one in operations_of(history, Act.ISSUE) if one.ok}
+    """A code older than this is refused, whether or not anything was cleaned up."""
+    issued = {operation.value: operation for operation in operations_of(history, Act.ISSUE) if operation.ok}
     return [
-        f"I15: redeemed {one.t0 - issued[one.key].t1:.1f} seconds after it was issued: {describe(one)}"
-        for one in operations_of(history, Act.REDEEM)
-        if one.ok and one.key in issued and one.t0 - issued[one.key].t1 > seconds
+        f"I15: redeemed {redeemed.t0 - issued[redeemed.key].t1:.1f} seconds after it was issued: {describe(redeemed)}"
+        for redeemed in operations_of(history, Act.REDEEM)
+        if redeemed.ok and redeemed.key in issued and redeemed.t0 - issued[redeemed.key].t1 > seconds
     ]

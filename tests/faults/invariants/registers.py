@@ -1,4 +1,4 @@
-"""A record is one register, whichever node is asked: what was saved is read from then on (I6)."""
+"""A record is a single register on all nodes: a saved value is read from then on (I6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,23 @@ from tests.faults.history import Act, History, Operation, Result, by_key, descri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """From when to when a value was certainly the record's, if `begins` is before `ends`; else it fits in between."""
+    """The time in which a record certainly had a value.
+
+    If `begins` is not before `ends`, it had the value at some time between them.
+    """
 
     value: str
     begins: float  # the earliest end of its operations
-    ends: float  # the latest beginning of them
+    ends: float  # the latest start of them
     certain: bool
 
 
 def i6_every_record_is_linearizable(history: History) -> list[str]:
-    """Each record's saves and reads have an order that fits their times, on all nodes together.
+    """Each record's saves and reads have an order that fits their times, over all nodes.
 
-    Values are unique, so each read names its save. That makes it easy (Gibbons and Korach, 1997): two values that
-    were certainly there must not overlap, and none may have come and gone entirely while another was there.
+    Values are unique, so each read identifies its save. That makes it easy (Gibbons and Korach, 1997): two values
+    that were certainly present must not overlap, and none may have come and gone entirely while a different one was
+    present.
     """
     return [
         problem
@@ -32,38 +36,38 @@ def i6_every_record_is_linearizable(history: History) -> list[str]:
 
 
 def unknown_values(key: str, about: History) -> list[str]:
-    """A read of what no one wrote, of what was refused, or of what no one had begun to write yet."""
-    begun: dict[str, float] = {}
-    for one in operations_of(about, Act.WRITE):
-        if one.maybe:
-            begun[one.value] = min(one.t0, begun.get(one.value, inf))
+    """Reads of a value that was never written, was refused, or was not yet sent."""
+    started: dict[str, float] = {}
+    for operation in operations_of(about, Act.WRITE):
+        if operation.maybe:
+            started[operation.value] = min(operation.t0, started.get(operation.value, inf))
     problems = []
-    for one in operations_of(about, Act.READ):
-        if not one.ok or not one.value:  # an empty value: the record as it was before anything was saved
+    for operation in operations_of(about, Act.READ):
+        if not operation.ok or not operation.value:  # an empty value: the record before any save
             continue
-        if one.value not in begun:
-            problems.append(f"I6: {key!r}: read what was never saved: {describe(one)}")
-        elif one.t1 < begun[one.value]:
-            problems.append(f"I6: {key!r}: read before anyone began to save it: {describe(one)}")
+        if operation.value not in started:
+            problems.append(f"I6: {key!r}: read what was never saved: {describe(operation)}")
+        elif operation.t1 < started[operation.value]:
+            problems.append(f"I6: {key!r}: read before anyone began to save it: {describe(operation)}")
     return problems
 
 
 def zones_of(about: History) -> list[Zone]:
     clusters: dict[str, list[Operation]] = {"": []}
-    for one in about:
-        if one.ok or (one.op is Act.WRITE and one.maybe):
-            clusters.setdefault(one.value, []).append(one)
-    seen = {one.value for one in operations_of(about, Act.READ) if one.ok}
+    for op in about:
+        if op.ok or (op.op is Act.WRITE and op.maybe):
+            clusters.setdefault(op.value, []).append(op)
+    seen = {operation.value for operation in operations_of(about, Act.READ) if operation.ok}
     return [
         zone_of(value, cluster)
         for value, cluster in clusters.items()
-        if value in seen or any(one.ok for one in cluster)
+        if value in seen or any(operation.ok for operation in cluster)
     ]
 
 
 def zone_of(value: str, cluster: Sequence[Operation]) -> Zone:
     first = -inf if value == "" else min(one.over for one in cluster)
-    last = max((one.t0 for one in cluster), default=-inf)
+    last = max((operation.t0 for operation in cluster), default=-inf)
     return Zone(value=value, begins=min(first, last), ends=max(first, last), certain=first < last)
 
 
@@ -84,12 +88,16 @@ def overlaps(key: str, zones: Sequence[Zone]) -> list[str]:
 
 
 def i6_versions_grow_by_one(history: History) -> list[str]:
-    """No two saves are told the same version, later ones higher ones, and in the end each has counted once."""
+    """No two saves return the same version, later saves return higher ones, and each save counts once."""
     problems = []
     for key, about in by_key(
-        one for one in operations_of(history, Act.WRITE, Act.FOUND) if one.version or not one.ok
+        operation
+        for operation in operations_of(history, Act.WRITE, Act.FOUND)
+        if operation.version or not operation.ok
     ).items():
-        saved = sorted((one for one in operations_of(about, Act.WRITE) if one.ok), key=lambda one: one.version)
+        saved = sorted(
+            (operation for operation in operations_of(about, Act.WRITE) if operation.ok), key=lambda one: one.version
+        )
         problems += [
             f"I6: {key!r}: version {one.version} twice: {describe(one)}, {describe(other)}"
             for one, other in pairwise(saved)
@@ -105,11 +113,11 @@ def i6_versions_grow_by_one(history: History) -> list[str]:
 
 
 def version_problems(key: str, saved: Sequence[Operation], about: History) -> list[str]:
-    """The record begins at the version that the `found` without a value tells, and ends at that of the other."""
-    ends = {bool(one.value): one.version for one in operations_of(about, Act.FOUND) if one.ok}
+    """Check versions from the initial one, in the `found` without a value, to that of the last `found`."""
+    ends = {bool(operation.value): operation.version for operation in operations_of(about, Act.FOUND) if operation.ok}
     if len(ends) < len((True, False)):
         return []
-    maybe = [one for one in operations_of(about, Act.WRITE) if one.result is Result.INFO]
+    maybe = [operation for operation in operations_of(about, Act.WRITE) if operation.result is Result.INFO]
     grown = ends[True] - ends[False]
     if len(saved) <= grown <= len(saved) + len(maybe):
         return []

@@ -1,4 +1,4 @@
-"""What the rows say about roles once all is over (I10)."""
+"""Check the roles in the database after a run (I10)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from tests.support.database_contents import Rows
 
 
 def i10_roles_are_whole(rows: Rows) -> list[str]:
-    """No one is assigned a role that is not there, and no public role gives a protected rule."""
+    """No one is assigned a role that does not exist, and no public role grants a protected rule."""
     roles = {(row.application_id, row.role_key) for row in rows["roles"]}
     return [
         *(
@@ -16,9 +16,9 @@ def i10_roles_are_whole(rows: Rows) -> list[str]:
             if (row.application_id, row.role_key) not in roles
         ),
         *(
-            f"I10: the public role {row.name!r} of {row.application_id} gives {sorted(given)}"
+            f"I10: the public role {row.name!r} of {row.application_id} gives {sorted(leaves)}"
             for row in rows["roles"]
-            if not row.protected and (given := true_leaves(row.meta) & protected_leaves(rows, row.application_id))
+            if not row.protected and (leaves := true_leaves(row.meta) & protected_leaves(rows, row.application_id))
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""Things that are counted: limits, and every acknowledged element in its place (I5, I7)."""
+"""Counted sets: limits hold, and every acknowledged element is present (I5, I7)."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -6,16 +6,18 @@ from typing import Final
 
 from tests.faults.history import Act, History, by_key, describe, operations_of
 
-UNKNOWN: Final = "?"  # an element that the answer would have named, and none came
+UNKNOWN: Final = "?"  # an element whose name the lost response would have contained
 
 
 def i5_limits_are_never_exceeded(history: History, limits: Mapping[str, int]) -> list[str]:
-    """`limits` by what a key begins with. What nodes and database counted, and what was certainly there at once."""
+    """Check counts and the elements certainly present at once against `limits`, which are by key prefix."""
     return [
         *(
-            f"I5: more than {limit}: {describe(one)}"
-            for one in operations_of(history, Act.COUNT)
-            if one.ok and (limit := limit_of(one.key, limits)) is not None and int(one.value) > limit
+            f"I5: more than {limit}: {describe(operation)}"
+            for operation in operations_of(history, Act.COUNT)
+            if operation.ok
+            and (limit := limit_of(operation.key, limits)) is not None
+            and int(operation.value) > limit
         ),
         *(
             f"I5: {most} in {key!r} at once, {limit} are allowed"
@@ -30,16 +32,16 @@ def limit_of(key: str, limits: Mapping[str, int]) -> int | None:
 
 
 def most_at_once(about: History) -> int:
-    """An element is certainly there from the answer to its adding until its removal could have begun."""
-    removals = [one for one in operations_of(about, Act.REMOVE) if one.maybe]
-    moments = [(one.t0, False, one.value) for one in removals]
-    gone: dict[str, list[float]] = {}
+    """The most elements at once: each counts from the response to its addition until the request to remove it."""
+    removals = [operation for operation in operations_of(about, Act.REMOVE) if operation.maybe]
+    moments = [(removal.t0, False, removal.value) for removal in removals]
+    removed: dict[str, list[float]] = {}
     for one in removals:
-        gone.setdefault(one.value, []).append(one.t0)
+        removed.setdefault(one.value, []).append(one.t0)
     moments += [
-        (one.t1, True, one.value)
-        for one in operations_of(about, Act.ADD)
-        if one.ok and not any(one.t0 < at < one.t1 for at in gone.get(one.value, []))
+        (operation.t1, True, operation.value)
+        for operation in operations_of(about, Act.ADD)
+        if operation.ok and not any(operation.t0 < at < operation.t1 for at in removed.get(operation.value, []))
     ]
     there: set[str] = set()
     most = 0
@@ -50,18 +52,20 @@ def most_at_once(about: History) -> int:
 
 
 def i7_every_acknowledged_element_is_there(history: History, found: Mapping[str, Collection[str]]) -> list[str]:
-    """`found`: what each set holds when all is over. No one adds an element again that was removed."""
+    """`found` has the elements of each set after the run; no removed element was added again."""
     problems = []
     for key, about in by_key(operations_of(history, Act.ADD, Act.REMOVE)).items():
         there = found.get(key, ())
-        added = {one.value: one for one in operations_of(about, Act.ADD) if one.ok}
-        removed = {one.value: one for one in operations_of(about, Act.REMOVE) if one.ok}
-        tried = {one.value for one in operations_of(about, Act.REMOVE) if one.maybe}
-        possible = {one.value for one in operations_of(about, Act.ADD) if one.maybe}
+        added = {operation.value: operation for operation in operations_of(about, Act.ADD) if operation.ok}
+        removed = {operation.value: operation for operation in operations_of(about, Act.REMOVE) if operation.ok}
+        tried = {operation.value for operation in operations_of(about, Act.REMOVE) if operation.maybe}
+        possible = {operation.value for operation in operations_of(about, Act.ADD) if operation.maybe}
         problems += [f"I7: lost: {describe(one)}" for value, one in added.items() if value not in {*there, *tried}]
         problems += [f"I7: came back: {describe(one)}" for value, one in removed.items() if value in there]
         unexpected = [value for value in there if value not in possible]
-        if len(unexpected) > sum(one.value == UNKNOWN for one in operations_of(about, Act.ADD) if one.maybe):
+        if len(unexpected) > sum(
+            operation.value == UNKNOWN for operation in operations_of(about, Act.ADD) if operation.maybe
+        ):
             problems.append(f"I7: {unexpected} are in {key!r}, and so many were never added")
     return problems
 

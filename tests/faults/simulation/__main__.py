@@ -1,4 +1,4 @@
-"""Runs schedules and prints what broke; the same seeds end in the same digest wherever they are run."""
+"""Run schedules and print what broke; the same seeds give the same digest on every machine."""
 
 import argparse
 import asyncio
@@ -13,31 +13,31 @@ from typing import Final
 import structlog
 
 from tests.faults.disk import FaultyDisk
+from tests.faults.simulation.initial_state import make_initial_state
 from tests.faults.simulation.schedule import Outcome, run
-from tests.faults.simulation.world import make_initial_state
 from tests.support.processes import inherited_environment
 
-HASH_SEED: Final = "PYTHONHASHSEED"  # else sets of texts are gone through in another order each time
-MEMORY: Final = Path("/dev/shm")  # noqa: S108 - nothing of a simulated life need outlive it
+HASH_SEED: Final = "PYTHONHASHSEED"  # otherwise sets of strings have a different order each time
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - no data of a simulated run is kept
 
 
 def main() -> int:
-    asked = arguments()
+    options = arguments()
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
-        world = asyncio.run(make_initial_state(Path(name)))
+        initial_state = asyncio.run(make_initial_state(Path(name)))
         disk = FaultyDisk()
-        seeds = [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
+        seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.seeds)
         broken, asked_in_all, faults, digest = 0, 0, 0, hashlib.sha256()
         for seed in seeds:
             disk.done.clear()
-            outcome = run(seed, world, Path(name), disk)
+            outcome = run(seed, initial_state, Path(name), disk)
             asked_in_all += len(outcome.history.ops)
             faults += len(outcome.history.events) + sum(op.result == "info" for op in outcome.history.ops)
             digest.update("\n".join(outcome.history.lines()).encode())
             broken += bool(outcome.problems)
-            print_outcome(outcome, whole=asked.seed is not None)
+            print_outcome(outcome, whole=options.seed is not None)
         disk.unregister()
     print_line(
         f"{len(seeds)} schedules, {asked_in_all} operations, {faults} met a fault, {broken} broke an invariant"

@@ -1,4 +1,4 @@
-"""Codes and refresh families (W1), and what ends them: revocation, reuse, a blocked account (W5)."""
+"""Codes and refresh token families (W1), and what ends them: revocation, reuse, a blocked account (W5)."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.token_endpoint import TokenRequest
 from gatehouse.oauth.tokens import TokenSet
 from gatehouse.oauth.vocabulary import GrantName
+from tests.faults.simulation.cluster import ADDRESS, NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Op, Result
-from tests.faults.simulation.life import ADDRESS, Life, NodeCall
+from tests.faults.simulation.initial_state import InitialState
 from tests.faults.simulation.node import Node
-from tests.faults.simulation.world import InitialState
 from tests.support.oauth import DAY, REDIRECT, a_grant, claims_of, native_proof
 
 CODE_SECONDS: Final = 600
@@ -25,12 +25,12 @@ FAMILY: Final = ("redeem", "refresh", "identify")
 
 @dataclass(slots=True, kw_only=True)
 class Family:
-    """One grant, and every token that ever came of it."""
+    """One grant, and every token issued from it."""
 
     grant_id: str
     user_id: str
     code: str
-    is_peaceful: bool  # no one tries anything with it that could end it
+    is_peaceful: bool  # nothing that could end it is tried
     refresh: list[str] = field(default_factory=list)
     access: list[str] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class Family:
             self.access.append(answer.access_token)
 
     def newest_first(self) -> list[str]:
-        """Each once, however often it was told."""
+        """All refresh tokens without duplicates, newest first."""
         return sorted(dict.fromkeys(self.refresh), key=lambda token: int(generation_of(token)), reverse=True)
 
 
@@ -68,15 +68,17 @@ def begin_family(family: Family) -> NodeCall:
     return begin
 
 
-def redeem_code(family: Family, world: InitialState) -> NodeCall:
+def redeem_code(family: Family, initial_state: InitialState) -> NodeCall:
     async def redeem(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
+        credentials = ClientCredentials(
+            proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin
+        )
         return await node.services.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.AUTHORIZATION_CODE,
                 code=family.code,
                 redirect_uri=REDIRECT,
-                credentials=shown,
+                credentials=credentials,
                 origin=origin,
             )
         )
@@ -84,15 +86,17 @@ def redeem_code(family: Family, world: InitialState) -> NodeCall:
     return redeem
 
 
-def refresh_with(token: str, world: InitialState) -> NodeCall:
+def refresh_with(token: str, initial_state: InitialState) -> NodeCall:
     async def refresh(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
+        credentials = ClientCredentials(
+            proof=native_proof(REDIRECT, initial_state.secret), source=ADDRESS, origin=origin
+        )
         return await node.services.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.REFRESH_TOKEN,
                 refresh_token=token,
                 redirect_uri=REDIRECT,
-                credentials=shown,
+                credentials=credentials,
                 origin=origin,
             )
         )
@@ -107,10 +111,12 @@ def identify_with(token: str) -> NodeCall:
     return identify
 
 
-def revoke_token(token: str, world: InitialState) -> NodeCall:
+def revoke_token(token: str, initial_state: InitialState) -> NodeCall:
     async def revoke(node: Node, origin: AuditOrigin) -> object:
-        shown = ClientCredentials(client_id="web", client_secret=world.secret, source=ADDRESS, origin=origin)
-        await node.services.revocation.revoke(shown, token, origin)
+        credentials = ClientCredentials(
+            client_id="web", client_secret=initial_state.secret, source=ADDRESS, origin=origin
+        )
+        await node.services.revocation.revoke(credentials, token, origin)
         return None
 
     return revoke
@@ -124,72 +130,78 @@ def block_user(user_id: str) -> NodeCall:
 
 
 class TokenClient:
-    """A client, with what it got."""
+    """A client and the tokens it received."""
 
-    def __init__(self, life: Life, world: InitialState, family: Family) -> None:
-        self._life = life
-        self._world = world
+    def __init__(self, cluster: SimulatedCluster, initial_state: InitialState, family: Family) -> None:
+        self._cluster = cluster
+        self._initial_state = initial_state
         self._family = family
 
-    async def live(self) -> None:
-        begun_ = await self._life.insist("begin", self._family.grant_id, begin_family(self._family), tries=1)
+    async def run(self) -> None:
+        begun_ = await self._cluster.insist("begin", self._family.grant_id, begin_family(self._family), tries=1)
         if begun_.result is Result.FAIL:
             return
-        rivals = 1 if self._family.is_peaceful else self._life.chance.randint(1, 3)
+        rivals = 1 if self._family.is_peaceful else self._cluster.chance.randint(1, 3)
         await asyncio.gather(*(self._redeem() for _ in range(rivals)))
         if not self._family.refresh:
             return
         ways = [self._refresh(), self._probe()]
         if not self._family.is_peaceful:
-            ways += [way() for way in (self._refresh, self._steal, self._revoke) if self._life.chance.random() < 0.5]
+            ways += [
+                way() for way in (self._refresh, self._steal, self._revoke) if self._cluster.chance.random() < 0.5
+            ]
         await asyncio.gather(*ways)
 
     async def _redeem(self) -> None:
-        await self._life.pause(2)
-        op, answer = await self._life.ask("redeem", self._family.grant_id, redeem_code(self._family, self._world))
+        await self._cluster.pause(2)
+        op, answer = await self._cluster.ask(
+            "redeem", self._family.grant_id, redeem_code(self._family, self._initial_state)
+        )
         self._family.add_tokens(answer)
         if op.result is Result.INFO and not self._family.is_peaceful:
             await self._redeem()
 
     async def _refresh(self) -> None:
-        """With the newest it knows, and once more when it heard nothing, as clients do."""
-        for _ in range(self._life.chance.randint(1, 4)):
-            await self._life.pause(3)
+        """Refresh with the newest known token, and retry without a response, as clients do."""
+        for _ in range(self._cluster.chance.randint(1, 4)):
+            await self._cluster.pause(3)
             if not await self._present(self._family.refresh[-1]) and self._family.is_peaceful:
-                return  # which one is good now no one can tell
+                return  # it is unknown which token is valid now
 
     async def _present(self, token: str) -> bool:
-        """Whether it got any answer."""
+        """Present a token; return whether there was any response."""
         for _ in range(3):
-            op, answer = await self._life.ask(
-                "refresh", self._family.grant_id, refresh_with(token, self._world), value=generation_of(token)
+            op, answer = await self._cluster.ask(
+                "refresh", self._family.grant_id, refresh_with(token, self._initial_state), value=generation_of(token)
             )
             self._family.add_tokens(answer)
             if op.result is not Result.INFO:
                 return True
-            await self._life.pause(1)
+            await self._cluster.pause(1)
         return False
 
     async def _steal(self) -> None:
-        """One that was good once, long after it."""
-        await self._life.pause(60)
+        """Present a token that was rotated long ago."""
+        await self._cluster.pause(60)
         await self._present(self._family.refresh[0])
 
     async def _revoke(self) -> None:
-        await self._life.pause(15)
-        await self._life.insist("revoke", self._family.grant_id, revoke_token(self._family.refresh[-1], self._world))
+        await self._cluster.pause(15)
+        await self._cluster.insist(
+            "revoke", self._family.grant_id, revoke_token(self._family.refresh[-1], self._initial_state)
+        )
 
     async def _probe(self) -> None:
-        for _ in range(self._life.chance.randint(1, 4)):
-            await self._life.pause(6)
-            await self._life.ask("identify", self._family.grant_id, identify_with(self._family.access[-1]))
+        for _ in range(self._cluster.chance.randint(1, 4)):
+            await self._cluster.pause(6)
+            await self._cluster.ask("identify", self._family.grant_id, identify_with(self._family.access[-1]))
 
 
 def generation_of(token: str) -> str:
     return str(claims_of(token)["jti"]).partition(".")[2]
 
 
-# -- what must hold ------------------------------------------------------------------------------------
+# -- invariants ----------------------------------------------------------------------------------------
 
 
 def codes_are_taken_once(history: History) -> list[str]:
@@ -202,7 +214,7 @@ def codes_are_taken_once(history: History) -> list[str]:
 
 
 def endings(history: History, family: Family) -> list[Op]:
-    """What was acknowledged to have ended the family: a revocation, a reuse that was noticed, a blocked account."""
+    """The acknowledged operations that ended the family: a revocation, a detected reuse, a blocked account."""
     done = [op for op in history.of("revoke", key=family.grant_id) if op.result is Result.OK]
     done += [op for op in history.of("block", key=family.user_id) if op.result is Result.OK]
     done += [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.detail.endswith("REUSED")]
@@ -210,7 +222,7 @@ def endings(history: History, family: Family) -> list[Op]:
 
 
 def what_ended_stays_ended(history: History, family: Family) -> list[str]:
-    """I2, I3, I9, I16: nothing that began after an acknowledged end has success."""
+    """I2, I3, I9, I16: nothing that began after an acknowledged end succeeds."""
     ends = endings(history, family)
     if not ends:
         return []
@@ -223,18 +235,18 @@ def what_ended_stays_ended(history: History, family: Family) -> list[str]:
 
 
 def no_one_is_refused_for_nothing(history: History, family: Family) -> list[str]:
-    """I11, I14: of a family that no one does harm, anyone who asks is served, or told to ask again."""
+    """I11, I14: in a family that nothing ended, every request succeeds or gets a retryable error."""
     if not family.is_peaceful:
         return []
-    refused = [op for op in history.of("refresh", "identify", key=family.grant_id) if op.result is Result.FAIL]
-    return [f"I11: {op} for no reason" for op in refused]
+    refusals = [op for op in history.of("refresh", "identify", key=family.grant_id) if op.result is Result.FAIL]
+    return [f"I11: {op} for no reason" for op in refusals]
 
 
 def one_refresh_token_is_good(history: History, family: Family, good: list[str]) -> list[str]:
-    """I2: `good` are the numbers of all that were accepted once everything was over, each tried after the grace."""
+    """I2: `good` has the numbers of the tokens accepted after the run, each tried after the grace period."""
     acknowledged = max((int(generation_of(token)) for token in family.refresh), default=0)
     problems = [f"I2: of {family.grant_id} these are good: {good}"] if len(good) > 1 else []
-    if any(int(one) < acknowledged for one in good):
+    if any(int(generation) < acknowledged for generation in good):
         problems.append(f"I2: of {family.grant_id} {good} is good, though {acknowledged} was given out")
     if good and endings(history, family):
         problems.append(f"I3: {good} of {family.grant_id} is good after its end")
@@ -242,7 +254,7 @@ def one_refresh_token_is_good(history: History, family: Family, good: list[str])
 
 
 def revocations_are_recorded(history: History, family: Family, recorded: int) -> list[str]:
-    """I8: one record where revoking was all that happened to it."""
+    """I8: one record for a family that was only revoked."""
     revokes = [op for op in history.of("revoke", key=family.grant_id) if op.result is Result.OK]
     others = [op for op in endings(history, family) if op.kind != "revoke"] or history.of("block", key=family.user_id)
     doubtful = [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.result is not Result.OK]

@@ -17,8 +17,8 @@ from gatehouse.gamesessions.poll import OK, PollAnswer
 from gatehouse.gamesessions.proof import GameClientProof
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Refused
+from tests.faults.simulation.cluster import ADDRESS, NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Result
-from tests.faults.simulation.life import ADDRESS, Life, NodeCall
 from tests.faults.simulation.node import Node
 
 LOCATION: Final = "location"
@@ -27,7 +27,7 @@ OPTIONS: Final = LoginOptions(factor="device", nojwt=True)
 
 
 class Connection:
-    """The line a poll came on, cut by anyone who holds it."""
+    """The connection of a poll, which a test can cut."""
 
     def __init__(self) -> None:
         self._is_open = True
@@ -77,10 +77,10 @@ def register_session(session: Session) -> NodeCall:
 
 def poll_session(session: Session, connection: Connection) -> NodeCall:
     async def poll(node: Node, origin: AuditOrigin) -> object:
-        answer = await node.polls.poll(session.gsid, GAME, connection, origin)
-        if answer.status != OK:
-            raise Refused(answer.status)
-        return answer
+        response = await node.polls.poll(session.gsid, GAME, connection, origin)
+        if response.status != OK:
+            raise Refused(response.status)
+        return response
 
     return poll
 
@@ -96,38 +96,38 @@ def confirm_session(session: Session) -> NodeCall:
             auth=SignInMethod.LOGIN.value,
             entry=entry,
         ):
-            raise Refused("not waiting, or not they any more")
+            raise Refused("not waiting, or a different person")
         return None
 
     return confirm
 
 
 class Player:
-    def __init__(self, life: Life, session: Session) -> None:
-        self._life = life
+    def __init__(self, cluster: SimulatedCluster, session: Session) -> None:
+        self._cluster = cluster
         self._session = session
 
-    async def live(self) -> None:
-        await self._life.insist("register", self._session.gsid, register_session(self._session), tries=1)
-        pollers = [self._poll() for _ in range(self._life.chance.randint(1, 3))]
+    async def run(self) -> None:
+        await self._cluster.insist("register", self._session.gsid, register_session(self._session), tries=1)
+        pollers = [self._poll() for _ in range(self._cluster.chance.randint(1, 3))]
         await asyncio.gather(self._confirm(), *pollers)
 
     async def _confirm(self) -> None:
-        await self._life.pause(40)
-        await self._life.insist("confirm", self._session.gsid, confirm_session(self._session))
+        await self._cluster.pause(40)
+        await self._cluster.insist("confirm", self._session.gsid, confirm_session(self._session))
 
     async def _poll(self) -> None:
         for _ in range(3):
-            await self._life.pause(3)
+            await self._cluster.pause(3)
             connection = Connection()
-            leaving = asyncio.get_running_loop().call_later(self._life.chance.random() * 120, connection.cut)
-            _, answer = await self._life.ask("poll", self._session.gsid, poll_session(self._session, connection))
+            leaving = asyncio.get_running_loop().call_later(self._cluster.chance.random() * 120, connection.cut)
+            _, answer = await self._cluster.ask("poll", self._session.gsid, poll_session(self._session, connection))
             leaving.cancel()
             if isinstance(answer, PollAnswer):
                 return
 
 
-# -- what must hold ------------------------------------------------------------------------------------
+# -- invariants ----------------------------------------------------------------------------------------
 
 
 def answers_are_delivered_once(history: History) -> list[str]:

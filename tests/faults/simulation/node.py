@@ -11,11 +11,11 @@ from gatehouse.permissions.holdings import HoldingsReader
 from gatehouse.storage.database import build_storage
 from gatehouse.storage.sqlite.runner import SQLiteRunner
 from tests.faults.disk import FaultyDisk
+from tests.faults.simulation.initial_state import InitialState
 from tests.faults.simulation.store import FaultOdds, FaultyRunner, LoopWriter, threadless_runner
 from tests.faults.simulation.virtual import Chance, VirtualClock
-from tests.faults.simulation.world import InitialState
 
-PATIENT = PollThrottleLimits(max_early_polls=1_000)
+LENIENT_LIMITS = PollThrottleLimits(max_early_polls=1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,8 @@ class Node:
     commits: LoopWriter
 
     def kill(self) -> None:
-        """As by kill -9: nothing is finished."""
-        self.runner._reader.close()  # first: the last to leave empties the -wal file
+        """Kill the node as kill -9 does: nothing is finished."""
+        self.runner._reader.close()  # first, because the last connection to close empties the -wal file
         self.commits.kill()
         self.runner._snapshot_pool.shutdown(wait=False)
         self.services.passwords.close()
@@ -39,9 +39,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFactory:
-    """Where nodes live: one file, one disk."""
+    """Open nodes on one file and one disk."""
 
-    world: InitialState
+    initial_state: InitialState
     file: Path
     disk: FaultyDisk
     writers: list[LoopWriter]
@@ -49,10 +49,12 @@ class NodeFactory:
     async def open(self, name: str, chance: Chance, odds: FaultOdds) -> Node:
         clock = VirtualClock()
         runner, commits = threadless_runner(str(self.file), self.writers, self.disk, chance, odds)
-        services = self.world.build_services(build_storage(FaultyRunner(runner, commits, chance, odds)), clock)
+        services = self.initial_state.build_services(
+            build_storage(FaultyRunner(runner, commits, chance, odds)), clock
+        )
         services.keyring._replace_keys(
             (await build_storage(runner).keys.load_keys()).keys
-        )  # it starts once its store answers
+        )  # it starts once its store responds
         services.game_notices  # noqa: B018 - listens from here on
         return Node(
             name=name,
@@ -65,7 +67,7 @@ class NodeFactory:
                 store=services.storage.game_sessions,
                 waiters=services.waiters,
                 write_behind=services.write_behind,
-                throttle=PollThrottle(limits=PATIENT, clock=clock),
+                throttle=PollThrottle(limits=LENIENT_LIMITS, clock=clock),
                 results=services.game_results,
                 unsent=services.unsent_answers,
                 refusals=services.game_refusals,

@@ -1,4 +1,4 @@
-"""Limits (W3), saves (W4), and what is remembered of them (W7)."""
+"""Limits (W3), saves (W4), and cached permissions (W7)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from gatehouse.permissions.commands.application_credentials import new_access_ke
 from gatehouse.permissions.model.application import MAX_ACCESS_KEYS
 from gatehouse.permissions.model.facts import ApplicationModel, UserRecord
 from gatehouse.permissions.store import EditResult
+from tests.faults.simulation.cluster import NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Op, Result
-from tests.faults.simulation.life import Life, NodeCall
+from tests.faults.simulation.initial_state import MAX_ASSIGNMENTS, PEOPLE, SHOP
 from tests.faults.simulation.node import Node
-from tests.faults.simulation.world import MAX_ASSIGNMENTS, PEOPLE, SHOP
 from tests.support.permission_builders import P, a_role, holdings_with
 
-SEATED: Final = PEOPLE[2:]  # whom no one blocks
+SEATED: Final = PEOPLE[2:]  # people who are never blocked
 LIMITED: Final = "few"
 THE_SHOP: Final = str(SHOP)
 
@@ -59,12 +59,12 @@ def count_holders() -> NodeCall:
     return count
 
 
-def assign_role(user_id: str, *, given: bool) -> NodeCall:
+def assign_role(user_id: str, *, assigned: bool) -> NodeCall:
     async def edit(node: Node, origin: AuditOrigin) -> object:
         entry = node.services.recorder.record(AuditEvent.ROLE_ASSIGNED, origin, subject=user_id)
 
         def change(state: UserRecord) -> EditResult[UserRecord]:
-            return EditResult(replace(state, scopes={P: holdings_with(LIMITED)} if given else {}), [entry])
+            return EditResult(replace(state, scopes={P: holdings_with(LIMITED)} if assigned else {}), [entry])
 
         return (await node.services.storage.user_records.edit_record(SHOP, user_id, change, node.clock.now())).version
 
@@ -94,13 +94,13 @@ def save_role(name: str) -> NodeCall:
 
 
 class Administrators:
-    """Several, who do not know of each other."""
+    """Several administrators who act independently."""
 
-    def __init__(self, life: Life) -> None:
-        self._life = life
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
 
-    async def live(self) -> None:
-        chance = self._life.chance
+    async def run(self) -> None:
+        chance = self._cluster.chance
         people = chance.sample(SEATED, 3)
         await asyncio.gather(
             *(self._keys() for _ in range(3)),
@@ -111,36 +111,36 @@ class Administrators:
         )
 
     async def _keys(self) -> None:
-        await self._life.pause(4)
-        op, key_id = await self._life.ask("make-key", THE_SHOP, make_key())
+        await self._cluster.pause(4)
+        op, key_id = await self._cluster.ask("make-key", THE_SHOP, make_key())
         op.value = str(key_id or "")
-        if key_id is not None and self._life.chance.random() < 0.5:
-            await self._life.pause(4)
-            await self._life.insist("remove-key", str(key_id), remove_key(str(key_id)))
+        if key_id is not None and self._cluster.chance.random() < 0.5:
+            await self._cluster.pause(4)
+            await self._cluster.insist("remove-key", str(key_id), remove_key(str(key_id)))
 
     async def _assign_role(self, user_id: str) -> None:
-        for _ in range(self._life.chance.randint(1, 3)):
-            await self._life.pause(4)
-            given = self._life.chance.random() < 0.7
-            await self._life.ask("seat", user_id, assign_role(user_id, given=given), value=str(given))
-            op, answer = await self._life.ask("held", user_id, check_holding(user_id))
+        for _ in range(self._cluster.chance.randint(1, 3)):
+            await self._cluster.pause(4)
+            assigned = self._cluster.chance.random() < 0.7
+            await self._cluster.ask("seat", user_id, assign_role(user_id, assigned=assigned), value=str(assigned))
+            op, answer = await self._cluster.ask("held", user_id, check_holding(user_id))
             op.value = str(answer)
 
     async def _save(self) -> None:
-        for _ in range(self._life.chance.randint(1, 2)):
-            await self._life.pause(4)
+        for _ in range(self._cluster.chance.randint(1, 2)):
+            await self._cluster.pause(4)
             name = f"r{token_hex(4)}"
-            op, version = await self._life.ask("save", THE_SHOP, save_role(name), value=name)
+            op, version = await self._cluster.ask("save", THE_SHOP, save_role(name), value=name)
             op.detail = op.detail or str(version)
 
     async def _watch(self, what: str, question: NodeCall) -> None:
         for _ in range(4):
-            await self._life.pause(3)
-            op, number = await self._life.ask(what, THE_SHOP, question)
+            await self._cluster.pause(3)
+            op, number = await self._cluster.ask(what, THE_SHOP, question)
             op.value = str(number)
 
 
-# -- what must hold ------------------------------------------------------------------------------------
+# -- invariants ----------------------------------------------------------------------------------------
 
 
 def no_limit_is_exceeded(history: History) -> list[str]:
@@ -156,16 +156,16 @@ def no_limit_is_exceeded(history: History) -> list[str]:
 
 def keys_are_as_acknowledged(history: History, there: Sequence[str]) -> list[str]:
     """I3, I5, I7."""
-    made = {op.value for op in history.of("make-key") if op.result is Result.OK}
+    created = {op.value for op in history.of("make-key") if op.result is Result.OK}
     tried = set(history.keys("remove-key"))
     removed = {op.key for op in history.of("remove-key") if op.result is Result.OK}
-    problems = [f"I7: key {key} is lost" for key in sorted(made - tried - set(there))]
+    problems = [f"I7: key {key} is lost" for key in sorted(created - tried - set(there))]
     problems += [f"I3: key {key} came back" for key in sorted(removed & set(there))]
     return problems + ([f"I5: {len(there)} keys"] if len(there) > MAX_ACCESS_KEYS else [])
 
 
 def assignments_are_as_acknowledged(history: History, holders: Sequence[str]) -> list[str]:
-    """I5, I6: one person asks for one assignment at a time, so the last acknowledged answer is the truth."""
+    """I5, I6: each person has one request at a time, so the last acknowledged result is the current state."""
     problems = [f"I5: {len(holders)} hold a role for {MAX_ASSIGNMENTS}"] if len(holders) > MAX_ASSIGNMENTS else []
     for user_id in history.keys("seat"):
         edits = history.of("seat", key=user_id)
@@ -180,7 +180,7 @@ def assignments_are_as_acknowledged(history: History, holders: Sequence[str]) ->
 
 
 def acknowledged_state(edits: Sequence[Op]) -> bool | None:
-    """What the last edits say; None when an unacknowledged one may have changed it."""
+    """The state after the last edits; None if an unacknowledged one may have changed it."""
     for op in reversed(edits):
         if op.result is Result.OK:
             return op.value == str(True)
@@ -190,7 +190,7 @@ def acknowledged_state(edits: Sequence[Op]) -> bool | None:
 
 
 def saves_are_one_version_each(history: History, version: int, roles: Sequence[str]) -> list[str]:
-    """I6: the version grows by one for each, and none is lost."""
+    """I6: each save raises the version by one, and none is lost."""
     saves = history.of("save")
     acknowledged = [op for op in saves if op.result is Result.OK]
     numbers = [int(op.detail) for op in acknowledged]

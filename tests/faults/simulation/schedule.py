@@ -1,4 +1,4 @@
-"""One schedule: everything that happens in it follows from its seed, and all of it is judged at the end."""
+"""One schedule: its seed determines everything that happens, and all invariants are checked at the end."""
 
 import asyncio
 from collections import Counter
@@ -13,18 +13,18 @@ from gatehouse.gamesessions.poll import OK
 from gatehouse.kernel.errors import GatehouseError
 from tests.faults.disk import FaultyDisk
 from tests.faults.simulation import families, games, permissions, signing_in
+from tests.faults.simulation.cluster import NODES, SimulatedCluster
 from tests.faults.simulation.families import Family, TokenClient, a_family, block_user, generation_of, refresh_with
 from tests.faults.simulation.games import GAME, Connection, Player, Session, a_session, is_due
 from tests.faults.simulation.history import History, Op, Result
-from tests.faults.simulation.life import NODES, Life
+from tests.faults.simulation.initial_state import GRACE, PEOPLE, SHOP, InitialState
 from tests.faults.simulation.node import Node, NodeFactory
 from tests.faults.simulation.permissions import Administrators
 from tests.faults.simulation.signing_in import Browser
 from tests.faults.simulation.store import FaultOdds
 from tests.faults.simulation.virtual import Chance, VirtualLoop, seeded_secrets
-from tests.faults.simulation.world import GRACE, PEOPLE, SHOP, InitialState
 
-LONGEST: Final = 600.0  # virtual seconds until a life is taken for stuck
+LONGEST: Final = 600.0  # virtual seconds until a run counts as stuck
 BLOCKED: Final = PEOPLE[:2]
 PEACEFUL: Final = PEOPLE[2]
 ONE_RECORD: Final = ("begin", "block", "make-key", "remove-key", "seat", "save", "confirm", "open", "end", "poll")
@@ -39,14 +39,14 @@ class Outcome:
     history: History
 
 
-def run(seed: int, world: InitialState, directory: Path, disk: FaultyDisk) -> Outcome:
+def run(seed: int, initial_state: InitialState, directory: Path, disk: FaultyDisk) -> Outcome:
     file = directory / f"{seed}.db"
-    file.write_bytes(world.database)
-    place = NodeFactory(world=world, file=file, disk=disk, writers=[])
+    file.write_bytes(initial_state.database)
+    node_factory = NodeFactory(initial_state=initial_state, file=file, disk=disk, writers=[])
     loop = VirtualLoop()
     try:
         with seeded_secrets(seed):
-            return loop.run_until_complete(Schedule(seed, place).run())
+            return loop.run_until_complete(Schedule(seed, node_factory).run())
     finally:
         loop.close()
         for left in directory.glob(f"{seed}.db*"):
@@ -54,9 +54,9 @@ def run(seed: int, world: InitialState, directory: Path, disk: FaultyDisk) -> Ou
 
 
 class Schedule:
-    def __init__(self, seed: int, place: NodeFactory) -> None:
+    def __init__(self, seed: int, node_factory: NodeFactory) -> None:
         self._seed = seed
-        self._place = place
+        self._node_factory = node_factory
         self._chance = chance = Chance(seed)
         unreliable = chance.choice((0.0, 0.02, 0.08))
         self._odds = FaultOdds(
@@ -71,52 +71,52 @@ class Schedule:
         self._sessions: list[Session] = []
 
     async def run(self) -> Outcome:
-        life = Life(self._place, self._chance, self._odds)
+        cluster = SimulatedCluster(self._node_factory, self._chance, self._odds)
         problems: list[str] = []
-        await life.begin()
+        await cluster.begin()
         try:
             async with asyncio.timeout(LONGEST):
-                await asyncio.gather(*self._all_actors(life))
+                await asyncio.gather(*self._all_actors(cluster))
         except TimeoutError:
             problems.append("someone was never answered")
-        await life.end()
-        problems += await self._find_problems(life.history)
-        return Outcome(seed=self._seed, problems=[*problems, *life.history.bugs], history=life.history)
+        await cluster.end()
+        problems += await self._find_problems(cluster.history)
+        return Outcome(seed=self._seed, problems=[*problems, *cluster.history.bugs], history=cluster.history)
 
-    def _all_actors(self, life: Life) -> list[Coroutine[object, object, None]]:
-        chance, world = self._chance, self._place.world
+    def _all_actors(self, cluster: SimulatedCluster) -> list[Coroutine[object, object, None]]:
+        chance, initial_state = self._chance, self._node_factory.initial_state
         self._families = [a_family(chance.choice(BLOCKED), is_peaceful=False) for _ in range(2)]
         self._families.append(a_family(PEACEFUL, is_peaceful=not self._jumps))
-        self._sessions = [a_session(world.people[chance.choice(PEOPLE[:3])]) for _ in range(2)]
-        them = [TokenClient(life, world, family).live() for family in self._families]
-        them += [Player(life, session).live() for session in self._sessions]
-        them += [Administrators(life).live(), Browser(life, world.people[PEACEFUL]).live()]
-        them += [self._block(life, user_id) for user_id in BLOCKED if chance.random() < 0.3]
-        them += [self._kill(life) for _ in range(chance.randint(0, 2))]
-        return them + ([self._jump(life)] if self._jumps else [])
+        self._sessions = [a_session(initial_state.people[chance.choice(PEOPLE[:3])]) for _ in range(2)]
+        them = [TokenClient(cluster, initial_state, family).run() for family in self._families]
+        them += [Player(cluster, session).run() for session in self._sessions]
+        them += [Administrators(cluster).run(), Browser(cluster, initial_state.people[PEACEFUL]).run()]
+        them += [self._block(cluster, user_id) for user_id in BLOCKED if chance.random() < 0.3]
+        them += [self._kill(cluster) for _ in range(chance.randint(0, 2))]
+        return them + ([self._jump(cluster)] if self._jumps else [])
 
-    async def _block(self, life: Life, user_id: str) -> None:
-        await life.pause(20)
-        await life.insist("block", user_id, block_user(user_id))
+    async def _block(self, cluster: SimulatedCluster, user_id: str) -> None:
+        await cluster.pause(20)
+        await cluster.insist("block", user_id, block_user(user_id))
 
-    async def _kill(self, life: Life) -> None:
-        await life.pause(15)
+    async def _kill(self, cluster: SimulatedCluster) -> None:
+        await cluster.pause(15)
         name = self._chance.choice(NODES)
-        await life.kill(name)
-        await life.pause(3)
-        if name not in life.serving:
-            await life.start(name)
+        await cluster.kill(name)
+        await cluster.pause(3)
+        if name not in cluster.serving:
+            await cluster.start(name)
 
-    async def _jump(self, life: Life) -> None:
+    async def _jump(self, cluster: SimulatedCluster) -> None:
         for _ in range(2):
-            await life.pause(15)
-            life.jump(self._chance.choice(NODES), self._chance.choice(JUMPS))
+            await cluster.pause(15)
+            cluster.jump(self._chance.choice(NODES), self._chance.choice(JUMPS))
 
     # -- the end ---------------------------------------------------------------------------------------
 
     async def _find_problems(self, history: History) -> list[str]:
-        """By a node that starts on what is left, on a disk that works."""
-        node = await self._place.open("end", self._chance, FaultOdds(longest=0.0))
+        """Check the final state with a node on a working disk."""
+        node = await self._node_factory.open("end", self._chance, FaultOdds(longest=0.0))
         try:
             return [
                 *families.codes_are_taken_once(history),
@@ -163,14 +163,14 @@ class Schedule:
 
     async def _poll(self, node: Node, session: Session) -> str:
         connection = Connection()
-        asyncio.get_running_loop().call_later(1.0, connection.cut)  # what is there is told at once
+        asyncio.get_running_loop().call_later(1.0, connection.cut)  # an answer that exists is returned immediately
         try:
             return (await node.polls.poll(session.gsid, GAME, connection, AuditOrigin(actor="end"))).status
         except Exception as error:  # noqa: BLE001 - a refusal or no one there
             return type(error).__name__
 
     async def _refresh_tokens(self, node: Node, history: History) -> list[str]:
-        """Every one that was ever given out, the newest first, after the grace."""
+        """Try every refresh token ever issued, newest first, after the grace period."""
         node.clock.wrong_by += GRACE + 1
         problems = []
         for family in self._families:
@@ -182,13 +182,13 @@ class Schedule:
 
     async def _is_good(self, node: Node, token: str) -> bool:
         try:
-            await refresh_with(token, self._place.world)(node, AuditOrigin(actor="end"))
+            await refresh_with(token, self._node_factory.initial_state)(node, AuditOrigin(actor="end"))
         except GatehouseError:
             return False
         return True
 
     async def _records(self, node: Node, history: History) -> list[str]:
-        """I8: one record for each acknowledged change, none for what was refused, and the chain holds."""
+        """I8: one record per acknowledged change, none per refused one, and the chain verifies."""
         await node.services.audit_sealer.seal_all()
         verdict = await node.services.audit_verification().verify()
         problems = [f"I8: {problem}" for problem in verdict.problems]

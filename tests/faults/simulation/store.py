@@ -1,4 +1,4 @@
-"""SQLite as a node of the simulation has it: the real runner and writer, on a disk and a road that fail."""
+"""SQLite as a node of the simulation uses it: the real runner and writer, over a disk and connection that fail."""
 
 import asyncio
 from collections.abc import Callable, Hashable
@@ -20,17 +20,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultOdds:
-    """How often what goes wrong, of 1."""
+    """The probability of each fault, from 0 to 1."""
 
-    refused: float = 0.0  # nothing was done, and the caller is told
-    lost: float = 0.0  # it was done, and the caller is told it could not be
-    disk: float = 0.0  # the disk fails in the middle of a commit
-    deaf: float = 0.0  # a notice does not arrive
-    longest: float = 0.2  # seconds of every way to the store and back
+    refused: float = 0.0  # nothing was done, and the caller gets an error
+    lost: float = 0.0  # it was done, and the caller gets an error
+    disk: float = 0.0  # the disk fails during a commit
+    deaf: float = 0.0  # a notification is lost
+    longest: float = 0.2  # most seconds of each way to the store and back
 
 
 class LoopWriter:
-    """Takes the place of the writer's thread: its tasks run on the loop, one writer of the file at a time."""
+    """Replace the writer's thread: its tasks run on the loop, one writer of the file at a time."""
 
     def __init__(
         self, writer: GroupCommitWriter, others: list["LoopWriter"], disk: FaultyDisk, chance: Chance, odds: FaultOdds
@@ -45,10 +45,10 @@ class LoopWriter:
 
     def put(self, task: Callable[[], None] | None) -> None:
         if task is not None:
-            self._soon(task)
+            self._run_soon(task)
 
     def kill(self) -> None:
-        """The process is killed: what it had begun is undone, what it had not begun never happens."""
+        """Roll back the current task and drop the waiting ones, as a killed process does."""
         self.is_gone = True
         self._others.remove(self)
         self._writer._idle_check.cancel()
@@ -58,14 +58,14 @@ class LoopWriter:
     def is_writing(self) -> bool:
         return bool(self._writer._connection.in_transaction)
 
-    def _soon(self, task: Callable[[], None]) -> None:
+    def _run_soon(self, task: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(self._chance.random() * self._odds.longest / 10, self._run, task)
 
     def _run(self, task: Callable[[], None]) -> None:
         if self.is_gone:
             return
         if any(other.is_writing for other in self._others if other is not self):
-            self._soon(task)  # SQLite would wait, and here no one may
+            self._run_soon(task)  # SQLite would block, and here nothing may
             return
         if self._chance.random() < self._odds.disk:
             self._disk.write_failure = self._chance.choice((apsw.FullError, apsw.IOError))
@@ -88,7 +88,7 @@ def threadless_runner(
 
 
 class FaultyRunner:
-    """A runner behind a road on which questions and answers take their time, or get lost."""
+    """A runner behind a connection that delays or loses requests and responses."""
 
     def __init__(self, inner: SQLiteRunner, commits: LoopWriter, chance: Chance, odds: FaultOdds) -> None:
         self._inner = inner
@@ -132,7 +132,7 @@ class FaultyRunner:
         return await self._inner.snapshot_read(make)
 
     def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
-        """Those of a channel hear in the order they came: the runner keeps them in a set, whose order is chance's."""
+        """Notify a channel's listeners in the order they came; the runner's set has a random order."""
         if channel not in self._listeners:
             self._listeners[channel] = {}
             self._inner.listen(channel, partial(self._hear, channel))
@@ -142,7 +142,7 @@ class FaultyRunner:
     def _hear(self, channel: str, payload: str) -> None:
         for listener in list(self._listeners[channel]):
             if self._chance.random() >= self._odds.deaf and not self._commits.is_gone:
-                asyncio.get_running_loop().call_later(self._later(), listener, payload)
+                asyncio.get_running_loop().call_later(self._random_delay(), listener, payload)
 
     async def revision(self) -> str:
         return await self._inner.revision()
@@ -154,16 +154,16 @@ class FaultyRunner:
         return None
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
-        """Never: there is one history."""
+        """Never call the listener: there is one timeline."""
 
     async def close(self) -> None:
-        """Anyone who made the node ends it."""
+        """Do nothing: the code that made the node ends it."""
 
-    def _later(self) -> float:
+    def _random_delay(self) -> float:
         return self._chance.random() * self._odds.longest
 
     async def _delay(self) -> None:
-        await asyncio.sleep(self._later())
+        await asyncio.sleep(self._random_delay())
         self._fail_sometimes(0.0, "")
 
     def _fail_sometimes(self, odds: float, what: str, error: type[Unavailable] = Unavailable) -> None:

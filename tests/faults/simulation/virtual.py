@@ -1,7 +1,7 @@
-"""An event loop without waiting and without threads, and randomness that comes from a seed."""
+"""An event loop without waiting or threads, and randomness from a seed."""
 
 import asyncio
-import random  # noqa: TID251 - to take the place of secrets
+import random  # noqa: TID251 - replaces secrets
 import selectors
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -13,12 +13,12 @@ T = TypeVar("T")
 START = 1_800_000_000  # Unix seconds
 
 
-class NothingHappens(Exception):
-    """Everybody waits for someone else."""
+class Deadlocked(Exception):
+    """Every task waits for a different one."""
 
 
 class JumpingSelector(selectors.SelectSelector):
-    """Where a real selector waits, the clock jumps."""
+    """A selector that advances the clock instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,13 +26,13 @@ class JumpingSelector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise NothingHappens
+            raise Deadlocked
         self.now += max(timeout, 0.0)
         return []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """What happens at one moment happens in the order it was asked for, as on any loop."""
+    """An event loop with virtual time; events of the same time run in the order they were scheduled."""
 
     def __init__(self) -> None:
         self._hours = JumpingSelector()
@@ -42,10 +42,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._hours.now
 
     def _write_to_self(self) -> None:
-        """No one sleeps who would have to be woken."""
+        """Do nothing: the loop never sleeps."""
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
-        """On the loop, a little later: a thread would bring its own order of things."""
+        """Run the function on the loop, a little later: a thread would make the order random."""
         del executor
         future: asyncio.Future[T] = self.create_future()
         self.call_soon(self._carry_out, future, func, args)
@@ -81,7 +81,7 @@ class VirtualClock:
 
 @contextmanager
 def seeded_secrets(seed: int) -> Iterator[None]:
-    """Ids, tokens and nonces of the service repeat themselves with the seed: `secrets` ends in this one function."""
+    """Make the service's ids, tokens and nonces repeatable: `secrets` takes its bytes from the seed."""
     real = random._urandom  # type: ignore[attr-defined]
     random._urandom = Chance(seed).randbytes  # type: ignore[attr-defined]
     try:

@@ -1,1 +1,1 @@
-"""What clients do while things break (docs/operations/faults.md): each workload has one file."""
+"""The requests of clients during faults (docs/operations/faults.md), one workload per file."""

@@ -1,4 +1,4 @@
-"""The workloads by the number they have in docs/operations/faults.md."""
+"""The workloads by their numbers in docs/operations/faults.md."""
 
 from tests.faults.run_record import SECONDS
 from tests.faults.workloads.codes import Codes
@@ -12,10 +12,10 @@ from tests.faults.workloads.workload import Workload
 
 
 def usual_workloads() -> list[Workload]:
-    """W1, W3, W4, W5: what every fault is survived with. Who is used up has to last for the run."""
+    """W1, W3, W4, W5, which run with every fault. W5 uses up people, who must last for the run."""
     return [Codes(), Limits(6 + int(SECONDS / 5)), Registers(), Revocations(60 + int(SECONDS * 4))]
 
 
 def all_workloads() -> list[Workload]:
-    """And W2, W6, W7."""
+    """The usual ones and W2, W6, W7."""
     return [*usual_workloads(), Games(), Logins(), Queries()]

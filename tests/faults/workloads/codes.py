@@ -1,4 +1,4 @@
-"""W1: codes and the families of refresh tokens that come of them; raced, reused, and kept too long."""
+"""W1: codes and the refresh token families issued from them; raced, reused, and used after their end."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -16,18 +16,18 @@ from tests.faults.workloads.signing_in import redeem_request, refresh_request, r
 from tests.support.database_contents import Rows
 
 CLIENTS: Final = 3
-LATE_MOST: Final = 5  # codes each client keeps until they have ended
+LATE_MOST: Final = 5  # codes each client keeps until they have expired
 
 
 class Codes:
     def __init__(self) -> None:
-        self._tokens: list[str] = []  # every refresh token there ever was
-        self._codes: list[str] = []  # every code that was redeemed, or tried
+        self._tokens: list[str] = []  # every refresh token ever issued
+        self._codes: list[str] = []  # every code that was redeemed or tried
         self._late: list[str] = []
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        self._relying: RelyingClient = scene.relying
-        self._logins = [(await with_password(scene.services, f"codes{n}")).login or "" for n in range(CLIENTS)]
+    async def prepare(self, setup: FaultSetup) -> None:
+        self._relying: RelyingClient = setup.relying
+        self._logins = [(await with_password(setup.services, f"codes{n}")).login or "" for n in range(CLIENTS)]
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(pool.client(f"codes {n}"), login) for n, login in enumerate(self._logins)]
@@ -35,7 +35,13 @@ class Codes:
     async def _work(self, client: FaultClient, login: str) -> None:
         await sign_in(client, login)
         await repeat_until_over(
-            client, self._walk, self._walk, self._race_code, self._race_token, self._reuse, self._keep
+            client,
+            self._rotate_family,
+            self._rotate_family,
+            self._race_code,
+            self._race_token,
+            self._reuse,
+            self._keep_code,
         )
 
     async def _code(self, client: FaultClient) -> str | None:
@@ -44,8 +50,8 @@ class Codes:
             self._codes.append(code)
         return code
 
-    async def _walk(self, client: FaultClient) -> str | None:
-        """One family, some generations long; the newest token of it."""
+    async def _rotate_family(self, client: FaultClient) -> str | None:
+        """Rotate one family some generations long; return its newest token."""
         code = await self._code(client)
         token = None if code is None else await self._redeem_code(client, code)
         for _ in range(client.chance.randrange(4)):
@@ -61,7 +67,7 @@ class Codes:
             await asyncio.gather(*(self._redeem_code(client, code) for _ in range(3)))
 
     async def _race_token(self, client: FaultClient) -> None:
-        if (token := await self._walk(client)) is not None:
+        if (token := await self._rotate_family(client)) is not None:
             asks = (client.ask(refresh_request(self._relying, token)) for _ in range(3))
             for reply in await asyncio.gather(*asks):
                 self._keep_token(reply)
@@ -71,7 +77,7 @@ class Codes:
             old = client.chance.choice(self._tokens[-50:])
             self._keep_token(await client.ask(refresh_request(self._relying, old)))
 
-    async def _keep(self, client: FaultClient) -> None:
+    async def _keep_code(self, client: FaultClient) -> None:
         if len(self._late) < LATE_MOST * CLIENTS and (code := await request_code(client, self._relying)) is not None:
             self._late.append(code)
 
@@ -82,7 +88,7 @@ class Codes:
         return token
 
     async def finish(self, pool: ClientPool) -> None:
-        """Each code and each token once more, the newest first; codes that were kept, too, wherever they stand."""
+        """Try each code and each token again, newest first, and the kept codes."""
         client = pool.client("codes, at the end")
         for code in (*self._codes, *self._late):
             self._keep_token(await client.ask(redeem_request(self._relying, code)))

@@ -1,4 +1,4 @@
-"""W2: games that wait for their players; each answer is given once, and none is lost."""
+"""W2: games that wait for their players; each answer is delivered once, and none is lost."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -16,15 +16,15 @@ from tests.support.database_contents import Rows
 from tests.support.game import GET_GSID
 
 CLIENTS: Final = 2
-POLLS: Final = 3  # of one game at a time, at whichever node
+POLLS: Final = 3  # of one game at a time, at any node
 CONFIRM: Final = "/sign-in/confirm"
 STEPS_MOST: Final = 5
 TRIES: Final = 4
 
 
 class Games:
-    async def prepare(self, scene: FaultSetup) -> None:
-        self._logins = [(await with_password(scene.services, f"plays{n}")).login or "" for n in range(CLIENTS)]
+    async def prepare(self, setup: FaultSetup) -> None:
+        self._logins = [(await with_password(setup.services, f"plays{n}")).login or "" for n in range(CLIENTS)]
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._work(pool.client(f"games {n}"), login) for n, login in enumerate(self._logins)]
@@ -34,7 +34,7 @@ class Games:
         await repeat_until_over(client, self._play)
 
     async def _play(self, client: FaultClient) -> None:
-        """Polls are held, the player says yes, one of them has the answer; else the next poll has."""
+        """Hold polls, let the player approve, and check that one poll gets the answer, or else the next poll."""
         registered = await register_game(client)
         if registered is None:
             return
@@ -53,34 +53,36 @@ class Games:
             replies.append(await client.ask(ask))
 
     async def finish(self, pool: ClientPool) -> None:
-        """Nothing: a session lives for two minutes, and each game asked until it was told."""
+        """Do nothing: a session lives for two minutes, and each game polled until it was answered."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return i4_an_answer_is_delivered_once_and_never_lost(history)
 
 
 async def register_game(client: FaultClient) -> tuple[str, CheckedRequest] | None:
-    """The gsid, and the poll that asks for its answer."""
-    made = await client.ask(CheckedRequest(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
-    if not made.ok or made.answer is None:
+    """Register a game; return the gsid and the poll request."""
+    created = await client.ask(CheckedRequest(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
+    if not created.ok or created.answer is None:
         return None
-    gsid, place = str(made.json["gsid"]), made.answer.headers["location"]
-    return gsid, poll_request(gsid, place)
+    gsid, location = str(created.json["gsid"]), created.answer.headers["location"]
+    return gsid, poll_request(gsid, location)
 
 
-def poll_request(gsid: str, place: str) -> CheckedRequest:
+def poll_request(gsid: str, location: str) -> CheckedRequest:
     request = {"json": {"gsid": gsid}, "timeout": 60}
-    return CheckedRequest(op=Act.DELIVER, key=gsid, path=place, request=request, judge=judge_delivery)
+    return CheckedRequest(op=Act.DELIVER, key=gsid, path=location, request=request, judge=judge_delivery)
 
 
-def judge_delivery(answer: httpx2.Response) -> JudgedAnswer:
-    if answer.is_success and answer.json()["status"] == "OK":
+def judge_delivery(response: httpx2.Response) -> JudgedAnswer:
+    if response.is_success and response.json()["status"] == "OK":
         return JudgedAnswer(result=Result.OK)
-    return JudgedAnswer(result=Result.FAIL, note=answer.json()["status"] if answer.is_success else error_of(answer))
+    return JudgedAnswer(
+        result=Result.FAIL, note=response.json()["status"] if response.is_success else error_of(response)
+    )
 
 
 async def approve_game(client: FaultClient, gsid: str) -> bool:
-    """By the pages: the link, and the form that it leads a person to who has signed in."""
+    """Approve on the pages: the link, and the form that a signed-in person gets."""
     page = await client.ask(CheckedRequest(op=Act.READ, key="", path=f"/?gsid={gsid}", method="GET", request={}))
     for _ in range(STEPS_MOST):
         if page.answer is None or not page.answer.is_redirect:
@@ -96,6 +98,6 @@ async def approve_game(client: FaultClient, gsid: str) -> bool:
         path=CONFIRM,
         event="game.confirmed",
         request={"data": fields},
-        repeatable=False,  # the page's way has moved on
+        repeatable=False,  # a repeated submit finds a different page
     )
     return (await client.ask(ask)).ok

@@ -1,4 +1,4 @@
-"""W3: two keys, a hundred members, three seats, three projects, and names that only one may have."""
+"""W3: two keys, a hundred members, three assignments, three projects, and unique names."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -27,7 +27,7 @@ from tests.support.studio import PROJECT
 CLIENTS: Final = 3
 KEYS, MEMBERS, MAX_ASSIGNMENTS, PROJECTS, NAME = "keys", "members", "seats", "projects", "name"
 MOST: Final = {KEYS: 2, MEMBERS: 100, MAX_ASSIGNMENTS: 3, PROJECTS: 3, NAME: 1}
-SEATED: Final = 12  # people who want one of the seats
+SEATED: Final = 12  # people who compete for the assignments
 SAMPLE_SECONDS: Final = 0.05
 
 
@@ -36,9 +36,9 @@ class Limits:
         self._publishers_wanted = publishers
         self._names = count()
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        services = scene.services
-        self._owner = scene.owner
+    async def prepare(self, setup: FaultSetup) -> None:
+        services = setup.services
+        self._owner = setup.owner
         self._keyed = await create_project_application(services, "Keyed")
         self._seated = await create_project_application(services, "Seated")
         few = a_role("few", self._seated, user_limit=MOST[MAX_ASSIGNMENTS])
@@ -58,13 +58,13 @@ class Limits:
             await self._assign(client, client.chance.choice(seated))
 
         await repeat_until_over(
-            client, self._key, self._key, assign, assign, self._publish, self._take_name, self._gather
+            client, self._key, self._key, assign, assign, self._publish, self._take_name, self._create_group
         )
 
-    # -- what is limited ------------------------------------------------------------------------------
+    # -- limits ---------------------------------------------------------------------------------------
 
     async def _key(self, client: FaultClient) -> None:
-        """A new one; where two are there, one of them goes."""
+        """Create a key; remove one first if there are two."""
         ask = self._about_keys("save", comment=client.name)
         reply = await client.ask(
             permission_request(
@@ -81,17 +81,17 @@ class Limits:
         listed = await client.ask(self._listed_keys())
         keys = listed.json["data"] if listed.ok else []
         if keys:
-            gone = client.chance.choice(keys)["id"]
+            removed = client.chance.choice(keys)["id"]
             await client.ask(
                 permission_request(
                     *(
                         Act.REMOVE,
                         f"{KEYS}:{self._keyed}",
                         "accessKey",
-                        self._about_keys("delete", id=gone),
+                        self._about_keys("delete", id=removed),
                         self._owner,
                     ),
-                    value=str(gone),
+                    value=str(removed),
                     event="access_key.removed",
                 )
             )
@@ -129,7 +129,7 @@ class Limits:
         )
 
     async def _take_name(self, client: FaultClient) -> None:
-        """Everyone wants the next name at once, each for an application of their own."""
+        """Several requests at once ask for the next name, each for its own application."""
         name = f"Name {next(self._names) // 3}"
         data = {"name": name, "project_id": PROJECT, "description": client.name}
         await client.ask(
@@ -140,21 +140,21 @@ class Limits:
             )
         )
 
-    async def _gather(self, client: FaultClient) -> None:
-        """A list of people that no one else makes; a hundred and one are too many."""
+    async def _create_group(self, client: FaultClient) -> None:
+        """Create a group with a member list of its own; a hundred and one are too many."""
         size = client.chance.choice((40, 99, 100, 101))
-        users = [one.user_id for one in client.chance.sample(self._people, size)]
+        users = [user.user_id for user in client.chance.sample(self._people, size)]
         await client.ask(
             permission_request(
                 *(Act.WRITE, f"{MEMBERS}:{GROUP}", "group/access", {"group_id": GROUP, "data": {"users": users}}),
                 self._owner,
                 value=digest_name(",".join(users)),
                 event="group.access_saved",
-                repeatable=False,  # it would undo what others saved meanwhile
+                repeatable=False,  # it would undo what others saved in between
             )
         )
 
-    # -- what is counted ------------------------------------------------------------------------------
+    # -- counts ---------------------------------------------------------------------------------------
 
     async def _sample(self, client: FaultClient, node: int) -> None:
         asks = (self._listed_keys, self._listed_members, self._listed_assignments, self._listed_projects)
@@ -185,7 +185,7 @@ class Limits:
             judge=lambda answer: judge_count(answer, lambda body: body["projects"]),
         )
 
-    # -- when all is over -----------------------------------------------------------------------------
+    # -- after the run --------------------------------------------------------------------------------
 
     async def finish(self, pool: ClientPool) -> None:
         client = pool.client("limits, at the end")
@@ -198,15 +198,15 @@ class Limits:
 
     def problems(self, history: History, rows: Rows) -> list[str]:
         keys = [str(row.key_id) for row in rows["access_keys"] if row.application_id == self._keyed]
-        found = {f"{KEYS}:{self._keyed}": keys}
+        elements = {f"{KEYS}:{self._keyed}": keys}
         for who in self._publishers:
             owned = [row.project_id for row in rows["projects"] if row.author == who.user_id]
-            found[f"{PROJECTS}:{who.user_id}"] = owned
+            elements[f"{PROJECTS}:{who.user_id}"] = owned
         seats = [row for row in rows["role_assignments"] if row.application_id == self._seated]
         counts = {KEYS: len(keys), MAX_ASSIGNMENTS: len({row.user_id for row in seats})}
-        counts |= {f"{PROJECTS} of {who}": len(owned) for who, owned in found.items() if who.startswith(PROJECTS)}
-        made = [row.name for row in rows["applications"] if row.name.startswith("Name ")]
-        about = [one for one in history if one.key.partition(":")[0] in (KEYS, PROJECTS)]
+        counts |= {f"{PROJECTS} of {who}": len(owned) for who, owned in elements.items() if who.startswith(PROJECTS)}
+        names = [row.name for row in rows["applications"] if row.name.startswith("Name ")]
+        about = [operation for operation in history if operation.key.partition(":")[0] in (KEYS, PROJECTS)]
         return [
             *i5_limits_are_never_exceeded(history, MOST),
             *(
@@ -214,33 +214,35 @@ class Limits:
                 for what, number in counts.items()
                 if number > MOST[what.split()[0]]
             ),
-            *i5_names_are_unique(made),
-            *(f"I7: {name!r} is nowhere" for name in names_acknowledged(history) - set(made)),
-            *i7_every_acknowledged_element_is_there(about, found),
-            *i6_every_record_is_linearizable([one for one in history if one.key.startswith(MEMBERS)]),
+            *i5_names_are_unique(names),
+            *(f"I7: {name!r} is nowhere" for name in names_acknowledged(history) - set(names)),
+            *i7_every_acknowledged_element_is_there(about, elements),
+            *i6_every_record_is_linearizable(
+                [operation for operation in history if operation.key.startswith(MEMBERS)]
+            ),
         ]
 
 
 def names_acknowledged(history: History) -> set[str]:
     return {
-        one.key.partition(":")[2]
-        for one in operations_of(history, Act.ADD)
-        if one.ok and one.key.startswith(f"{NAME}:")
+        operation.key.partition(":")[2]
+        for operation in operations_of(history, Act.ADD)
+        if operation.ok and operation.key.startswith(f"{NAME}:")
     }
 
 
-def judge_made_key(answer: httpx2.Response) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK, value=str(answer.json()["data"]["id"]))
+def judge_made_key(response: httpx2.Response) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK, value=str(response.json()["data"]["id"]))
 
 
-def judge_count(answer: httpx2.Response, number: Any) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK, value=str(number(answer.json())))
+def judge_count(response: httpx2.Response, number: Any) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK, value=str(number(response.json())))
 
 
-def judge_members(answer: httpx2.Response) -> JudgedAnswer:
-    (group,) = answer.json()["data"]["groups"]
+def judge_members(response: httpx2.Response) -> JudgedAnswer:
+    (group,) = response.json()["data"]["groups"]
     return JudgedAnswer(result=Result.OK, value=digest_name(",".join(group["users"])) if group["users"] else "")

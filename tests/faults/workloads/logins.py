@@ -1,4 +1,4 @@
-"""W6: logins with one-time passwords, each good once, and guesses that are counted to the last one."""
+"""W6: logins with one-time passwords, each valid once, and guesses that are all counted."""
 
 from collections.abc import Coroutine, Sequence
 from itertools import count
@@ -20,7 +20,7 @@ PEOPLE: Final = 2
 LOGIN: Final = "/proxy/api/login"
 GUESSES: Final = "guesses"
 FREE: Final = 10  # guesses at one login before it is blocked
-AT_ONE: Final = 13  # guesses are made at one login, and then at the next
+AT_ONE: Final = 13  # guesses at one login before the next one
 STEP: Final = 30  # seconds of a one-time password
 
 
@@ -28,8 +28,8 @@ class Logins:
     def __init__(self) -> None:
         self._guesses = count()
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        services = scene.services
+    async def prepare(self, setup: FaultSetup) -> None:
+        services = setup.services
         self._clock = services.clock
         them = services
         self._apps: dict[str, pyotp.TOTP] = {}
@@ -37,20 +37,20 @@ class Logins:
             user = await with_password(services, f"codes with {number}".replace(" ", "."))
             enrolment = await them.totp.begin_enrollment(user)
             app = pyotp.TOTP(enrolment.secret)
-            # A code of the step before: that of now is for the run.
+            # A code of the previous step: the current one is for the run.
             await them.totp.confirm_enrollment(user, app.at(services.clock.now() - STEP), origin=ORIGIN)
             self._apps[user.login or ""] = app
 
     @property
     def people(self) -> Sequence[str]:
-        """Their logins."""
+        """The logins of the people."""
         return list(self._apps)
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [repeat_until_over(pool.client(f"logins {n}"), self._log_in, self._guess) for n in range(PEOPLE)]
 
     async def _log_in(self, client: FaultClient) -> None:
-        """Everybody uses the same few codes."""
+        """Log in with one of a few codes that all clients share."""
         await client.ask(self.login_request(client.chance.choice(list(self._apps))))
 
     def login_request(self, login: str) -> CheckedRequest:
@@ -78,23 +78,23 @@ class Logins:
         )
 
     async def finish(self, pool: ClientPool) -> None:
-        """Nothing: what was spent and counted is in the history."""
+        """Do nothing: the history has what was spent and counted."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return [*a_secret_is_spent_at_most_once(history), *i5_limits_are_never_exceeded(history, {GUESSES: FREE})]
 
 
-def judge_login(answer: httpx2.Response) -> JudgedAnswer:
-    status = answer.json()["status"] if answer.is_success else error_of(answer)
+def judge_login(response: httpx2.Response) -> JudgedAnswer:
+    status = response.json()["status"] if response.is_success else error_of(response)
     if status == "OK":
         return JudgedAnswer(result=Result.OK)
-    # What was spent is refused as what never was one: to anyone who asks again that is the end of their grant.
+    # A spent code is refused like a wrong one, so a repeated request gets invalid_grant.
     return JudgedAnswer(
         result=Result.FAIL, note=f"invalid_grant (told as {status})" if status == "2STEPERROR" else status
     )
 
 
-def judge_guess(answer: httpx2.Response) -> JudgedAnswer:
-    """A wrong password that was tried counts; one that was not let in does not."""
-    status = answer.json()["status"] if answer.status_code in (200, 429) else error_of(answer)
+def judge_guess(response: httpx2.Response) -> JudgedAnswer:
+    """A wrong password that was checked counts; a refused attempt does not."""
+    status = response.json()["status"] if response.status_code in (200, 429) else error_of(response)
     return JudgedAnswer(result=Result.OK if status == "LOGINERROR" else Result.FAIL, note=status)

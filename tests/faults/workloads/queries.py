@@ -1,4 +1,4 @@
-"""W7: what someone may do is asked all the time and changed now and then; no cache may say what was."""
+"""W7: permissions are queried all the time and changed now and then; no cache may return an old value."""
 
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
@@ -28,13 +28,13 @@ RULE: Final = "rule"
 
 
 class Queries:
-    async def prepare(self, scene: FaultSetup) -> None:
-        services, self._owner = scene.services, scene.owner
+    async def prepare(self, setup: FaultSetup) -> None:
+        services, self._owner = setup.services, setup.owner
         self._asked = await create_project_application(services, "Asked")
         await services.storage.applications.edit_schema(self._asked, set_roles(a_role("reader", self._asked)))
         self._people = [await create_person(services) for _ in range(READERS)]
-        for one in self._people:
-            await write_user_record(services, one.user_id, self._asked, scopes={ROOT: holdings_with("reader")})
+        for person in self._people:
+            await write_user_record(services, person.user_id, self._asked, scopes={ROOT: holdings_with("reader")})
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         readers = [self._read(pool.client(f"queries {n}"), n) for n in range(READERS)]
@@ -54,7 +54,7 @@ class Queries:
             *(Act.WRITE, f"{RULE}:{self._asked}", "roles", body, self._owner),
             value=value,
             event="role.saved",
-            repeatable=False,  # no one else saves: the next value is the answer
+            repeatable=False,  # only this client saves: the next value is the response
         )
 
     async def _read(self, client: FaultClient, number: int) -> None:
@@ -72,10 +72,12 @@ class Queries:
         await ask_nodes_in_turn(pool.client("queries, at the end"), self._asking(0))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
-        return i6_every_record_is_linearizable([one for one in history if one.key == f"{RULE}:{self._asked}"])
+        return i6_every_record_is_linearizable(
+            [operation for operation in history if operation.key == f"{RULE}:{self._asked}"]
+        )
 
 
-def judge_rule(answer: httpx2.Response) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK, value="".join(answer.json()["data"]))
+def judge_rule(response: httpx2.Response) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK, value="".join(response.json()["data"]))

@@ -1,4 +1,4 @@
-"""W4: records that several save and read at once, each with a value that no one else saves."""
+"""W4: records that several clients save and read at once, each with unique values."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ CLIENTS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterRecord:
-    """One record: how it is saved with a value, and where the value stands in what is read."""
+    """One record: how to save a value, and where to find it in a response."""
 
     key: str
     path: str
     event: str
-    about: Mapping[str, Any]  # of every request
+    about: Mapping[str, Any]  # in every request
     saved: Callable[[str], dict[str, Any]]
     named: Mapping[str, Any]  # within data
     value_in: Callable[[Any], str]
@@ -39,7 +39,7 @@ class RegisterRecord:
             value=value,
             event=self.event,
             judge=self._saved_as(value),
-            repeatable=version is not None,  # else it could undo what others saved meanwhile
+            repeatable=version is not None,  # otherwise it could undo what others saved in between
         )
 
     def read_request(self, who: Person, op: Act = Act.READ) -> CheckedRequest:
@@ -47,25 +47,25 @@ class RegisterRecord:
         return permission_request(op, self.key, self.path, body, who, judge=self._read)
 
     def _saved_as(self, value: str) -> Callable[[httpx2.Response], JudgedAnswer]:
-        def judge(answer: httpx2.Response) -> JudgedAnswer:
-            if not answer.is_success:
-                return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-            data = answer.json()["data"]
+        def judge(response: httpx2.Response) -> JudgedAnswer:
+            if not response.is_success:
+                return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+            data = response.json()["data"]
             assert self.value_in(data) == value, data
             return JudgedAnswer(result=Result.OK, version=data["version"])
 
         return judge
 
-    def _read(self, answer: httpx2.Response) -> JudgedAnswer:
-        if not answer.is_success:
-            return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-        data = answer.json()["data"]
+    def _read(self, response: httpx2.Response) -> JudgedAnswer:
+        if not response.is_success:
+            return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+        data = response.json()["data"]
         return JudgedAnswer(result=Result.OK, value=self.value_in(data), version=data["version"])
 
 
 class Registers:
-    async def prepare(self, scene: FaultSetup) -> None:
-        services, self._owner = scene.services, scene.owner
+    async def prepare(self, setup: FaultSetup) -> None:
+        services, self._owner = setup.services, setup.owner
         roled, schemed = (
             await create_project_application(services, "Roled"),
             await create_project_application(services, "Schemed"),
@@ -92,7 +92,7 @@ class Registers:
             await client.pause()
 
     async def _turn(self, client: FaultClient, record: RegisterRecord, value: str) -> None:
-        """Read, save on top of that or blindly, and read what is there on every node."""
+        """Read, save with or without the version, and read from every node."""
         read = await client.ask(record.read_request(self._owner))
         if client.chance.random() < 0.5:
             await ask_nodes_in_turn(client, record.read_request(self._owner))
@@ -111,7 +111,7 @@ class Registers:
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         keys = {record.key for record in self._records}
-        about = [one for one in history if one.key in keys]
+        about = [operation for operation in history if operation.key in keys]
         return [*i6_every_record_is_linearizable(about), *i6_versions_grow_by_one(about)]
 
 
@@ -122,7 +122,7 @@ def found_operation(key: str, value: str, version: int) -> Operation:
 
 
 async def versions_now(services: Services) -> dict[str, int]:
-    """Before anybody saves anything."""
+    """The versions before the first save."""
     rows = await read_all_tables(services.storage)
     return {
         **{f"role:{row.role_key}": row.version for row in rows["roles"]},

@@ -1,4 +1,4 @@
-"""W5: what is ended on one node is ended on all: accounts, sign-ins, keys, service accounts, rights; with probes."""
+"""W5: what is ended on one node is ended on all: accounts, sign-ins, keys, service accounts, permissions."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
 
 CLIENTS: Final = 3
-LEFT_ALIVE: Final = 0.3  # how much of what is begun is not ended
+LEFT_ALIVE: Final = 0.3  # the share that is not ended
 EXCHANGE: Final = "/proxy/oauth/exchange"
 PROTECTED: Final = {"private_data": {"ban": {"value": False, "protected": True}, "kick": {"value": False}}}
 TO_KICK: Final = {"private_data": {"kick": {"value": True}}}
@@ -37,7 +37,7 @@ TO_KICK: Final = {"private_data": {"kick": {"value": True}}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revocable:
-    """Something that holds until it is ended."""
+    """Something that is valid until it is ended."""
 
     use: CheckedRequest
     end: Callable[[FaultClient], Awaitable[object]]
@@ -49,12 +49,12 @@ class Revocations:
         self.things: list[Revocable] = []
         self._numbers = count()
 
-    async def prepare(self, scene: FaultSetup) -> None:
-        services, self._scene = scene.services, scene
-        self._owner, self._relying = scene.owner, scene.relying
+    async def prepare(self, setup: FaultSetup) -> None:
+        services, self._setup = setup.services, setup
+        self._owner, self._relying = setup.owner, setup.relying
         self._logins = [(await with_password(services, f"ends{n}")).login or "" for n in range(CLIENTS)]
-        self._doomed = [await create_person(services) for _ in range(self._wanted)]  # those who will be blocked
-        self._given = [await create_person(services) for _ in range(CLIENTS)]  # those who get a right and lose it
+        self._doomed = [await create_person(services) for _ in range(self._wanted)]  # will be blocked
+        self._given = [await create_person(services) for _ in range(CLIENTS)]  # get a permission and lose it
         self._keyed = [await create_project_application(services, f"Key {n}") for n in range(CLIENTS)]
         self._ruled = await create_project_application(services, "Ruled")
         moderator = a_role("moderator", self._ruled, meta=TO_KICK)
@@ -95,7 +95,7 @@ class Revocations:
             op=Act.END, key=key, path=REVOKE, event="grant.revoked", request={"json": body}, judge=judge_revocation
         )
         use = CheckedRequest(op=Act.USE, key=key, path=USERINFO, method="GET", request={"headers": headers})
-        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)))
+        await self._use_and_end(client, Revocable(use=use, end=lambda who: who.ask(end)))
 
     async def _key(self, client: FaultClient, application_id: int) -> None:
         key = f"access key:{next(self._numbers)}"
@@ -110,23 +110,23 @@ class Revocations:
             if reply.operation.result is Result.FAIL:
                 await self._free_a_slot(client, about)
             return
-        made = reply.json["data"]
-        end = self._ending_key(key, about, made["id"])
+        data = reply.json["data"]
+        end = self._ending_key(key, about, data["id"])
         body = {"action": "get", **about, "data": {"type": "roles", "user_id": self._owner.user_id}}
-        request = {"json": body, "headers": {"Authorization": f"Bearer {made['hash']}"}}
+        request = {"json": body, "headers": {"Authorization": f"Bearer {data['hash']}"}}
         use = CheckedRequest(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
-        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)), surely=True)
+        await self._use_and_end(client, Revocable(use=use, end=lambda who: who.ask(end)), surely=True)
 
     async def _free_a_slot(self, client: FaultClient, about: dict[str, Any]) -> None:
-        """An answer was lost, and there stands a key that no one knows."""
+        """Remove a key whose creation response was lost."""
         body = {"action": "get", **about}
         listed = await client.ask(permission_request(Act.READ, "", "accessKey", body, self._owner))
-        for one in listed.json["data"] if listed.ok else []:
-            await client.ask(self._ending_key(f"forgotten {one['id']}", about, one["id"]))
+        for key in listed.json["data"] if listed.ok else []:
+            await client.ask(self._ending_key(f"forgotten {key['id']}", about, key["id"]))
 
     def _ending_key(self, key: str, about: dict[str, Any], number: object) -> CheckedRequest:
-        gone = {"action": "delete", **about, "data": {"id": number}}
-        return permission_request(*(Act.END, key, "accessKey", gone, self._owner), event="access_key.removed")
+        removed = {"action": "delete", **about, "data": {"id": number}}
+        return permission_request(*(Act.END, key, "accessKey", removed, self._owner), event="access_key.removed")
 
     async def _account(self, client: FaultClient) -> None:
         number = next(self._numbers)
@@ -138,24 +138,24 @@ class Revocations:
         reply = await client.ask(make)
         if not reply.ok:
             return
-        made = reply.json["data"]
-        gone = {"action": "delete", "data": {"user_id": made["user_id"]}}
+        data = reply.json["data"]
+        removed = {"action": "delete", "data": {"user_id": data["user_id"]}}
         end = permission_request(
-            *(Act.END, key, "serviceAccount", gone, self._owner), event="service_account.revoked", repeatable=False
+            *(Act.END, key, "serviceAccount", removed, self._owner), event="service_account.revoked", repeatable=False
         )
         own = {"action": "get", "application_id": self._ruled, "data": {}}
-        request = {"json": own, "headers": {"Authorization": f"Bearer {made['jwt']}"}}
+        request = {"json": own, "headers": {"Authorization": f"Bearer {data['jwt']}"}}
         use = CheckedRequest(op=Act.USE, key=key, path=f"{API}meta/data", request=request)
-        await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)))
+        await self._use_and_end(client, Revocable(use=use, end=lambda who: who.ask(end)))
 
     async def _give(self, client: FaultClient, who: Person) -> None:
-        """A right comes and goes again and again; a probe tells on each node whether it is there."""
+        """Give and take a permission repeatedly; probe on each node whether it is effective."""
         key = f"right:{who.user_id}"
-        held = self._holding(key, who)
+        probe = self._holding(key, who)
         await client.ask(self._saving(Act.BEGIN, key, who, "moderator"))
-        await ask_nodes_in_turn(client, held)
+        await ask_nodes_in_turn(client, probe)
         await client.ask(self._saving(Act.END, key, who))
-        await ask_nodes_in_turn(client, held)
+        await ask_nodes_in_turn(client, probe)
 
     def _saving(self, op: Act, key: str, who: Person, *roles: str) -> CheckedRequest:
         data = {"user_id": who.user_id, "roles": roles}
@@ -168,7 +168,7 @@ class Revocations:
         body = {"action": "get", "application_id": self._ruled, "data": {"type": "list_short"}}
         return permission_request(Act.USE, key, "meta/data", body, who, judge=judge_kick)
 
-    async def _lead(self, client: FaultClient, thing: Revocable, *, surely: bool = False) -> None:
+    async def _use_and_end(self, client: FaultClient, thing: Revocable, *, surely: bool = False) -> None:
         self.things.append(thing)
         await client.ask(thing.use)
         if surely or client.chance.random() > LEFT_ALIVE:
@@ -178,15 +178,15 @@ class Revocations:
     # -- the administrator, and the owner of roles -----------------------------------------------------
 
     async def _block(self, client: FaultClient) -> None:
-        """One account after the other, by the page that does it; each was there from the beginning."""
-        await sign_in(client, self._scene.administrator)
+        """Block one account after the other on its page; each existed before the run."""
+        await sign_in(client, self._setup.administrator)
         for who in self._doomed:
             if client.is_over():
                 return
             key = f"user:{who.user_id}"
             self._note_beginning(client, key)
             use = CheckedRequest(op=Act.USE, key=key, path=EXCHANGE, request={"headers": who.headers})
-            await self._lead(client, Revocable(use=use, end=partial(self._block_person, who=who)))
+            await self._use_and_end(client, Revocable(use=use, end=partial(self._block_person, who=who)))
             await client.pause(0.1)
 
     async def _block_person(self, client: FaultClient, who: Person) -> None:
@@ -213,31 +213,31 @@ class Revocations:
         )
 
     async def _roles(self, client: FaultClient) -> None:
-        """A role comes, is given, is protected, and goes, while others give it (I10)."""
+        """Create, assign, protect and delete a role while other clients assign it (I10)."""
 
         async def save(client: FaultClient) -> None:
             guarded = client.chance.random() < 0.5
             rule = "ban" if guarded else "kick"
             data = {"name": "fleeting", "protected": guarded, "meta": {"private_data": {rule: {"value": True}}}}
-            await self._plain(client, "roles", "save", data)
+            await self._send(client, "roles", "save", data)
 
         async def drop(client: FaultClient) -> None:
-            await self._plain(client, "roles", "delete", {"name": "fleeting"})
+            await self._send(client, "roles", "delete", {"name": "fleeting"})
 
         async def give(client: FaultClient) -> None:
             who = client.chance.choice(self._given)
-            await self._plain(client, "meta/data", "save", {"user_id": self._owner.user_id, "roles": ["fleeting"]})
-            await self._plain(client, "meta/data", "get", {"user_id": who.user_id})
+            await self._send(client, "meta/data", "save", {"user_id": self._owner.user_id, "roles": ["fleeting"]})
+            await self._send(client, "meta/data", "get", {"user_id": who.user_id})
 
-        await self._plain(client, "meta/schema", "save", PROTECTED)
+        await self._send(client, "meta/schema", "save", PROTECTED)
         await repeat_until_over(client, save, drop, give, give)
 
-    async def _plain(self, client: FaultClient, path: str, action: str, data: dict[str, Any]) -> None:
-        """For its effect on others: what of it happened, the database tells."""
+    async def _send(self, client: FaultClient, path: str, action: str, data: dict[str, Any]) -> None:
+        """Send it for its effect on others; the database shows what happened."""
         body = {"action": action, "application_id": self._ruled, "data": data}
         await client.ask(permission_request(Act.READ, "", path, body, self._owner))
 
-    # -- when all is over -----------------------------------------------------------------------------
+    # -- after the run --------------------------------------------------------------------------------
 
     async def finish(self, pool: ClientPool) -> None:
         client = pool.client("ends, at the end")
@@ -254,25 +254,25 @@ class Revocations:
         ]
 
 
-def judge_kick(answer: httpx2.Response) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK if "kick" in answer.json()["data"] else Result.FAIL)
+def judge_kick(response: httpx2.Response) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK if "kick" in response.json()["data"] else Result.FAIL)
 
 
-def judge_redirect(answer: httpx2.Response) -> JudgedAnswer:
+def judge_redirect(response: httpx2.Response) -> JudgedAnswer:
     return (
         JudgedAnswer(result=Result.OK)
-        if answer.status_code == 303
-        else JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+        if response.status_code == 303
+        else JudgedAnswer(result=Result.FAIL, note=error_of(response))
     )
 
 
-def judge_revocation(answer: httpx2.Response) -> JudgedAnswer:
-    """What is revoked already is a conflict, said in this endpoint's own words (R3)."""
-    if answer.is_success:
+def judge_revocation(response: httpx2.Response) -> JudgedAnswer:
+    """A token that is already revoked is a conflict, with this endpoint's own error (R3)."""
+    if response.is_success:
         return JudgedAnswer(result=Result.OK)
-    error = error_of(answer)
+    error = error_of(response)
     return JudgedAnswer(
         result=Result.FAIL, note="invalid_grant (told as invalid_request)" if error == "invalid_request" else error
     )

@@ -1,4 +1,4 @@
-"""A browser that signs in once and then gets codes without being asked; and what its application does with them."""
+"""A browser that signs in once and then gets codes without prompts; and the application that redeems them."""
 
 from contextlib import suppress
 from hashlib import sha256
@@ -19,12 +19,12 @@ USERINFO: Final = "/proxy/oauth/userinfo"
 
 
 def digest_name(secret: str) -> str:
-    """How a history names a secret."""
+    """The name of a secret in a history."""
     return sha256(secret.encode()).hexdigest()[:16]
 
 
 async def sign_in(client: FaultClient, login: str) -> None:
-    """Wherever a node listens, until it is done; the session is good at all of them."""
+    """Sign in at any node that listens, until it succeeds; the session is valid at all of them."""
     client.login = login
     while not client.is_over():
         for node in client.pool.nodes:
@@ -37,13 +37,13 @@ async def sign_in(client: FaultClient, login: str) -> None:
 async def has_signed_in(client: FaultClient, node: str, login: str) -> bool:
     page = await client.http.get(node + SIGN_IN)
     fields = {**hidden_fields(page.text), "login": login, "password": PASSWORD}
-    answer = await client.http.post(node + SIGN_IN, data=fields)
-    assert answer.status_code in (303, 503) or page.status_code == 503, answer.text
-    return answer.status_code == 303
+    response = await client.http.post(node + SIGN_IN, data=fields)
+    assert response.status_code in (303, 503) or page.status_code == 503, response.text
+    return response.status_code == 303
 
 
 async def request_code(client: FaultClient, relying: RelyingClient) -> str | None:
-    """A code, or None."""
+    """Return a code, or None."""
     fields = {
         "response_type": "code",
         "client_id": relying.client_id,
@@ -51,7 +51,7 @@ async def request_code(client: FaultClient, relying: RelyingClient) -> str | Non
         "scope": "openid offline_access email",
         "state": "st",
     }
-    asked = CheckedRequest(
+    request = CheckedRequest(
         op=Act.ISSUE,
         key=client.name,
         path=f"{AUTHORIZE}?{urlencode(fields)}",
@@ -60,23 +60,23 @@ async def request_code(client: FaultClient, relying: RelyingClient) -> str | Non
         judge=judge_code,
         request={},
     )
-    reply = await client.ask(asked)
+    reply = await client.ask(request)
     if reply.operation.result is Result.FAIL:  # its session has ended
         await sign_in(client, client.login)
     return code_in(reply.answer)
 
 
-def judge_code(answer: httpx2.Response) -> JudgedAnswer:
-    code = code_in(answer)
+def judge_code(response: httpx2.Response) -> JudgedAnswer:
+    code = code_in(response)
     if code is None:
         return JudgedAnswer(
-            result=Result.FAIL, note=f"{answer.status_code} {answer.headers.get('location', '')}"[:80]
+            result=Result.FAIL, note=f"{response.status_code} {response.headers.get('location', '')}"[:80]
         )
     return JudgedAnswer(result=Result.OK, value=digest_name(code))
 
 
-def code_in(answer: httpx2.Response | None) -> str | None:
-    location = "" if answer is None else answer.headers.get("location", "")
+def code_in(response: httpx2.Response | None) -> str | None:
+    location = "" if response is None else response.headers.get("location", "")
     return query_of(location).get("code") if location.startswith(REDIRECT) else None
 
 
@@ -97,10 +97,10 @@ def token_request(
     return CheckedRequest(op=op, key=key, path=TOKEN, judge=judge_tokens, request=request, **more)  # type: ignore[arg-type]
 
 
-def judge_tokens(answer: httpx2.Response) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK, value=digest_name(answer.json()["refresh_token"]))
+def judge_tokens(response: httpx2.Response) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK, value=digest_name(response.json()["refresh_token"]))
 
 
 def refresh_token_in(reply: CheckedReply) -> str | None:

@@ -1,4 +1,4 @@
-"""What a workload is, and what every one of them needs."""
+"""The workload interface, and helpers of all workloads."""
 
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -12,17 +12,17 @@ API: Final = "/api/permissions/"
 
 
 class Workload(Protocol):
-    async def prepare(self, scene: FaultSetup) -> None:
-        """Before any node is there."""
+    async def prepare(self, setup: FaultSetup) -> None:
+        """Fill the database before any node runs."""
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
-        """What they do until the run is over."""
+        """What clients do until the run is over."""
 
     async def finish(self, pool: ClientPool) -> None:
-        """When all is well again and no one else asks anything."""
+        """Send the final requests once all faults are over and no other client is active."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:
-        """What is wrong by the history and by all that the database holds, the nodes being gone."""
+        """The problems in the history and the database, after the nodes have ended."""
 
 
 def permission_request(

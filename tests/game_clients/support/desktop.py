@@ -1,4 +1,4 @@
-"""A desktop whose `xdg-open` tells the test what it was asked to open, and opens nothing."""
+"""A desktop whose `xdg-open` reports its arguments to the test and opens nothing."""
 
 import json
 import socket
@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.support.processes import LOOPBACK
 
-PATIENCE: Final = 60.0  # seconds: some programs are built first
+TIMEOUT: Final = 60.0  # seconds: some programs are built first
 XDG_OPEN: Final = """\
 #!{python} -IS
 import json, socket, sys
@@ -20,7 +20,7 @@ with socket.create_connection(("{host}", {port})) as test:
 class Desktop:
     def __init__(self, home: Path) -> None:
         self._test = socket.create_server((LOOPBACK, 0))
-        self._test.settimeout(PATIENCE)
+        self._test.settimeout(TIMEOUT)
         self._program = home / "xdg-open"
         words = {"python": sys.executable, "host": LOOPBACK, "port": self._test.getsockname()[1]}
         self._program.write_text(XDG_OPEN.format(**words))
@@ -29,21 +29,21 @@ class Desktop:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Its own browser is the only program there."""
+        """An environment in which that browser is the only program."""
         return {"PATH": str(self._home), "BROWSER": "/bin/false"}
 
     def remove_browser(self) -> None:
         self._program.unlink()
 
     def wait_for_open(self) -> list[str]:
-        """The words of the first call; waits for it."""
+        """Wait for the first call and return its arguments."""
         caller, _ = self._test.accept()
         with caller, caller.makefile() as lines:
             words: list[str] = json.loads(lines.readline())
             return words
 
     def nothing_was_opened(self) -> bool:
-        """So far: ask once the game has ended."""
+        """Whether nothing was opened so far; call it after the game has ended."""
         self._test.setblocking(False)
         try:
             self._test.accept()

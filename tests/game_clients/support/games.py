@@ -1,4 +1,4 @@
-"""Games for the tests: one small program (programs/) around each of the clients, built and run as a studio would."""
+"""Games for the tests: a small program (programs/) around each client, built and run as a studio would."""
 
 import fcntl
 import shutil
@@ -37,7 +37,7 @@ GODOT: Final = Capability(name="Godot 3", find=cache(find_godot), optional=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Game:
-    """A client with its two programs: the game of the tests, and the example of the guide."""
+    """A client with its two programs: the test game, and the example of the guide."""
 
     language: str
     home: Path
@@ -45,7 +45,7 @@ class Game:
     example: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    # Several addresses with commas between them are several sign-ins, one after the other.
+    # Several base URLs separated by commas are several sign-ins in turn.
     def start(self, base_url: str, *words: str, environment: Mapping[str, str] | None = None) -> WatchedProcess:
         return self._run([*self.driver, base_url, *words], environment)
 
@@ -53,7 +53,7 @@ class Game:
         return self._run([*self.example, *words], environment)
 
     def play(self, base_url: str, *words: str, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The game from start to end; what it printed."""
+        """Run the game to its end and return its output."""
         with self.start(base_url, *words, environment=environment) as game:
             return output_of(game)
 
@@ -62,9 +62,9 @@ class Game:
 
 
 def output_of(game: WatchedProcess) -> dict[str, str]:
-    """Once it has told everything: the last line of each name; of `state` and `outcome` all of them in order."""
+    """Parse the complete output: the last line of each name, and all lines of `state` and `outcome` in order."""
     game.wait_for_line("^end", game.stdout, within=ENDS_WITHIN)
-    game.kill()  # Mono 6.8 now and then does not find its own end
+    game.kill()  # Mono 6.8 sometimes does not exit
     lines = [line.rstrip("\n").partition(" ") for line in game.stdout if not line.startswith("Godot Engine")]
     last_values = {name: value for name, _, value in lines if name}
     several = {
@@ -74,10 +74,10 @@ def output_of(game: WatchedProcess) -> dict[str, str]:
 
 
 def build(home: Path, folder: str, driver: str, *commands: Sequence[str | Path]) -> None:
-    """Copy the sources and build them; what was built from the same sources before is good enough."""
+    """Copy the sources and build them, unless the same sources were built before."""
     sources = [*(CLIENTS / folder).glob("*.*"), PROGRAMS / driver]
     home.parent.mkdir(parents=True, exist_ok=True)
-    with (home.parent / f"{folder}.lock").open("w") as lock:  # other test processes want the same
+    with (home.parent / f"{folder}.lock").open("w") as lock:  # a parallel test process may build the same
         fcntl.flock(lock, fcntl.LOCK_EX)
         if is_made_from(home, *sources):
             return
@@ -119,7 +119,7 @@ def csharp_game(home: Path) -> Game:
 def godot_game(home: Path) -> Game:
     engine = str(require_program(GODOT))
     build(home, "gdscript", "driver.gd")
-    # It writes where its user keeps things; the tests have no user.
+    # It writes to the user's home, which does not exist in tests.
     own = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "LC_ALL": "en_US.UTF-8"}
     driver, example = ([engine, "-s", f"{name}.gd"] for name in ("driver", "example"))
     return Game(language="gdscript", home=home, driver=driver, example=example, environment=own)

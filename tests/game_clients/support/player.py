@@ -1,4 +1,4 @@
-"""The player with a browser: opens the link, signs in, and decides (interface §4.3)."""
+"""A player with a browser: opens the link, signs in, and approves or denies (interface §4.3)."""
 
 import re
 from types import TracebackType
@@ -19,7 +19,7 @@ CHOICE: Final = re.compile(r'name="code"[^>]*value="(\d\d)"')
 
 
 class Player:
-    """On another device than the game when `address` says so."""
+    """A player, on a different device than the game if `address` is given."""
 
     def __init__(self, *, address: str = LOOPBACK) -> None:
         way = httpx2.HTTPTransport(local_address=address, verify=NO_TRUST_STORE)
@@ -32,7 +32,7 @@ class Player:
         self.client.close()
 
     def open(self, link: str) -> httpx2.Response:
-        """The page that asks whether to sign in to the game, signing in on the way if need be."""
+        """Open the confirmation page, signing in first if required."""
         page = self.client.get(link)
         if 'name="password"' in page.text:
             page = self._send(page, login=LOGIN, password=PASSWORD)
@@ -46,9 +46,9 @@ class Player:
         return self.decide(self.open(link), "confirm")
 
     def _send(self, page: httpx2.Response, **fields: str) -> httpx2.Response:
-        answer = self.client.post(page.url, data={**hidden_fields(page.text), **fields})
-        assert answer.is_success, f"{answer.url} {answer.status_code}\n{answer.text}"
-        return answer
+        response = self.client.post(page.url, data={**hidden_fields(page.text), **fields})
+        assert response.is_success, f"{response.url} {response.status_code}\n{response.text}"
+        return response
 
 
 def choices_in(page: httpx2.Response) -> list[str]:

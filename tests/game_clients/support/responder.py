@@ -1,4 +1,4 @@
-"""Answers that a real service gives rarely, in the order a test wrote down; and what was asked, and when."""
+"""A server with scripted responses that a real service gives rarely; it records requests and their times."""
 
 import json
 import ssl
@@ -15,8 +15,8 @@ from tests.support.processes import LOOPBACK
 
 GSID: Final = "9f1c2a54-6b1d-4d07-9a3e-2f4f0c0b7a11"
 LOCATION: Final = "kQ3v-_9xYt0PzLw2AbCdEf"
-PATIENCE: Final = 20.0  # seconds
-HOLDS: Final = 60.0  # seconds: longer than any game of the tests may take
+TIMEOUT: Final = 20.0  # seconds
+HOLDS: Final = 60.0  # seconds: longer than any test game may take
 DRIP: Final = 0.3  # seconds between two bytes
 
 
@@ -26,8 +26,8 @@ class ScriptedReply:
     body: Mapping[str, Any] | bytes = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     held: bool = False  # until the test has ended
-    stalls: bool = False  # after the head: nothing more comes until the test has ended
-    drips: bool = False  # a byte now and then, and never all of them
+    stalls: bool = False  # after the head, send nothing until the test has ended
+    drips: bool = False  # send single bytes slowly, and never all of them
 
 
 CLOSED: Final = ScriptedReply(body={"status": "OK"})
@@ -53,7 +53,7 @@ class ReceivedCall:
 
 
 class Responder:
-    """Polls, and getGsid if told how, get the next reply; the last one stays. closeGsid always gets the same."""
+    """Polls, and getGsid if scripted, get the next reply; the last one repeats. closeGsid always gets the same."""
 
     def __init__(
         self,
@@ -72,29 +72,29 @@ class Responder:
 
     @property
     def polls(self) -> list[ReceivedCall]:
-        return [one for one in self.calls if one.name == "getGsidResult"]
+        return [call for call in self.calls if call.name == "getGsidResult"]
 
     @property
     def closings(self) -> list[Mapping[str, Any]]:
-        return [one.body for one in self.calls if one.name == "closeGsid"]
+        return [call.body for call in self.calls if call.name == "closeGsid"]
 
     def wait_for(self, name: str) -> ReceivedCall:
         with self._changed:
-            assert self._changed.wait_for(lambda: self._first(name), PATIENCE), f"{name} was not called"
-            found = self._first(name)
-        assert found is not None
-        return found
+            assert self._changed.wait_for(lambda: self._first(name), TIMEOUT), f"{name} was not called"
+            call = self._first(name)
+        assert call is not None
+        return call
 
     def _first(self, name: str) -> ReceivedCall | None:
-        return next((one for one in self.calls if one.name == name), None)
+        return next((call for call in self.calls if call.name == name), None)
 
-    def answer(self, asked: ReceivedCall) -> ScriptedReply:
+    def answer(self, call: ReceivedCall) -> ScriptedReply:
         with self._changed:
-            self.calls.append(asked)
+            self.calls.append(call)
             self._changed.notify_all()
-            if asked.name == "getGsid":
+            if call.name == "getGsid":
                 return next_of(self._registered) if self._registered else self._registration()
-            if asked.name == "closeGsid":
+            if call.name == "closeGsid":
                 return self._closed
             return next_of(self._replies)
 
@@ -118,8 +118,8 @@ def handler_for(responder: Responder) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))) or b"{}")
             name = path.rpartition("/")[2]
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = ReceivedCall(name=name, query=query, body=body, headers=headers, at=time.monotonic())
-            self._send(responder.answer(asked))
+            call = ReceivedCall(name=name, query=query, body=body, headers=headers, at=time.monotonic())
+            self._send(responder.answer(call))
 
         do_GET = do_POST  # noqa: N815 - some follow a redirect so
 
@@ -139,7 +139,7 @@ def handler_for(responder: Responder) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
-            """Silence."""
+            """Log nothing."""
 
     return Handler
 
@@ -157,7 +157,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, *_: object) -> None:
-        """A client that hangs up is what some tests are about."""
+        """Ignore errors: some tests let the client disconnect."""
 
 
 @contextmanager
@@ -177,4 +177,4 @@ def scripted_responder(
         yield responder
         responder.ended.set()
         server.shutdown()
-        serving.join(PATIENCE)
+        serving.join(TIMEOUT)

@@ -1,4 +1,4 @@
-"""What every Python client here shares: a web server for one person, configured as tests/interop/programs.py says."""
+"""Shared code of the Python clients: a web server for one person, configured as tests/interop/programs.py says."""
 
 import json
 import os
@@ -19,30 +19,33 @@ Handler = Callable[[str], Any]
 
 
 class Redirect(str):
-    """Where a handler sends the browser."""
+    """A handler's redirect of the browser."""
 
     __slots__ = ()
 
 
-class Quiet(WSGIRequestHandler):
+class SilentRequestHandler(WSGIRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
 
 def serve(app: Any) -> None:
-    with make_server("127.0.0.1", PORT, app, handler_class=Quiet) as server:
+    with make_server("127.0.0.1", PORT, app, handler_class=SilentRequestHandler) as server:
         print("ready", flush=True)  # noqa: T201 - the test waits for it
         server.serve_forever()
 
 
 def serve_handlers(handlers: Mapping[str, Handler]) -> None:
-    """Handlers by path, given the whole address: what one returns is the JSON answer, an error is told with 500."""
+    """Serve handlers by path, which get the whole URL.
+
+    Their result becomes the JSON response, an error becomes status 500.
+    """
 
     def app(environ: Mapping[str, str], start_response: Callable[..., object]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         try:
             answer = handlers[path](f"{HOME}{path}?{environ['QUERY_STRING']}")
-        except Exception as error:  # noqa: BLE001 - the test reads what the library said
+        except Exception as error:  # noqa: BLE001 - the test reads the library's error
             start_response("500 Refused", [("Content-Type", "application/json")])
             return [json.dumps({"failed": f"{type(error).__name__} {error} {vars(error)}"}).encode()]
         if isinstance(answer, Redirect):

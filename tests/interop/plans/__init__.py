@@ -1,4 +1,4 @@
-"""Modules of the OpenID Foundation's certification plans, each a coroutine under the name it has there."""
+"""Modules of the OpenID Foundation's certification plans, each a coroutine under its name there."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

@@ -53,7 +53,7 @@ async def idtoken_signature(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-idtoken-unsigned")
 async def idtoken_unsigned(op: Certifier) -> None:
-    """Skipped by the suite where `none` is not offered: it is not."""
+    """Skipped by the suite where `none` is not supported, as here."""
     assert "none" not in (await op.configuration())["id_token_signing_alg_values_supported"]
 
 
@@ -82,7 +82,9 @@ async def userinfo_post_body(op: Certifier) -> None:
 async def refresh_token(op: Certifier) -> None:
     first = await op.sign_in(scope="openid offline_access", prompt="consent")
     token = first.tokens["refresh_token"]
-    assert oauth_error(await op.other.refresh(token)) == (400, "invalid_grant"), "bound to its client"
+    assert oauth_error(await op.other.refresh(token)) == (400, "invalid_grant"), (
+        "a refresh token is bound to its client"
+    )
     renewed = success_body(await op.client.refresh(token, redirect_uri=""))
     claims = await op.verify_id_token(renewed["id_token"], access_token=renewed["access_token"])
     for claim in ("iss", "sub", "aud", "auth_time", "azp"):
@@ -109,7 +111,7 @@ async def scope_email(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-scope-address")
 async def scope_address(op: Certifier) -> None:
-    """Not offered, so that it is left out of what is granted."""
+    """Not supported, so that it is left out of the granted scopes."""
     await scope_not_offered(op, "address")
 
 
@@ -279,7 +281,7 @@ async def code_reuse_30_seconds(op: Certifier) -> None:
     tokens = await op.client.tokens(code)
     await op.service.clock.advance(30)
     assert oauth_error(await op.client.redeem(code)) == (400, "invalid_grant")
-    assert (await op.client.userinfo(tokens["access_token"])).status_code == 401, "what it gave is revoked"
+    assert (await op.client.userinfo(tokens["access_token"])).status_code == 401, "its tokens must be revoked"
 
 
 # ---- request objects, refused by name (R3)
@@ -303,7 +305,7 @@ async def request_uri_unsigned(op: Certifier) -> None:
 
 @module(BASIC, "oidcc-ensure-request-object-with-redirect-uri")
 async def request_object_with_redirect_uri(op: Certifier) -> None:
-    """The suite skips it where request objects are not offered; an address inside one leads nowhere here."""
+    """Skipped by the suite without request objects; here, a URL inside one is not used."""
     assert (await op.configuration())["request_parameter_supported"] is False
     answer = await op.authorize(request=unsigned_request(redirect_uri="https://elsewhere.example/"))
     assert answer["error"] == "request_not_supported"

@@ -22,27 +22,29 @@ RSA: Final = KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)
 
 @module(CONFIG, "oidcc-discovery-endpoint-verification")
 async def discovery(op: Certifier) -> None:
-    answer = await op.service.client.get("/.well-known/openid-configuration")
-    assert answer.headers["content-type"].startswith("application/json")
-    known = success_body(answer)
-    assert known["issuer"] == op.service.base_url
+    response = await op.service.client.get("/.well-known/openid-configuration")
+    assert response.headers["content-type"].startswith("application/json")
+    body = success_body(response)
+    assert body["issuer"] == op.service.base_url
     for name in ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri"):
-        assert known[name].startswith(f"{op.service.base_url}/")
-    assert "code" in known["response_types_supported"]
-    assert "public" in known["subject_types_supported"]
-    assert "RS256" in known["id_token_signing_alg_values_supported"]
-    assert {"openid"} <= set(known["scopes_supported"])
-    assert {"authorization_code"} <= set(known["grant_types_supported"])
-    assert {"client_secret_basic", "client_secret_post"} <= set(known["token_endpoint_auth_methods_supported"])
-    assert {"sub", "email", "nickname"} <= set(known["claims_supported"])
-    assert known["request_uri_parameter_supported"] is False, "left out means true (OpenID Connect Discovery §3)"
+        assert body[name].startswith(f"{op.service.base_url}/")
+    assert "code" in body["response_types_supported"]
+    assert "public" in body["subject_types_supported"]
+    assert "RS256" in body["id_token_signing_alg_values_supported"]
+    assert {"openid"} <= set(body["scopes_supported"])
+    assert {"authorization_code"} <= set(body["grant_types_supported"])
+    assert {"client_secret_basic", "client_secret_post"} <= set(body["token_endpoint_auth_methods_supported"])
+    assert {"sub", "email", "nickname"} <= set(body["claims_supported"])
+    assert body["request_uri_parameter_supported"] is False, (
+        "a missing value means true (OpenID Connect Discovery §3)"
+    )
 
 
 @module(CONFIG, "oidcc-server-rotate-keys")
 async def rotate_keys(op: Certifier) -> None:
     first = await op.sign_in()
     await op.service.services.key_rotation.rotate(RSA, origin=AuditOrigin(actor="test"), mode=RotationMode.AT_ONCE)
-    await op.service.services.keyring.reload()  # as the notice of it does a moment later
+    await op.service.services.keyring.reload()  # as its notification does later
     second = await op.sign_in()
     assert header_of(first.id_token)["kid"] != header_of(second.id_token)["kid"]
     await op.verify_id_token(first.id_token)

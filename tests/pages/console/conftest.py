@@ -1,4 +1,4 @@
-"""The demo in a running service, for tests that only look at it."""
+"""The demo in a running service, for tests that change nothing."""
 
 from collections.abc import AsyncIterator
 

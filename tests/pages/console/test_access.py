@@ -1,4 +1,4 @@
-"""Access, game sessions and activity in a real browser: by keyboard, live, and for everybody."""
+"""Access, game sessions and activity in a real browser: by keyboard, live updates, accessibility."""
 
 from typing import Any
 
@@ -69,16 +69,16 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     await sign_in_to_console(service, page, ADA, f"{ACCESS}/check")
     assert await violations(page) == []
     await page.locator("[name=user_id]").press_sequentially("pia")
-    await expect(page.locator(f"#user_id-people option[value='{PIA}']")).to_be_attached()  # suggested meanwhile
+    await expect(page.locator(f"#user_id-people option[value='{PIA}']")).to_be_attached()  # suggested in the meantime
     await page.keyboard.press("Tab")
     await page.keyboard.type(str(SHOP))
     await page.keyboard.press("Tab")
-    await expect(page.locator("#rules option[value='user.kick']")).to_be_attached()  # of the application just named
+    await expect(page.locator("#rules option[value='user.kick']")).to_be_attached()  # of the application just entered
     await page.keyboard.type("user.kick")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Yes: Pia has user.kick in Shop")).to_be_visible()
     assigned = page.locator(".tree").get_by_text("Assigned")
-    await expect(assigned).to_be_visible()  # the deciding path stands open
+    await expect(assigned).to_be_visible()  # the deciding path is expanded
     role = page.locator("summary", has_text="Role moderator: allow")
     assert await role.locator(".words").evaluate("one => getComputedStyle(one).fontWeight") == "700"
     await role.focus()
@@ -96,8 +96,8 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     assert await violations(page) == []
     await cell.click()
     await expect(page.get_by_role("heading", name="Yes: Pia has badge.gold in Shop")).to_be_visible()
-    asked = f"{ACCESS}/simulate?change=take_role&application_id={SHOP}&user_id={PIA}&role=moderator"
-    await page.goto(f"{service.base_url}{asked}")
+    simulation = f"{ACCESS}/simulate?change=take_role&application_id={SHOP}&user_id={PIA}&role=moderator"
+    await page.goto(f"{service.base_url}{simulation}")
     await expect(page.get_by_text("1 person loses").first).to_be_visible()
     await picture(page, "access-simulate")
     assert await violations(page) == []
@@ -114,19 +114,19 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await page.context.add_init_script(AXE)
     await page.clock.install()
     first = await register_game(service, app_id=SHOP)
-    errors, asked = listen(page), record_requests(page)
+    errors, requests = listen(page), record_requests(page)
     await sign_in_to_console(service, page, ADA, GAMES)
     link = page.get_by_role("link", name=first.gsid[:13])
     await link.focus()
     second = await register_game(service, app_id=SHOP)
     await page.clock.run_for(3_100)
     await expect(page.get_by_role("link", name=second.gsid[:13])).to_be_visible()
-    await expect(link).to_be_focused()  # anyone who goes by keyboard stays where they were
+    await expect(link).to_be_focused()  # keyboard focus stays where it was
     await page.evaluate(HIDE, True)
-    await asks_for_nothing(page, asked)
+    await expect_no_requests(page, requests)
     await page.evaluate(HIDE, False)
     await page.get_by_role("button", name="Pause updates").click()
-    await asks_for_nothing(page, asked)
+    await expect_no_requests(page, requests)
     assert await violations(page) == []
     await link.click()
     picture = page.get_by_role("img", name="events in order")
@@ -158,8 +158,8 @@ async def test_activity_is_filtered_by_a_person_who_is_found_by_name(service: Ru
     await page.locator("summary", has_text="More filters").click()
     await page.get_by_label("By", exact=True).press_sequentially("ada")
     await expect(page.locator(f"#actor-people option[value='{ADA}']")).to_be_attached()
-    assert page.url == f"{service.base_url}{ACTIVITY}"  # suggestions are no page of their own
-    await page.get_by_label("By", exact=True).fill(ADA)  # what choosing one does
+    assert page.url == f"{service.base_url}{ACTIVITY}"  # suggestions do not change the page
+    await page.get_by_label("By", exact=True).fill(ADA)  # the same as choosing a suggestion
     await page.keyboard.press("Tab")
     await page.wait_for_url(f"**{ACTIVITY}?*actor={ADA}*")
     await expect(page.locator(".log > li", has_text="Ada").first).to_be_visible()
@@ -175,8 +175,8 @@ async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
     page = await context.new_page()
     await sign_in_to_console(service, page, ADA, ACTIVITY)
     first = page.locator(".log time").first
-    shown = await first.inner_text()
-    assert shown != await first.evaluate(AS_UTC)
+    text = await first.inner_text()
+    assert text != await first.evaluate(AS_UTC)
     await page.get_by_label("Type").select_option("project")
     await page.wait_for_url("**group=project*")
     await expect(page.locator(".log > li", has_text="An account was created")).to_have_count(0)
@@ -186,14 +186,14 @@ async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
     await context.close()
 
 
-async def asks_for_nothing(page: Page, asked: list[str]) -> None:
-    before = len(asked)
+async def expect_no_requests(page: Page, requests: list[str]) -> None:
+    before = len(requests)
     await page.clock.run_for(10_000)
-    assert len(asked) == before
+    assert len(requests) == before
 
 
 def record_requests(page: Page) -> list[str]:
-    """Every request for the list, as it is made."""
-    made: list[str] = []
-    page.on("request", lambda request: made.append(request.url) if request.url.endswith(GAMES) else None)
-    return made
+    """Every request for the list, as it is sent."""
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url) if request.url.endswith(GAMES) else None)
+    return requests

@@ -1,4 +1,4 @@
-"""Applications in a real browser: a document from a file, every screen for everybody, and nothing too wide."""
+"""Applications in a real browser: import from a file, accessibility and width of every screen."""
 
 from pathlib import Path
 from typing import Final
@@ -46,7 +46,7 @@ def content(file: Path) -> str:
 
 
 async def import_a_file(page: Page, service: RunningService) -> None:
-    """Longer than a field of a form may be."""
+    """A file longer than a form field may be."""
     await page.goto(f"{service.base_url}{PAGE}/rules")
     async with page.expect_download() as exported:
         await page.get_by_role("button", name="Export").click()
@@ -76,19 +76,19 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
     await sign_in_to_console(service, page, ADA, "/console/applications")
     await make_a_client(page, service)
     await import_a_file(page, service)
-    found: dict[str, list[str]] = {}
+    violations: dict[str, list[str]] = {}
     for screen in SCREENS:
         await page.set_viewport_size({"width": 1280, "height": 800})
         await page.emulate_media(color_scheme="light")
         await page.goto(f"{service.base_url}{screen}")
         if screen.endswith("/recipe"):
             await picture(page, "client-recipe", until=page.locator("main button[data-copy]").nth(1))
-        found[screen] = await axe_violations(page)
+        violations[screen] = await axe_violations(page)
         await page.emulate_media(color_scheme="dark")
         await page.set_viewport_size(NARROW)
         width = await page.evaluate("document.documentElement.scrollWidth")
-        found[screen] += await axe_violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
-    assert {screen: problems for screen, problems in found.items() if problems} == {}
+        violations[screen] += await axe_violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
+    assert {screen: problems for screen, problems in violations.items() if problems} == {}
     assert errors == []
     await context.close()
 
@@ -101,7 +101,7 @@ async def test_a_box_to_tick_looks_like_one_and_its_hint_stands_under_its_words(
     box = page.locator("main label > [type=checkbox]").first
     assert await box.evaluate("one => getComputedStyle(one).borderRadius") == "4px"
     hint = page.locator("label:has(> [type=checkbox]) > small").first
-    assert await hint.evaluate("one => getComputedStyle(one).marginLeft") == "0px"  # its column begins at the words
+    assert await hint.evaluate("one => getComputedStyle(one).marginLeft") == "0px"  # its column begins at the text
 
 
 NEVER_KEPT: Final = '{"keys": [{"kty": "OKP", "d": "no_one-keeps-this"}]}'
@@ -132,10 +132,10 @@ async def test_form_values_are_restored_after_a_confirmation(service: RunningSer
     for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("jwks", ""), ("access_seconds", "120")):
         await expect(page.locator(f"[name={name}]")).to_have_value(typed)
     await expect(page.locator("[name=scopes][value=email]")).to_be_checked()
-    await expect(page.locator("[name=access_seconds]")).to_be_visible()  # what it was folded into is open
+    await expect(page.locator("[name=access_seconds]")).to_be_visible()  # the collapsed section is opened
     assert await page.evaluate("sessionStorage.getItem('typed')") is None
     with pytest.raises(NotFound):
-        await service.services.storage.clients.client("wiki")  # it never sends itself
+        await service.services.storage.clients.client("wiki")  # the browser does not submit the form
     await page.get_by_role("button", name="Create client").click()
     await expect(page.get_by_text("Copy it now")).to_be_visible()
     assert (await service.services.storage.clients.client("wiki")).name == "Wiki"

@@ -1,4 +1,4 @@
-"""The users x roles table in a real browser: toggled, given for a time, in a project, reviewed, applied, undone."""
+"""The users x roles table in a real browser: toggle, set an expiry, choose a project, review, apply, undo."""
 
 import re
 
@@ -44,7 +44,7 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
 ) -> None:
     await apply_document(service)
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, MAX, PAGE)
     moderator = cell(page, PIA, "moderator")
@@ -91,7 +91,7 @@ async def test_a_project_is_another_table_and_what_failed_stays_staged(service: 
     await sign_in_to_console(service, page, OLGA, PAGE)
     await cell(page, PIA, "cashier").click()
     await page.get_by_label("Scope", exact=True).select_option(PROJECT)
-    await expect(cell(page, PIA, "moderator")).to_have_attribute("data-value", "")  # that is given at the root
+    await expect(cell(page, PIA, "moderator")).to_have_attribute("data-value", "")  # assigned at the root
     await cell(page, PIA, "moderator").click()
     await expect(review_button(page)).to_have_text("Review 2 changes")
     await review_button(page).click()

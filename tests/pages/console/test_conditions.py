@@ -1,4 +1,4 @@
-"""The condition builder in a real browser, and every screen of roles and projects before critical eyes."""
+"""The condition builder in a real browser, and checks of every screen of roles and projects."""
 
 from typing import Final
 
@@ -47,7 +47,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
 ) -> None:
     await apply_document(service)
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, OLGA, ROLE)
     matching, value = page.locator("#matching"), page.get_by_label("Value")
@@ -55,7 +55,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     await value.fill("no_one-has-it")
     await expect(matching).to_contain_text("0 people match")
     await page.get_by_label("Type").select_option("domain")
-    await value.fill("studio.example")  # at once: what is typed meanwhile is not lost
+    await value.fill("studio.example")  # immediately: input during loading is not lost
     await expect(matching).to_contain_text("email at studio.example")
     await expect(matching).to_contain_text("4 people match")
     await expect(matching).to_contain_text("Ada, Olga, Dev, Max")
@@ -74,7 +74,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Remove row 3").click()
     await expect(matching).to_contain_text("2 people match")
-    await page.get_by_label("Value").nth(1).press("Enter")  # as the button Save
+    await page.get_by_label("Value").nth(1).press("Enter")  # like the Save button
     await expect(page.get_by_role("heading", name="Apply changes to beta?")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("badge.gold")
     assert await axe_violations(page) == []
@@ -107,16 +107,16 @@ async def test_rows_of_a_form_come_and_go_in_place(service: RunningService, page
 async def test_every_screen_is_accessible_and_fits_a_phone(service: RunningService, page: Page) -> None:
     await apply_document(service)
     groups = (await service.services.storage.projects.project(PROJECT)).groups
-    staff = next(one for one, group in groups.items() if group.title == "Staff")
+    staff = next(group_id for group_id, group in groups.items() if group.title == "Staff")
     await sign_in_to_console(service, page, OLGA)
-    found: dict[str, object] = {}
+    problems: dict[str, object] = {}
     for screen in SCREENS:
         await page.set_viewport_size(DESKTOP)
-        answer = await page.goto(service.base_url + screen.format(staff=staff))
-        assert answer is not None
-        assert answer.status == 200, screen
-        found[screen] = await axe_violations(page)
+        response = await page.goto(service.base_url + screen.format(staff=staff))
+        assert response is not None
+        assert response.status == 200, screen
+        problems[screen] = await axe_violations(page)
         await page.set_viewport_size(PHONE)
         width = await page.evaluate("document.documentElement.scrollWidth")
         assert width == PHONE["width"], screen
-    assert {screen: what for screen, what in found.items() if what} == {}
+    assert {screen: what for screen, what in problems.items() if what} == {}

@@ -1,4 +1,4 @@
-"""Every screen of a console that is full, in a real browser: usable, without complaints, and nothing sticks out."""
+"""Every screen of a console full of data, in a real browser: accessible, without errors or overflow."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from tests.support.guide_pictures import Camera, wider_than_window
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NARROW: Final = ViewportSize(width=360, height=740)
-# What of the console each kind of person comes to see; administrators see all of it.
+# The screens that each kind of person can open; administrators can open all.
 EVERYBODYS: Final = {"home", "projects", "applications", "roles", "access", "simulate"}
 RAIDERS: Final = {"project", "members", "services", "groups", "service-accounts"}
 GAME: Final = {"application", "matrix", "users", "role", "check", "who"}
@@ -20,16 +20,16 @@ WIDE: Final = ViewportSize(width=1280, height=800)
 SEEN_BY: Final = {
     "mara": set(SCREENS),  # administers everything
     "tobias": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # owns the project
-    "priya": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # administers it, and develops another application
+    "priya": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # administers it, and develops a second application
     "emil": EVERYBODYS | {"application", "users", "check", "games"},  # manages users of the game
-    "noor": EVERYBODYS | {"check"},  # plays, and may ask about themselves
+    "noor": EVERYBODYS | {"check"},  # a player, who can check their own permissions
 }
 OK: Final = 200
 FORBIDDEN: Final = 403
 IN_THE_GUIDES: Final = (
     *("console-home", "console-matrix", "console-users", "console-groups", "console-check", "console-activity"),
 )
-ENDS: Final = {  # of pictures of long pages
+ENDS: Final = {  # where pictures of long pages end
     "matrix": ".grid tbody:nth-of-type(4)",
     "activity": ".log > :nth-child(4)",
 }
@@ -44,40 +44,40 @@ async def test_every_screen_is_available_exactly_to_those_with_the_right(
         page = await context.new_page()
         errors = browser_errors(page)
         await sign_in_to_demo(page, demo, name)
-        found = await open_every_screen(page, demo, picture if name == "mara" else None)
-        assert (name, {screen for screen, status in found.items() if status == OK}) == (name, sees)
-        assert set(found.values()) <= {OK, FORBIDDEN}
-        assert [one for one in errors if "403" not in one] == []
+        statuses = await open_every_screen(page, demo, picture if name == "mara" else None)
+        assert (name, {screen for screen, status in statuses.items() if status == OK}) == (name, sees)
+        assert set(statuses.values()) <= {OK, FORBIDDEN}
+        assert [error for error in errors if "403" not in error] == []
         await context.close()
 
 
 def browser_errors(page: Page) -> list[str]:
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     return errors
 
 
 async def open_every_screen(page: Page, demo: Demo, picture: Camera | None) -> dict[str, int]:
-    """The status of every screen; looked at closely it is accessible, fits on a phone, and is in a guide."""
-    found, problems = {}, list[str]()
+    """Open every screen and return its status; check accessibility and phone width, and take its picture."""
+    statuses, problems = {}, list[str]()
     for name, path in SCREENS.items():
-        answer = await page.goto(f"{demo[0]}{path}")
-        assert answer is not None
-        found[name] = answer.status
+        response = await page.goto(f"{demo[0]}{path}")
+        assert response is not None
+        statuses[name] = response.status
         if picture is not None:
             if f"console-{name}" in IN_THE_GUIDES:
                 await take_picture(page, picture, name)
-            problems += [f"{name}: {one}" for one in await axe_violations(page)]
+            problems += [f"{name}: {violation}" for violation in await axe_violations(page)]
             await page.set_viewport_size(NARROW)
             problems += [f"{name}: wider than a phone"] if await wider_than_window(page) else []
             await page.set_viewport_size(WIDE)
     assert problems == []
-    return found
+    return statuses
 
 
 async def take_picture(page: Page, picture: Camera, name: str) -> None:
-    if name == "activity":  # with one entry open, to show what stood there before
+    if name == "activity":  # with one entry expanded, to show the previous value
         await page.goto(f"{page.url}?group=user_schema")
         await page.locator(".log summary").first.click()
     await picture(page, f"console-{name}", until=page.locator(ENDS[name]).last if name in ENDS else None)

@@ -1,6 +1,7 @@
-"""Someone who has only the README makes, gives, explains and takes away what a game needs, by mouse alone.
+"""A new administrator creates, assigns, explains and removes what a game needs, with the mouse alone.
 
-They follow what the screens offer: every step is a click on something they can see, from the setup link on.
+They know only the README and use what the screens offer: every step is a click on something visible, starting at the
+setup link.
 """
 
 from pathlib import Path
@@ -20,21 +21,21 @@ LOGIN = "anna@studio.example"
 PASSWORD = "correct horse battery"
 
 
-class Hand:
-    """What a mouse and a keyboard can do; `complaints` is what the browser's console says meanwhile."""
+class BrowserActions:
+    """Mouse and keyboard actions; `complaints` has the messages of the browser's console."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         page.set_default_timeout(8_000)
         self.complaints: list[str] = []
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
 
     async def click(self, name: str) -> None:
         await self._named(name).click()
 
     async def open(self, name: str, *, tab: str = "") -> None:
-        """An entry at the side, and one of the tabs behind it."""
+        """Open an entry of the side navigation, and one of its tabs."""
         await self.page.locator("header.side nav").get_by_role("link", name=name, exact=True).click()
         if tab:
             await self.click(tab)
@@ -45,7 +46,7 @@ class Hand:
     async def fill(self, label: str, text: str) -> None:
         await self.page.get_by_label(label).first.fill(text)
 
-    async def sees(self, words: str) -> None:
+    async def expect_text(self, words: str) -> None:
         await expect(self.page.get_by_text(words).first).to_be_visible()
 
     def _named(self, name: str) -> Locator:
@@ -59,119 +60,119 @@ async def test_a_newcomer_gives_explains_and_revokes_by_mouse(
 ) -> None:
     context = await browser.new_context(locale="en-GB")
     async with running_service(sqlite_url, tmp_path) as service:
-        hand = Hand(await context.new_page())
-        await comes_in(hand, service)
-        await picture(hand.page, "first-steps")
-        await makes_a_project(hand, service)
-        await makes_a_rule_and_a_role(hand)
-        await gives_it_to_noor(hand)
-        await gives_it_to_a_group(hand)
-        await asks_why(hand, "Yes: Noor has user.kick in Sky Raiders", "Role referee: allow")
-        await takes_it_away(hand)
-        await asks_why(hand, "No: Noor does not have user.kick in Sky Raiders")
-        assert await axe_violations(hand.page) == []
-        assert hand.complaints == []
+        actions = BrowserActions(await context.new_page())
+        await create_administrator(actions, service)
+        await picture(actions.page, "first-steps")
+        await create_project(actions, service)
+        await create_permission_and_role(actions)
+        await assign_role_to_noor(actions)
+        await grant_role_to_group(actions)
+        await check_explanation(actions, "Yes: Noor has user.kick in Sky Raiders", "Role referee: allow")
+        await remove_role(actions)
+        await check_explanation(actions, "No: Noor does not have user.kick in Sky Raiders")
+        assert await axe_violations(actions.page) == []
+        assert actions.complaints == []
     await context.close()
 
 
-async def comes_in(hand: Hand, service: RunningService) -> None:
+async def create_administrator(actions: BrowserActions, service: RunningService) -> None:
     secret = await service.services.setup.new_link(AuditOrigin(actor="test"))
-    await hand.page.goto(f"{service.base_url}/setup?token={secret}")
-    await hand.fill("Email", LOGIN)
-    await hand.fill("Display name", "Anna")
-    await hand.fill("Password", PASSWORD)
-    await hand.fill("Confirm password", PASSWORD)
-    await hand.click("Create administrator")
-    await hand.click("Open the console")
-    await hand.fill("Email", LOGIN)
-    await hand.fill("Password", PASSWORD)
-    await hand.click("Sign in")
-    await hand.sees("Welcome, Anna")
+    await actions.page.goto(f"{service.base_url}/setup?token={secret}")
+    await actions.fill("Email", LOGIN)
+    await actions.fill("Display name", "Anna")
+    await actions.fill("Password", PASSWORD)
+    await actions.fill("Confirm password", PASSWORD)
+    await actions.click("Create administrator")
+    await actions.click("Open the console")
+    await actions.fill("Email", LOGIN)
+    await actions.fill("Password", PASSWORD)
+    await actions.click("Sign in")
+    await actions.expect_text("Welcome, Anna")
 
 
-async def makes_a_project(hand: Hand, service: RunningService) -> None:
-    """Who lacks a second factor is led to one and back."""
-    await hand.click("Create a project")
-    await hand.click("an authenticator app")
-    secret = await hand.page.locator(".secret").text_content() or ""
+async def create_project(actions: BrowserActions, service: RunningService) -> None:
+    """A person without a second factor is led to set one up, and back."""
+    await actions.click("Create a project")
+    await actions.click("an authenticator app")
+    secret = await actions.page.locator(".secret").text_content() or ""
     code = pyotp.TOTP("".join(secret.split())).at(service.clock.now())
-    await hand.page.locator("[name=otp]").fill(code)
-    async with hand.page.expect_navigation():
-        await hand.click("Turn on")
-    await hand.page.goto(f"{service.base_url}/console")
-    await hand.click("Create a project")
-    await hand.fill("Title", "Sky Raiders")
-    await hand.click("Create project")
-    await hand.sees("Project created, with an application of the same name.")
+    await actions.page.locator("[name=otp]").fill(code)
+    async with actions.page.expect_navigation():
+        await actions.click("Turn on")
+    await actions.page.goto(f"{service.base_url}/console")
+    await actions.click("Create a project")
+    await actions.fill("Title", "Sky Raiders")
+    await actions.click("Create project")
+    await actions.expect_text("Project created, with an application of the same name.")
 
 
-async def makes_a_rule_and_a_role(hand: Hand) -> None:
-    await hand.open("Applications", tab="Sky Raiders")
-    await hand.tab("Permissions")
-    await hand.click("New permission")
-    await hand.fill("Permission", "user.kick")
-    await hand.click("Save")
-    await hand.tab("Matrix")
-    await hand.click("New role")
-    await hand.fill("Name", "referee")
-    await hand.click("Create role")
-    await hand.click("Edit in the matrix")
-    await hand.page.locator("table[role=grid] tbody td button").first.click()
-    await hand.click("Review 1 change")
-    await hand.click("Apply 1 change")
-    await hand.sees("1 change applied")
+async def create_permission_and_role(actions: BrowserActions) -> None:
+    await actions.open("Applications", tab="Sky Raiders")
+    await actions.tab("Permissions")
+    await actions.click("New permission")
+    await actions.fill("Permission", "user.kick")
+    await actions.click("Save")
+    await actions.tab("Matrix")
+    await actions.click("New role")
+    await actions.fill("Name", "referee")
+    await actions.click("Create role")
+    await actions.click("Edit in the matrix")
+    await actions.page.locator("table[role=grid] tbody td button").first.click()
+    await actions.click("Review 1 change")
+    await actions.click("Apply 1 change")
+    await actions.expect_text("1 change applied")
 
 
-async def gives_it_to_noor(hand: Hand) -> None:
-    await hand.open("People", tab="New person")
-    await hand.fill("Email", "noor@players.example")
-    await hand.fill("Name", "Noor")
-    await hand.page.get_by_label("Don't invite yet").check()
-    await hand.click("Create account")
-    await hand.open("Roles", tab="referee")
-    await hand.tab("Members")
-    await hand.click("Assign or remove")
-    await hand.page.locator("select[name=who]").select_option(label="Everyone")
-    await hand.page.locator("tr", has_text="Noor").locator("td button").first.click()
-    await hand.click("Review 1 change")
-    await hand.sees("1 person gains")
-    await hand.click("Apply 1 change")
-    await hand.sees("assigned, no expiry")
+async def assign_role_to_noor(actions: BrowserActions) -> None:
+    await actions.open("People", tab="New person")
+    await actions.fill("Email", "noor@players.example")
+    await actions.fill("Name", "Noor")
+    await actions.page.get_by_label("Don't invite yet").check()
+    await actions.click("Create account")
+    await actions.open("Roles", tab="referee")
+    await actions.tab("Members")
+    await actions.click("Assign or remove")
+    await actions.page.locator("select[name=who]").select_option(label="Everyone")
+    await actions.page.locator("tr", has_text="Noor").locator("td button").first.click()
+    await actions.click("Review 1 change")
+    await actions.expect_text("1 person gains")
+    await actions.click("Apply 1 change")
+    await actions.expect_text("assigned, no expiry")
 
 
-async def gives_it_to_a_group(hand: Hand) -> None:
-    await hand.open("Projects", tab="Sky Raiders")
-    await hand.tab("Groups")
-    await hand.page.get_by_role("textbox", name="Title", exact=True).fill("Staff")
-    await hand.click("Create group")
-    await hand.click("New condition")
-    await hand.fill("Title", "At the studio")
-    await hand.click("Add condition")
-    await hand.page.get_by_placeholder("studio.example").fill("studio.example")
-    await hand.sees("verified email at studio.example")
-    await hand.click("Save")
-    await hand.page.locator("main p.hint").get_by_role("link", name="Services").click()
-    await hand.click("Continue")
-    await hand.click("Add group")
-    await hand.click("Connect")
-    await hand.sees("Staff → referee")
+async def grant_role_to_group(actions: BrowserActions) -> None:
+    await actions.open("Projects", tab="Sky Raiders")
+    await actions.tab("Groups")
+    await actions.page.get_by_role("textbox", name="Title", exact=True).fill("Staff")
+    await actions.click("Create group")
+    await actions.click("New condition")
+    await actions.fill("Title", "At the studio")
+    await actions.click("Add condition")
+    await actions.page.get_by_placeholder("studio.example").fill("studio.example")
+    await actions.expect_text("verified email at studio.example")
+    await actions.click("Save")
+    await actions.page.locator("main p.hint").get_by_role("link", name="Services").click()
+    await actions.click("Continue")
+    await actions.click("Add group")
+    await actions.click("Connect")
+    await actions.expect_text("Staff → referee")
 
 
-async def asks_why(hand: Hand, *answer: str) -> None:
-    await hand.open("Access")
-    await hand.fill("Person", "noor")
-    await hand.fill("Application", "50001")
-    await hand.page.get_by_role("combobox", name="Permission").fill("user.kick")
-    await hand.page.get_by_role("button", name="Check", exact=True).click()
+async def check_explanation(actions: BrowserActions, *answer: str) -> None:
+    await actions.open("Access")
+    await actions.fill("Person", "noor")
+    await actions.fill("Application", "50001")
+    await actions.page.get_by_role("combobox", name="Permission").fill("user.kick")
+    await actions.page.get_by_role("button", name="Check", exact=True).click()
     for words in answer:
-        await hand.sees(words)
+        await actions.expect_text(words)
 
 
-async def takes_it_away(hand: Hand) -> None:
-    await hand.open("Applications", tab="Sky Raiders")
-    await hand.tab("People")
-    await hand.page.locator("tr", has_text="Noor").locator("td button").first.click()
-    await hand.click("Review 1 change")
-    await hand.sees("1 person loses")
-    await hand.click("Apply 1 change")
-    await hand.sees("1 change applied")
+async def remove_role(actions: BrowserActions) -> None:
+    await actions.open("Applications", tab="Sky Raiders")
+    await actions.tab("People")
+    await actions.page.locator("tr", has_text="Noor").locator("td button").first.click()
+    await actions.click("Review 1 change")
+    await actions.expect_text("1 person loses")
+    await actions.click("Apply 1 change")
+    await actions.expect_text("1 change applied")

@@ -1,4 +1,4 @@
-"""The roles x permissions matrix in a real browser: staged by mouse and keys, reviewed, applied, undone."""
+"""The roles x permissions matrix in a real browser: stage by mouse and keyboard, review, apply, undo."""
 
 import re
 
@@ -38,14 +38,14 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
 ) -> None:
     await apply_document(service)
     errors: list[str] = []
-    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, OLGA, PAGE)
     kick = cell(page, "private_data.user.kick", "moderator")
     await kick.click()
     await expect(kick).to_have_text("Deny")
     await expect(review_button(page)).to_have_text("Review 1 change")
-    await page.keyboard.press("ArrowDown")  # to mute, by keys alone from here
+    await page.keyboard.press("ArrowDown")  # to mute, from here on by keyboard alone
     mute = cell(page, "private_data.user.mute", "moderator")
     await expect(mute).to_be_focused()
     await page.keyboard.press("Space")
@@ -56,7 +56,7 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
     await expect(cell(page, "private_data.user.mute", "cashier")).to_have_text("Allow")
     await expect(review_button(page)).to_have_text("Review 3 changes")
     await page.keyboard.press("Space")
-    await page.keyboard.press("Space")  # round to where it was: nothing is staged there any more
+    await page.keyboard.press("Space")  # back to the initial value: nothing is staged
     await expect(review_button(page)).to_have_text("Review 2 changes")
     await picture(page, "matrix-staged")
     assert await axe_violations(page) == []
@@ -92,7 +92,7 @@ async def test_pending_changes_survive_search_paging_and_folding_and_can_be_undo
     await sign_in_to_console(service, page, OLGA, PAGE)
     first = cell(page, "private_data.g0.r00", "cashier")
     await first.click()
-    await page.get_by_role("link", name="Next").click()  # a page of its own: nothing warns
+    await page.get_by_role("link", name="Next").click()  # a different page of the same table: no warning
     await page.wait_for_url("**page=2**")
     await cell(page, "private_data.g2.r05", "cashier").click()
     await expect(review_button(page)).to_have_text("Review 2 changes")
@@ -105,7 +105,7 @@ async def test_pending_changes_survive_search_paging_and_folding_and_can_be_undo
     await expect(first).to_have_class("true staged")
     await page.get_by_role("button", name="g0").click()
     await expect(first).to_be_hidden()
-    await page.reload()  # leaving warns, and coming back finds everything
+    await page.reload()  # leaving warns, and returning restores everything
     await expect(first).to_be_hidden()
     await expect(review_button(page)).to_have_text("Review 3 changes")
     await page.get_by_text("Pending changes").click()
@@ -163,7 +163,7 @@ async def test_a_file_is_read_into_the_text_and_staged(service: RunningService, 
     await page.get_by_label("Or a file").set_input_files({"name": "m.csv", "mimeType": "text/csv", "buffer": lines})
     await expect(page.get_by_label("CSV or JSON lines")).to_have_value(re.compile("store.edit"))
     await page.locator("form[data-staging-import]").get_by_role("button", name="Review").first.click()
-    await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()  # with what was staged before
+    await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()  # with the edits staged before
     await page.get_by_role("button", name="Discard: user.kick, cashier").click()
     await expect(page.get_by_role("heading", name="1 change")).to_be_visible()
     await page.get_by_role("button", name="Back to the table").click()

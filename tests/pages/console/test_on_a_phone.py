@@ -1,4 +1,4 @@
-"""The console on a phone: what a row offers is within reach, and what goes on to the side says so."""
+"""The console on a phone: row actions are reachable, and tables that scroll sideways show it."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CONSOLE: Final = SCREENS | TABS
 PHONE: Final = ViewportSize(width=360, height=740)
-MATRICES: Final = ("matrix", "users", "who")  # true tables: one moves them to the side
+MATRICES: Final = ("matrix", "users", "who")  # real tables, which scroll sideways
 OUT_OF_REACH: Final = """() => [...document.querySelectorAll("main table :is(a, button, input, select, td), .stacks")]
   .filter((one) => one.getBoundingClientRect().right > document.querySelector("main").clientWidth
     || one.matches(".stacks") && one.scrollWidth > one.clientWidth)
@@ -39,12 +39,14 @@ async def test_no_list_has_controls_outside_the_screen(phone: Page, demo: Demo) 
     problems = list[str]()
     for name, path in CONSOLE.items():
         await phone.goto(f"{demo[0]}{path}")
-        problems += [f"{name}: {one}" for one in await axe_violations(phone)]  # which opens what is folded
+        problems += [
+            f"{name}: {violation}" for violation in await axe_violations(phone)
+        ]  # expands collapsed sections
         if name not in MATRICES:
             problems += [f"{name}: {one}" for one in await phone.evaluate(OUT_OF_REACH)]
     assert problems == []
     await phone.goto(f"{demo[0]}{CONSOLE['people']}")
-    row = phone.get_by_role("row").filter(has_text="Noor Haddad")  # it stacks, and is a row still
+    row = phone.get_by_role("row").filter(has_text="Noor Haddad")  # it is stacked, and still a row
     assert await row.get_by_role("rowheader").count() == 1
     named = await row.get_by_role("cell").evaluate_all("(cells) => cells.map((one) => one.dataset.column)")
     assert named == (await phone.get_by_role("columnheader").all_text_contents())[1:]

@@ -1,4 +1,4 @@
-"""People and settings in a real browser: nothing complains, nothing overflows, everyone can use it."""
+"""People and settings in a real browser: no errors, no overflow, accessible."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -30,7 +30,7 @@ LOOKS: Final[tuple[tuple[Literal["light", "dark"], int], ...]] = (("light", 1_28
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    """On one database: what is looked at here is the browser's."""
+    """Only one database: this tests the browser."""
     async with running_service(migrated_sqlite_url, tmp_path) as running:
         await apply_document(running)
         olga = await running.services.storage.accounts.user(OLGA)
@@ -54,7 +54,7 @@ async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: Ru
 async def test_a_search_narrows_the_list_while_it_is_typed(studio: RunningService, page: Page) -> None:
     await sign_in_to_console(studio, page, ADA, "/console/people")
     await expect(page.get_by_role("link", name="Pia")).to_be_visible()
-    await page.keyboard.press("/")  # goes to the search
+    await page.keyboard.press("/")  # focuses the search
     await page.keyboard.type("olg")
     await expect(page.get_by_role("link", name="Pia")).to_have_count(0)
     await expect(page.get_by_role("link", name="Olga")).to_be_visible()

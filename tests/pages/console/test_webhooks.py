@@ -27,12 +27,12 @@ PEOPLE: Final = 26  # more than a page of deliveries
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def service(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    """On one database: what is looked at here is the browser's."""
+    """Only one database: this tests the browser."""
     async with running_service(installed_sqlite_url, tmp_path, environment=ALLOWED) as running:
         yield running
 
 
-async def something_happens(service: RunningService) -> None:
+async def create_event(service: RunningService) -> None:
     for number in range(PEOPLE):
         await service.services.administration.create(
             login=f"player{number}@players.example", nick="Player", password=None, origin=ORIGIN
@@ -42,7 +42,7 @@ async def something_happens(service: RunningService) -> None:
 
 
 async def send(service: RunningService) -> None:
-    """What the rounds of a serving process do."""
+    """Deliver events as the rounds of a serving process do."""
     await service.services.audit_sealer.seal_all()
     await service.services.webhook_deliveries.run_once()
 
@@ -62,8 +62,8 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
         await page.get_by_role("button", name="Create webhook").click()
         await page.get_by_role("button", name="Done, I saved it").click()
         await expect(page.get_by_text("Nothing sent yet.")).to_be_visible()
-        receiver.pause = lambda: asyncio.ensure_future(service.clock.advance(0.018))  # it takes its time
-        await something_happens(service)
+        receiver.pause = lambda: asyncio.ensure_future(service.clock.advance(0.018))  # a slow receiver
+        await create_event(service)
         receiver.respond = refusing_pings
         await page.get_by_role("button", name="Send test").click()
         await send(service)

@@ -1,4 +1,4 @@
-"""The list of stolen passwords on disk."""
+"""The list of breached passwords on disk."""
 
 import hashlib
 from io import BytesIO
@@ -26,17 +26,17 @@ def test_breached_password_file_contains_exactly_its_lines(
     file = tmp_path_factory.mktemp("list") / "breached.txt"
     lines = ending.join(f"{digest}:{count}" for digest, count in sorted(held.items()))
     file.write_bytes((lines + (ending if ends and lines else "")).encode())
-    found = BreachedPasswordFile(file)
-    assert all(found.contains(digest) for digest in held)
-    assert found.contains(asked) is (asked in held)
+    breached = BreachedPasswordFile(file)
+    assert all(breached.contains(digest) for digest in held)
+    assert breached.contains(asked) is (asked in held)
 
 
 def test_neighbours_that_differ_in_the_last_digit_are_told_apart(tmp_path: Path) -> None:
     digests = [f"{number:040X}" for number in range(0, 2_000, 2)]
     file = tmp_path / "breached.txt"
     file.write_text("".join(f"{digest}:1\n" for digest in digests))
-    found = BreachedPasswordFile(file)
-    assert all(found.contains(f"{number:040X}") is (number % 2 == 0) for number in range(1_998))
+    breached = BreachedPasswordFile(file)
+    assert all(breached.contains(f"{number:040X}") is (number % 2 == 0) for number in range(1_998))
 
 
 def test_a_list_in_small_letters_is_read_too(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_list_in_small_letters_is_read_too(tmp_path: Path) -> None:
     assert BreachedPasswordFile(file).contains(digest.upper())
 
 
-class Counted(BytesIO):
+class CountingBytesIO(BytesIO):
     lines = 0
 
     def readline(self, size: int | None = -1, /) -> bytes:
@@ -55,7 +55,7 @@ class Counted(BytesIO):
 
 
 def test_a_large_list_is_searched_where_it_lies_by_halves() -> None:
-    lines = Counted(b"".join(f"{number:040X}:1\n".encode() for number in range(100_000)))
+    lines = CountingBytesIO(b"".join(f"{number:040X}:1\n".encode() for number in range(100_000)))
     assert digest_at(lines, lower_bound(lines, f"{77_777:040X}".encode())) == f"{77_777:040X}".encode()
     assert lines.lines < 60
 
@@ -69,8 +69,8 @@ def test_another_kind_of_file_is_no_such_list(tmp_path: Path, content: str) -> N
 
 
 def test_a_file_that_is_gone_is_no_answer(tmp_path: Path) -> None:
-    gone = BreachedPasswordFile(tmp_path / "gone.txt")
+    removed = BreachedPasswordFile(tmp_path / "gone.txt")
     with pytest.raises(Misconfigured, match="cannot read"):
-        gone.refuse_invalid_format()
+        removed.refuse_invalid_format()
     with pytest.raises(Unavailable):
-        gone.contains("0" * 40)
+        removed.contains("0" * 40)

@@ -1,4 +1,4 @@
-"""Mailed links lead to the pages that spend them."""
+"""Links in emails lead to the pages that redeem them."""
 
 import pytest
 

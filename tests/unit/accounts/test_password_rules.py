@@ -1,4 +1,4 @@
-"""What a new password must be."""
+"""Rules for new passwords."""
 
 import hashlib
 import unicodedata
@@ -113,7 +113,7 @@ def test_strength_estimate_covers_only_a_bounded_prefix(text: str) -> None:
 
 
 async def test_no_password_check_takes_long() -> None:
-    """Unbounded, this one takes the estimate more than a second."""
+    """Without a limit, estimating this one takes more than a second."""
     await await_within_cpu_seconds(0.3, lambda: RULES.check("4@8({[6<1!|7$5+%2" * 60))
 
 

@@ -1,4 +1,4 @@
-"""The threads that hash passwords, beside everybody else."""
+"""The threads that hash passwords."""
 
 import os
 import threading

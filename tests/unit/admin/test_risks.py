@@ -1,4 +1,4 @@
-"""Risky settings are named, and sound ones are not."""
+"""Risky settings are reported, and safe ones are not."""
 
 from dataclasses import replace
 from typing import Any

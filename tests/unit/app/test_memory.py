@@ -1,4 +1,4 @@
-"""What only refers to itself is let go of, soon when it is new (app/garbage_collection.py)."""
+"""Reference cycles are collected, new ones soon (app/garbage_collection.py)."""
 
 import gc
 import weakref
@@ -10,11 +10,11 @@ from gatehouse.app.garbage_collection import COLLECT_ALL_EVERY, COLLECT_EVERY, G
 from tests.support.clock import MovableClock
 
 
-class Ring:
-    """Refers to itself."""
+class ReferenceCycle:
+    """An object that refers to itself."""
 
     def __init__(self) -> None:
-        self.me: Ring | None = self
+        self.me: ReferenceCycle | None = self
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def tidying_clock() -> Iterator[MovableClock]:
 
 
 async def test_new_rings_go_at_the_next_look_and_old_ones_when_all_is_looked_at(tidying_clock: MovableClock) -> None:
-    old = Ring()
+    old = ReferenceCycle()
     await tidying_clock.advance(COLLECT_EVERY)
-    new = Ring()
+    new = ReferenceCycle()
     rings = [weakref.ref(old), weakref.ref(new)]
     del old, new
     await tidying_clock.advance(COLLECT_EVERY)

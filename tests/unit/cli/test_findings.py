@@ -1,4 +1,4 @@
-"""What `gatehouse doctor` finds without a database."""
+"""The findings of `gatehouse doctor` that need no database."""
 
 import os
 import shutil
@@ -14,9 +14,11 @@ PREFIX = "GATEHOUSE__"
 
 
 def risks(installation: TemporaryInstallation, environment: Mapping[str, str], *, dev: bool = False) -> list[str]:
-    found = list(about_settings(installation.load({**SOUND, **environment} if not dev else environment, dev=dev)))
-    assert all(one.level is Level.WARN for one in found) or [one.level for one in found] == [Level.OK]
-    return [one.text for one in found if one.level is Level.WARN]
+    findings = list(about_settings(installation.load({**SOUND, **environment} if not dev else environment, dev=dev)))
+    assert all(finding.level is Level.WARN for finding in findings) or [finding.level for finding in findings] == [
+        Level.OK
+    ]
+    return [finding.text for finding in findings if finding.level is Level.WARN]
 
 
 @pytest.fixture
@@ -70,10 +72,10 @@ def test_dev_is_a_risk_by_itself(installation: TemporaryInstallation) -> None:
 def test_files_in_a_closed_directory_need_no_look(installation: TemporaryInstallation) -> None:
     installation.data.chmod(0o700)
     installation.write("gatehouse.db", "", mode=0o644)
-    [found] = about_files(installation.load())
-    assert found.level is Level.OK
+    [finding] = about_files(installation.load())
+    assert finding.level is Level.OK
     installation.data.chmod(0o750)
-    assert [one.text.split()[0] for one in about_files(installation.load())] == [
+    assert [file.text.split()[0] for file in about_files(installation.load())] == [
         str(installation.data),
         f"{installation.data}/gatehouse.db",
     ]
@@ -85,6 +87,6 @@ def test_space_that_runs_out_is_told(
 ) -> None:
     usage = shutil.disk_usage(os.devnull)._replace(free=free * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    [found] = about_space(installation.load())
-    assert found.level is level
-    assert f"{free:,} MiB free in {installation.data}" in found.text
+    [finding] = about_space(installation.load())
+    assert finding.level is level
+    assert f"{free:,} MiB free in {installation.data}" in finding.text

@@ -1,4 +1,4 @@
-"""What people see, and what scripts get."""
+"""Output for people and for scripts."""
 
 import io
 import sys

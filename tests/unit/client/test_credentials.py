@@ -28,8 +28,8 @@ def a_question(**changes: object) -> PermissionQuery:
 
 def test_a_signature_is_over_method_path_query_and_body() -> None:
     message = b'POST\n/api/x\nip=192.0.2.7&ts=1\n{"a":1}'
-    made = sign_request("k", "POST", "/api/x", query="ip=192.0.2.7&ts=1", body=b'{"a":1}')
-    assert made == hmac_sha256(b"k", message).hex()
+    created = sign_request("k", "POST", "/api/x", query="ip=192.0.2.7&ts=1", body=b'{"a":1}')
+    assert created == hmac_sha256(b"k", message).hex()
 
 
 def test_an_access_key_is_sent_only_when_there_is_no_address_to_sign() -> None:
@@ -70,7 +70,7 @@ async def test_service_jwt_is_reused_for_four_minutes() -> None:
     second = service_jwt_header()
     assert second != first
     clock.set_back(100)
-    assert service_jwt_header() not in (first, second)  # one from the future would be refused
+    assert service_jwt_header() not in (first, second)  # a token from the future would be refused
 
 
 def test_another_kind_of_key_is_refused() -> None:

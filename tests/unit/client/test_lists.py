@@ -1,4 +1,4 @@
-"""How long an answer counts, and how often the service is asked."""
+"""How long a response is cached, and how often the service is called."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,8 +25,8 @@ def reply_with_rules(*rules: str, user_id: str = "1", **more: object) -> Reply:
 
 
 @dataclass
-class Answering:
-    """A service that gives one answer, when the test lets it."""
+class FixedService:
+    """A service with one response, sent when the test allows it."""
 
     reply: Reply = field(default_factory=lambda: reply_with_rules("kick"))
     asked: list[Request] = field(default_factory=list)
@@ -34,9 +34,9 @@ class Answering:
 
     async def send(self, request: Request) -> Reply:
         if b'"roles"' in request.body:
-            return Reply(status=200, body=b'{"status":"OK"}')  # it takes the key
+            return Reply(status=200, body=b'{"status":"OK"}')  # it accepts the key
         self.asked.append(request)
-        reply = self.reply  # as it was when the question came
+        reply = self.reply  # as it was when the request came
         await self.open.wait()
         return reply
 
@@ -47,7 +47,7 @@ class Answering:
 @dataclass
 class Case:
     clock: MovableClock
-    service: Answering
+    service: FixedService
     lists: PermissionCache
 
     async def allows(self, rule: str = "kick", user: User = ANNA) -> bool:
@@ -57,7 +57,7 @@ class Case:
 @pytest.fixture
 def a_case() -> Callable[..., Case]:
     def make(**changes: Any) -> Case:
-        clock, service = MovableClock(), Answering()
+        clock, service = MovableClock(), FixedService()
         service.open.set()
         wanted = {"most": 10, "stale_seconds": 0, **changes}
         lists = PermissionCache(
@@ -78,7 +78,7 @@ async def test_many_who_ask_at_once_are_one_question(a_case: Callable[..., Case]
     case.service.open.clear()
     asking = [asyncio.create_task(case.allows()) for _ in range(10)]
     await run_ready_tasks()
-    asking[0].cancel()  # one who leaves takes nothing from the others
+    asking[0].cancel()  # a canceled caller does not affect the others
     await run_ready_tasks()
     case.service.open.set()
     assert await asyncio.gather(*asking[1:]) == [True] * 9

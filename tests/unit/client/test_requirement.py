@@ -1,4 +1,4 @@
-"""`require` as FastAPI sees it, and what happens without the middleware."""
+"""`require` in FastAPI, and the error without the middleware."""
 
 import inspect
 import subprocess

@@ -32,8 +32,8 @@ PAYLOAD = payload_for(UserJwtClaims)
 
 
 @dataclass
-class KeysOnly:
-    """A service that publishes its keys, and counts how often it was asked."""
+class KeyService:
+    """A service that publishes its keys, and counts requests."""
 
     body: bytes = field(default_factory=lambda: jwks_document(first_keys()).body)
     status: int = 200
@@ -54,7 +54,7 @@ class KeysOnly:
 class Pair:
     """The client's verifier and the service's, with the same keys and the same time."""
 
-    service: KeysOnly
+    service: KeyService
     client: UserJwtVerifier
     tokens: TokenSetup
 
@@ -72,7 +72,7 @@ class Pair:
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
     with ThreadPoolExecutor(1) as executor:
-        tokens, service = await token_setup(executor), KeysOnly()
+        tokens, service = await token_setup(executor), KeyService()
         keys = PublishedKeyCache(transport=service, clock=tokens.clock)
         client = UserJwtVerifier(issuer=ISSUER, application_id=APPLICATION, keys=keys, clock=tokens.clock)
         yield Pair(service=service, client=client, tokens=tokens)
@@ -208,7 +208,7 @@ async def test_made_up_keys_are_looked_for_once_in_five_seconds(pair: Pair) -> N
     ("status", "body"), [(0, b""), (500, b""), (200, b"nonsense"), (200, b'{"keys":1}'), (304, b"")]
 )
 async def test_keys_that_cannot_be_read_are_no_verdict_and_never_replace_known_ones(status: int, body: bytes) -> None:
-    clock, service = MovableClock(), KeysOnly()
+    clock, service = MovableClock(), KeyService()
     good, kid = service.body, str(HEADER["kid"])
     service.body, service.status = body, status
     keys = PublishedKeyCache(transport=service, clock=clock)
@@ -231,7 +231,7 @@ def a_key_set(*, n: int = 2**2047 + 1, e: int = 65_537, use: str = "sig") -> byt
 
 
 def test_only_strong_rsa_signing_keys_are_accepted() -> None:
-    assert set(parse_keys(KeysOnly().body)) == {HEADER["kid"]}
+    assert set(parse_keys(KeyService().body)) == {HEADER["kid"]}
     assert set(parse_keys(a_key_set())) == {"a"}
     assert parse_keys(a_key_set(use="enc")) == {}
     for weak in (a_key_set(n=2**1023 + 1), a_key_set(n=2**8192 + 1), a_key_set(e=3), a_key_set(e=2**65 + 1)):

@@ -1,4 +1,4 @@
-"""How polls that come too early are counted, without HTTP."""
+"""Counting of polls that come too early, without HTTP."""
 
 import pytest
 

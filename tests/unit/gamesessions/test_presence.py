@@ -1,4 +1,4 @@
-"""What opened and closed sockets mean for a session, without a network (gamesessions/sockets.py)."""
+"""The effect of opened and closed sockets on a session, without a network (gamesessions/sockets.py)."""
 
 import asyncio
 from collections.abc import Collection
@@ -25,8 +25,8 @@ OWNER = GameClientProof(address=ADDRESS, source=str(ADDRESS), proven=True)
 ORIGIN = AuditOrigin(actor="game", address=str(ADDRESS))
 
 
-class Memory:
-    """A game session store in memory, which a test can make wait or fail."""
+class GameSessionsInMemory:
+    """A game session store in memory, which a test can block or fail."""
 
     def __init__(self, clock: MovableClock) -> None:
         self.clock = clock
@@ -56,8 +56,8 @@ class Memory:
         self.found_at_once = max(self.found_at_once, self.finding)
         await self._do()
         self.finding -= 1
-        found = self.sessions.get(gsid)
-        return found if found is not None and found.is_live(now) else None
+        session = self.sessions.get(gsid)
+        return session if session is not None and session.is_live(now) else None
 
     async def add_socket_node(self, gsid: str, _node: str, _now: int) -> None:
         await self._do()
@@ -90,30 +90,30 @@ class NoRecords:
 
 @dataclass(slots=True, eq=False)
 class FakeSocket:
-    """A socket that records what it is sent, and leaves when it is closed."""
+    """A socket that records what it is sent, and disconnects when it is closed."""
 
     presence: Presence
     gsid: str
     origin: AuditOrigin = ORIGIN
     opened: bool = True
-    heard: list[SignInStage | SocketCloseReason] = field(default_factory=list)
+    received: list[SignInStage | SocketCloseReason] = field(default_factory=list)
 
     def is_open(self) -> bool:
         return self.opened
 
     def send_stage(self, stage: SignInStage) -> None:
-        self.heard.append(stage)
+        self.received.append(stage)
 
     def close_with_reason(self, reason: SocketCloseReason, _record_id: str) -> None:
         if self.opened:
-            self.heard.append(reason)
+            self.received.append(reason)
             self.presence.leave(self.gsid, self, by_client=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresenceSetup:
     clock: MovableClock
-    store: Memory
+    store: GameSessionsInMemory
     waiters: Waiters
     presence: Presence
 
@@ -129,7 +129,7 @@ class PresenceSetup:
 @pytest.fixture
 async def setup() -> PresenceSetup:
     clock = MovableClock()
-    memory = Memory(clock)
+    memory = GameSessionsInMemory(clock)
     memory.add("gsid")
     store = cast("GameSessionStore", memory)
     waiters = Waiters()
@@ -242,11 +242,11 @@ async def test_a_socket_that_is_not_open_yet_is_told_when_it_is(setup: PresenceS
     setup.store.sessions["gsid"] = replace(setup.store.sessions["gsid"], opened_at=1)
     setup.waiters.notify("gsid")
     await run_ready_tasks()
-    assert socket.heard == []
+    assert socket.received == []
     socket.opened = True
     setup.presence.schedule_check("gsid")
     await run_ready_tasks()
-    assert socket.heard == [SignInStage.OPENED]
+    assert socket.received == [SignInStage.OPENED]
 
 
 async def test_missed_notices_make_everyone_look_a_few_at_a_time(setup: PresenceSetup) -> None:
@@ -258,7 +258,7 @@ async def test_missed_notices_make_everyone_look_a_few_at_a_time(setup: Presence
         setup.waiters.wake_if_changed(gsid, setup.store.sessions[gsid].snapshot)
     for _ in range(10):
         await run_ready_tasks()
-    assert [socket.heard for socket in chairs] == [[SignInStage.OPENED]] * len(chairs)
+    assert [socket.received for socket in chairs] == [[SignInStage.OPENED]] * len(chairs)
     assert setup.store.found_at_once == CHECK_CONCURRENCY
 
 
@@ -270,7 +270,7 @@ async def test_a_look_that_fails_is_had_at_the_next_heartbeat(setup: PresenceSet
     await run_ready_tasks()
     setup.store.fails = False
     await setup.clock.advance(5)
-    assert socket.heard == [SignInStage.OPENED]
+    assert socket.received == [SignInStage.OPENED]
 
 
 async def test_a_session_that_polls_have_moved_on_is_not_taken_for_ended(setup: PresenceSetup) -> None:
@@ -278,7 +278,7 @@ async def test_a_session_that_polls_have_moved_on_is_not_taken_for_ended(setup: 
     socket = await setup.join_socket()
     setup.store.sessions["gsid"] = replace(setup.store.sessions["gsid"], ends_at=setup.clock.now() + 60)
     await setup.clock.advance(50)
-    assert socket.heard == []
+    assert socket.received == []
     await setup.clock.advance(20)
-    assert socket.heard == [SocketCloseReason.OVER]
+    assert socket.received == [SocketCloseReason.OVER]
     assert len(setup.presence) == 0

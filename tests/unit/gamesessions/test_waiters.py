@@ -1,4 +1,4 @@
-"""Wake-ups, in whatever order they come."""
+"""Waiters wake up in any order of events."""
 
 import asyncio
 

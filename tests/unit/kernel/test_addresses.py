@@ -1,4 +1,4 @@
-"""Which addresses are public, and which networks are IPv4 in disguise."""
+"""Which addresses are public, and which IPv6 networks contain IPv4 addresses."""
 
 from ipaddress import IPv6Address
 

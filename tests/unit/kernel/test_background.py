@@ -1,4 +1,4 @@
-"""Heavy work: in one thread, in order, bounded; light work stays on the loop."""
+"""Heavy work runs in one thread, in order, with a bound; light work stays on the loop."""
 
 import asyncio
 import threading
@@ -16,9 +16,9 @@ async def test_light_work_is_done_where_it_is_asked_for() -> None:
 
 
 async def test_heavy_work_is_done_in_one_other_thread() -> None:
-    found = await asyncio.gather(*(run_off_loop(OFF_LOOP_WEIGHT, threading.current_thread) for _ in range(8)))
-    assert len(set(found)) == 1
-    assert threading.current_thread() not in found
+    threads = await asyncio.gather(*(run_off_loop(OFF_LOOP_WEIGHT, threading.current_thread) for _ in range(8)))
+    assert len(set(threads)) == 1
+    assert threading.current_thread() not in threads
 
 
 async def test_heavy_work_is_done_in_the_order_it_was_asked_for() -> None:
@@ -33,7 +33,7 @@ async def test_background_exception_is_raised_to_the_caller() -> None:
 
 
 async def test_the_loop_goes_on_while_the_worker_computes() -> None:
-    """The worker waits for something that only a further turn of the loop brings about."""
+    """The worker waits for an event that only a later iteration of the loop sets."""
     woken = threading.Event()
     work = asyncio.create_task(run_off_loop(OFF_LOOP_WEIGHT, partial(woken.wait, 30)))
     asyncio.get_running_loop().call_soon(woken.set)
@@ -42,12 +42,12 @@ async def test_the_loop_goes_on_while_the_worker_computes() -> None:
 
 async def test_more_work_than_may_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "MAX_QUEUED_JOBS", 2)
-    held = threading.Event()
-    waiting = [asyncio.create_task(run_off_loop(OFF_LOOP_WEIGHT, partial(held.wait, 30))) for _ in range(2)]
+    release = threading.Event()
+    waiting = [asyncio.create_task(run_off_loop(OFF_LOOP_WEIGHT, partial(release.wait, 30))) for _ in range(2)]
     await asyncio.sleep(0)  # both are in the queue
     with pytest.raises(Unavailable):
         await run_off_loop(OFF_LOOP_WEIGHT, int)
     assert await run_off_loop(MAX_INLINE_WEIGHT, int) == 0
-    held.set()
+    release.set()
     assert await asyncio.gather(*waiting) == [True, True]
     assert await run_off_loop(OFF_LOOP_WEIGHT, int) == 0

@@ -1,11 +1,11 @@
-"""A cached property: made once for each instance, and no one waits for the one of another."""
+"""A cached property is computed once per instance, and instances do not wait for each other."""
 
 import threading
 
 from gatehouse.kernel.cache import cached_property
 
 
-class Thing:
+class Example:
     def __init__(self, waits_for: threading.Event | None = None) -> None:
         self.made = 0
         self._waits_for = waits_for
@@ -19,17 +19,17 @@ class Thing:
 
 
 def test_cached_value_is_computed_once() -> None:
-    thing = Thing()
+    thing = Example()
     assert (thing.value, thing.value, thing.made) == (1, 1, 1)
 
 
 def test_slow_cached_value_does_not_block_another_instance() -> None:
-    """In Python 3.11 the standard library's would wait here for ever."""
+    """In Python 3.11 the standard library's version would deadlock here."""
     go_on = threading.Event()
-    slow = Thing(go_on)
+    slow = Example(go_on)
     thread = threading.Thread(target=lambda: slow.value, daemon=True)
     thread.start()
-    assert Thing().value == 1
+    assert Example().value == 1
     go_on.set()
     thread.join(30)
     assert slow.value == 1

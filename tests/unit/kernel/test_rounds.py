@@ -1,4 +1,4 @@
-"""Turns for many with one timer (kernel/clock.py)."""
+"""One timer for many periodic callbacks (kernel/clock.py)."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,11 @@ from gatehouse.kernel.clock import TimerWheel
 from tests.support.clock import MovableClock
 
 
-class Asleep(MovableClock):
-    """A process that was stopped: when it goes on, time has passed and every timer is late."""
+class StoppedClock(MovableClock):
+    """A process that was stopped: when it continues, time has passed and every timer is late."""
 
     def wake_after(self, seconds: float) -> Callable[[], object]:
-        """Returns what the event loop does first."""
+        """Return what the event loop runs first."""
         late = [timer for timer in self._timers if not timer.cancelled]
         self._timers.clear()
         self._elapsed += seconds
@@ -80,7 +80,7 @@ async def test_failing_callback_does_not_stop_the_timer_wheel() -> None:
 
 
 async def test_turns_that_were_slept_through_are_not_made_up_for() -> None:
-    clock = Asleep()
+    clock = StoppedClock()
     turns: list[float] = []
     rounds: TimerWheel[int] = TimerWheel(lambda _: turns.append(clock.monotonic()), clock=clock, period=2, slots=2)
     rounds.add(1)

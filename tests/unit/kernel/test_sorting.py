@@ -1,4 +1,4 @@
-"""Sorting in slices is sorting."""
+"""Sorting in slices gives the same result as sorting at once."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ def test_no_slice_of_distinct_items_is_large() -> None:
     sizes: list[int] = []
     many = [(n * 7_919) % 200_003 for n in range(200_000)]
     real = sorted
-    sorting.sorted = lambda given, **more: (sizes.append(len(given := list(given))), real(given, **more))[1]  # type: ignore[attr-defined]
+    sorting.sorted = lambda items, **more: (sizes.append(len(items := list(items))), real(items, **more))[1]  # type: ignore[attr-defined]
     try:
         sort_in_slices(many, key=int)
     finally:

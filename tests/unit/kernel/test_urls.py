@@ -1,4 +1,4 @@
-"""Web addresses have one reading, or none."""
+"""Web addresses have one interpretation, or none."""
 
 import pytest
 

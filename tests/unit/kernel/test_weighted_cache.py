@@ -1,4 +1,4 @@
-"""The cache holds what fits into its weight, newest use first, and drops groups whole."""
+"""The cache keeps what fits into its weight, newest use first, and drops whole groups."""
 
 from typing import Final
 

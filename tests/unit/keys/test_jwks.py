@@ -14,10 +14,10 @@ TOKEN_KEYS = {"RS256": {"kty", "n", "e"}, "ES256": {"kty", "crv", "x", "y"}, "Ed
 async def test_ui_12_the_key_set_shows_public_members_of_token_keys_only() -> None:
     clock = MovableClock()
     keyring = await a_keyring(KeysInMemory(first_keys()), clock)
-    shown = json.loads(KeySetPublisher(keyring=keyring, clock=clock).document().body)["keys"]
-    assert {key["alg"]: key.keys() - {"kid", "use", "alg"} for key in shown} == TOKEN_KEYS
-    assert {key["use"] for key in shown} == {"sig"}
-    assert {key["kid"] for key in shown} == {key.kid for key in first_keys() if key.purpose is KeyPurpose.TOKENS}
+    keys = json.loads(KeySetPublisher(keyring=keyring, clock=clock).document().body)["keys"]
+    assert {key["alg"]: key.keys() - {"kid", "use", "alg"} for key in keys} == TOKEN_KEYS
+    assert {key["use"] for key in keys} == {"sig"}
+    assert {key["kid"] for key in keys} == {key.kid for key in first_keys() if key.purpose is KeyPurpose.TOKENS}
 
 
 def test_another_library_reads_the_same_keys() -> None:

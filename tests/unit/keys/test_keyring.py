@@ -46,10 +46,10 @@ async def test_a_published_key_verifies_and_a_retired_one_does_not() -> None:
 
 
 async def test_ui_12_only_token_keys_that_are_not_retired_are_published() -> None:
-    old, coming, gone = a_key(), a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW)
+    old, coming, removed = a_key(), a_key(signs_from=NOW + 60), replace(a_key(), verifies_until=NOW)
     old = replace(old, signs_until=NOW - 1)
     others = [a_key(KeyPurpose.REFRESH, Algorithm.EDDSA), a_key(KeyPurpose.AUDIT, Algorithm.EDDSA)]
-    keyring = await a_keyring(KeysInMemory([old, coming, gone, *others]), MovableClock())
+    keyring = await a_keyring(KeysInMemory([old, coming, removed, *others]), MovableClock())
     assert {key.kid for key in keyring.published_keys(NOW)} == {old.kid, coming.kid}
 
 
@@ -70,8 +70,8 @@ async def test_a_key_made_elsewhere_is_found_when_its_first_token_comes() -> Non
     keyring = await a_keyring(store, clock)
     new = a_key()
     store.replace_keys(new)
-    found = await asyncio.gather(*(keyring.verification_key(new.kid, NOW) for _ in range(5)))
-    assert all(key is not None and key.record == new for key in found)
+    keys = await asyncio.gather(*(keyring.verification_key(new.kid, NOW) for _ in range(5)))
+    assert all(key is not None and key.record == new for key in keys)
 
 
 async def test_a_view_catches_up_with_another_version_and_reads_nothing_for_its_own() -> None:
@@ -157,12 +157,12 @@ async def test_a_reading_that_began_before_a_version_was_seen_does_not_count_for
     store = KeysInMemory([a_key()])
     keyring = await a_keyring(store, MovableClock())
     reading = asyncio.create_task(keyring.reload())
-    await asyncio.sleep(0)  # it has taken what is stored now
+    await asyncio.sleep(0)  # it has loaded what is stored now
     key = a_key()
     store.replace_keys(key)
     await keyring.ensure_version(store.stored.version)
     await reading
-    assert {one.kid for one in keyring.published_keys(NOW)} >= {key.kid}
+    assert {key.kid for key in keyring.published_keys(NOW)} >= {key.kid}
 
 
 async def test_keyring_is_unavailable_when_the_current_keys_cannot_be_opened() -> None:
@@ -183,16 +183,16 @@ async def test_distrusted_keys_are_counted_and_replaced_ones_are_not() -> None:
 
 
 async def test_a_reading_that_failed_counts_for_no_one_who_waited_for_it() -> None:
-    class Failing(KeysInMemory):
+    class FailingKeys(KeysInMemory):
         async def load_keys(self) -> StoredKeys:
             await super().load_keys()
             if self.loads > 1:
                 raise Unavailable
             return self.stored
 
-    store = Failing([a_key()])
+    store = FailingKeys([a_key()])
     keyring = await a_keyring(store, MovableClock())
     store.replace_keys(a_key())
-    asked = (keyring.ensure_version(store.stored.version) for _ in range(3))
-    answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(one) for one in answers] == [Unavailable] * 3
+    reads = (keyring.ensure_version(store.stored.version) for _ in range(3))
+    answers = await asyncio.gather(*reads, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [Unavailable] * 3

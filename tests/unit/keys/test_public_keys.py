@@ -23,7 +23,7 @@ def public_key() -> RSAPublicKey:
 
 
 def of_bits(bits: int, *, e: int = 65537) -> RSAPublicKey:
-    """A key no one has the other half of: only its size and shape matter here."""
+    """A key without a known private half: only its size and shape matter here."""
     return RSAPublicNumbers(e, (1 << (bits - 1)) | 1).public_key()
 
 
@@ -36,7 +36,7 @@ def base64_of(raw: bytes) -> str:
 
 
 def raw_pkcs1(n: int, e: int) -> str:
-    """PKCS#1 DER written by hand, for numbers the library would not put on paper."""
+    """PKCS#1 DER built by hand, for numbers that the library refuses to encode."""
 
     def integer(value: int) -> bytes:
         body = value.to_bytes(value.bit_length() // 8 + 1)
@@ -135,8 +135,8 @@ def test_ap_07_a_sloppy_spelling_of_a_good_key_is_refused() -> None:
 
 def expect_refusal(text: str) -> str:
     def read() -> str:
-        with pytest.raises(BadPublicKey) as refusal:
+        with pytest.raises(BadPublicKey) as error:
             parse_rsa_public_key(text)
-        return refusal.value.detail
+        return error.value.detail
 
     return run_within_cpu_seconds(0.1, read)

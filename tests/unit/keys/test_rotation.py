@@ -28,7 +28,7 @@ from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, f
 
 LINE = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
 AUDIT = KeyLine(KeyPurpose.AUDIT, Algorithm.EDDSA)
-QUICK = (LINE, KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), AUDIT)  # the lines whose keys are made in no time
+QUICK = (LINE, KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), AUDIT)  # the lines whose keys are quick to generate
 POLICY = RotationPolicy(interval=1_000, publish_lead=100, max_token_lifetime=5_000, grace=60, lines=QUICK)
 
 
@@ -49,9 +49,9 @@ def states(store: KeysInMemory, now: int, line: KeyLine = LINE) -> list[KeyState
 async def test_first_keys_are_made_once_for_every_line_and_sign_at_once() -> None:
     store, clock = KeysInMemory(), MovableClock()
     service = rotation(store, clock, policy=RotationPolicy())
-    made = await service.ensure_first_keys(origin=AuditOrigin(actor="start"))
-    assert {key.line for key in made} == set(KEY_LINES)
-    assert {key_state(key, NOW) for key in made} == {KeyState.SIGNING}
+    keys = await service.ensure_first_keys(origin=AuditOrigin(actor="start"))
+    assert {key.line for key in keys} == set(KEY_LINES)
+    assert {key_state(key, NOW) for key in keys} == {KeyState.SIGNING}
     assert await service.ensure_first_keys(origin=AuditOrigin(actor="start")) == ()
     assert store.saves == [(AuditEvent.KEY_MADE, "start")]
 
@@ -65,15 +65,15 @@ async def test_a_first_key_signs_also_where_the_clock_is_behind() -> None:
 async def test_two_nodes_starting_together_make_one_set_of_keys() -> None:
     store, clock = KeysInMemory(), MovableClock()
     nodes = [rotation(store, clock), rotation(store, clock)]
-    made = await asyncio.gather(*(node.ensure_first_keys(origin=AuditOrigin(actor="start")) for node in nodes))
-    assert sorted(len(keys) for keys in made) == [0, len(QUICK)]
+    created = await asyncio.gather(*(node.ensure_first_keys(origin=AuditOrigin(actor="start")) for node in nodes))
+    assert sorted(len(keys) for keys in created) == [0, len(QUICK)]
     assert len(store.stored.keys) == len(QUICK)
 
 
 async def test_only_missing_keys_are_created() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
-    made = await rotation(store, clock).ensure_first_keys(origin=AuditOrigin(actor="start"))
-    assert {key.line for key in made} == set(QUICK) - {LINE}
+    keys = await rotation(store, clock).ensure_first_keys(origin=AuditOrigin(actor="start"))
+    assert {key.line for key in keys} == set(QUICK) - {LINE}
 
 
 async def test_a_line_whose_last_key_no_longer_signs_gets_a_new_one() -> None:
@@ -159,7 +159,7 @@ async def test_distrust_retires_every_older_key_of_the_line_and_of_no_other() ->
     await service.rotate(LINE, origin=AuditOrigin(actor="admin"), mode=RotationMode.DISTRUST)
     retired = [KeyState.RETIRED] * 3
     assert states(store, NOW) == [*retired, KeyState.SIGNING]
-    assert states(store, NOW - 60) == [*retired, KeyState.SIGNING], "a node whose clock is behind agrees"
+    assert states(store, NOW - 60) == [*retired, KeyState.SIGNING], "a node with a late clock must agree"
     assert states(store, NOW, AUDIT) == [KeyState.SIGNING]
     assert store.saves[-1] == (AuditEvent.KEY_DISTRUSTED, "admin")
 
@@ -181,8 +181,8 @@ async def test_due_keys_are_rotated_once_however_many_nodes_notice() -> None:
     nodes = [rotation(store, clock), rotation(store, clock)]
     assert await nodes[0].rotate_due(origin=AuditOrigin(actor="schedule")) == ()
     await clock.advance(1_000)
-    made = await asyncio.gather(*(node.rotate_due(origin=AuditOrigin(actor="schedule")) for node in nodes))
-    assert sorted(len(keys) for keys in made) == [0, 1]
+    created = await asyncio.gather(*(node.rotate_due(origin=AuditOrigin(actor="schedule")) for node in nodes))
+    assert sorted(len(keys) for keys in created) == [0, 1]
     assert states(store, clock.now()) == [KeyState.SIGNING, KeyState.NEXT]
     assert await nodes[0].rotate_due(origin=AuditOrigin(actor="schedule")) == ()
 
@@ -234,8 +234,8 @@ async def test_wrong_master_key_changes_no_keys() -> None:
     assert store.stored == before
 
 
-class RestlessKeys(KeysInMemory):
-    """Another node is quicker, every time."""
+class ConflictingKeys(KeysInMemory):
+    """A second node always saves first."""
 
     async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         del keys, seen, entry
@@ -243,7 +243,7 @@ class RestlessKeys(KeysInMemory):
 
 
 async def test_a_node_that_is_never_quick_enough_gives_up() -> None:
-    store = RestlessKeys([a_key()])
+    store = ConflictingKeys([a_key()])
     with pytest.raises(KeysChanged):
         await rotation(store, MovableClock()).rotate(LINE, origin=AuditOrigin(actor="admin"))
     assert store.loads == 3

@@ -18,9 +18,9 @@ def test_sealed_value_opens_for_its_purpose(plain: bytes, purpose: str) -> None:
 
 def test_a_change_of_any_byte_is_noticed() -> None:
     sealed = NEW.seal(b"secret", purpose="p")
-    for place in range(len(sealed)):
+    for position in range(len(sealed)):
         changed = bytearray(sealed)
-        changed[place] ^= 1
+        changed[position] ^= 1
         with pytest.raises((Tampered, WrongMasterKey)):
             NEW.open(bytes(changed), purpose="p")
 
@@ -34,10 +34,10 @@ def test_a_record_cut_short_or_lengthened_does_not_open() -> None:
 
 def test_a_record_moved_to_another_place_does_not_open() -> None:
     sealed = NEW.seal(b"secret", purpose="totp:1001")
-    with pytest.raises(Tampered) as refusal:
+    with pytest.raises(Tampered) as error:
         NEW.open(sealed, purpose="totp:1002")
-    assert "totp:1002" in refusal.value.detail
-    assert "secret" not in refusal.value.detail
+    assert "totp:1002" in error.value.detail
+    assert "secret" not in error.value.detail
 
 
 def test_the_data_key_of_one_record_does_not_open_the_body_of_another() -> None:
@@ -52,9 +52,9 @@ def test_sealing_twice_gives_two_different_records() -> None:
 
 
 def test_another_master_key_is_named_as_the_reason() -> None:
-    with pytest.raises(WrongMasterKey) as refusal:
+    with pytest.raises(WrongMasterKey) as error:
         NEW.open(OLD.seal(b"secret", purpose="p"), purpose="p")
-    assert OLD.primary_id in refusal.value.detail
+    assert OLD.primary_id in error.value.detail
 
 
 def test_a_previous_key_opens_and_the_primary_seals() -> None:
@@ -92,9 +92,9 @@ def test_records_of_another_installation_are_refused_as_a_whole() -> None:
 
 
 def test_no_repr_shows_a_master_key() -> None:
-    shown = repr(BOTH)
-    assert NEW.primary_id in shown
-    assert MASTER.hex()[:8] not in shown
+    text = repr(BOTH)
+    assert NEW.primary_id in text
+    assert MASTER.hex()[:8] not in text
     assert not MASTER.hex().startswith(NEW.primary_id)
 
 
@@ -136,16 +136,16 @@ def test_a_master_key_may_be_written_in_hex_base64_or_base64url(text: str) -> No
         MASTER.hex()[:-2],
         MASTER.hex() + "00",
         MASTER.hex()[:-2] + " 1",
-        "Bw8XHycvNz9HT1dfZ293f4ePl5-nr7e_x8_X3-fvAAF",  # loose bits at the end
+        "Bw8XHycvNz9HT1dfZ293f4ePl5-nr7e_x8_X3-fvAAF",  # unused bits set at the end
         "Bw8XHycvNz9HT1dfZ293f4ePl5-nr7e_x8_X3-fvAA",
         "Bw8XHycvNz9HT1dfZ29 3f4ePl5-nr7e_x8_X3-fvAAE",
         "Ｂw8XHycvNz9HT1dfZ293f4ePl5-nr7e_x8_X3-fvAAE",  # noqa: RUF001 - a fullwidth letter
     ],
 )
 def test_a_short_sloppy_or_made_up_master_key_is_refused(text: str) -> None:
-    with pytest.raises(Misconfigured) as refusal:
+    with pytest.raises(Misconfigured) as error:
         parse_master_key(text)
-    assert text not in refusal.value.detail or not text
+    assert text not in error.value.detail or not text
 
 
 def test_a_master_key_of_another_length_is_refused() -> None:

@@ -39,7 +39,7 @@ EVERY_LANGUAGE = pytest.mark.parametrize("lang", LANGUAGES)
 
 
 class Page(HTMLParser):
-    """The words and addresses of an HTML message."""
+    """The words and URLs of an HTML message."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template:
     assert german.subject != english.subject
     shared = set(english.text.splitlines()) & set(german.text.splitlines())
     own = {"", "--", f"Gatehouse, {BASE_URL}", LINK, f"    {VALUES['code']}"}
-    assert shared <= own, "left in English"
+    assert shared <= own, "not translated"
 
 
 def test_every_language_has_exactly_the_known_message_templates() -> None:

@@ -1,4 +1,4 @@
-"""The headers of a message as it is sent, and what cannot get into them."""
+"""The headers of a sent message, and attempts to inject into them."""
 
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -13,7 +13,7 @@ from tests.support.clock import MovableClock
 from tests.support.mail import SENDER, TO, a_mail, a_message
 
 
-def as_read(template: MailTemplate = MailTemplate.VERIFY, lang: str = "de") -> EmailMessage:
+def parsed_message(template: MailTemplate = MailTemplate.VERIFY, lang: str = "de") -> EmailMessage:
     """The message as the recipient's program parses it."""
     original = a_message(MovableClock(), template, lang=lang)
     message = message_from_bytes(to_email_message(a_mail(mail_id="m1"), original, SENDER).as_bytes(), policy=modern)
@@ -22,7 +22,7 @@ def as_read(template: MailTemplate = MailTemplate.VERIFY, lang: str = "de") -> E
 
 
 def test_a_message_is_from_us_to_one_person_and_names_its_kind() -> None:
-    message = as_read()
+    message = parsed_message()
     assert message["From"] == "Gatehouse <gatehouse@studio.example>"
     assert message["To"] == TO
     assert message["Subject"] == "Bestätigen Sie Ihre E-Mail-Adresse"
@@ -37,7 +37,7 @@ def test_a_message_is_from_us_to_one_person_and_names_its_kind() -> None:
 @pytest.mark.parametrize("template", MailTemplate)
 def test_text_and_html_arrive_as_they_were_written(template: MailTemplate, lang: str) -> None:
     original = a_message(MovableClock(), template, lang=lang)
-    message = as_read(template, lang)
+    message = parsed_message(template, lang)
     assert message.get_content_type() == "multipart/alternative"
     text, html = message.iter_parts()
     assert isinstance(text, EmailMessage)

@@ -1,4 +1,4 @@
-"""What becomes of a mail: taken, put off, given up; never lost and never hurried."""
+"""A mail is sent, retried or given up; never lost, and never sent too early."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ Reply = Callable[[OutboxMail], Exception | None]
 
 
 class Server:
-    """A carrier that does to each mail what the test says."""
+    """A transport with a result per mail that the test chooses."""
 
     timeout = 20.0
 
@@ -61,8 +61,8 @@ def outbox_worker(store: OutboxInMemory, carrier: MailTransport | None, clock: M
 
 
 def only_mail(store: OutboxInMemory) -> QueuedMail:
-    [kept] = store.queued.values()
-    return kept
+    [mail] = store.queued.values()
+    return mail
 
 
 async def test_a_mail_that_was_taken_is_gone(clock: MovableClock) -> None:
@@ -142,11 +142,9 @@ async def test_a_server_that_lets_no_one_in_is_asked_once_and_everybody_waits_lo
     assert server.rounds == 1
     await clock.advance(60)
     await outbox_worker(store, server, clock).run_once()
-    due = sorted(kept.next_try_at - clock.now() for kept in store.queued.values())
+    due = sorted(mail.next_try_at - clock.now() for mail in store.queued.values())
     assert server.rounds == 2
-    assert due == [0, 60, *[120] * (BATCH_SIZE - 1)], (
-        "one of the first round, the one that was left, the others again"
-    )
+    assert due == [0, 60, *[120] * (BATCH_SIZE - 1)], "one of the first round, the remaining one, the retries"
 
 
 async def test_a_mail_that_breaks_the_connection_does_not_starve_its_companions(clock: MovableClock) -> None:
@@ -154,7 +152,7 @@ async def test_a_mail_that_breaks_the_connection_does_not_starve_its_companions(
     store = OutboxInMemory(poison, *(composed_mail(clock) for _ in range(3)))
     server = Server(lambda mail: ServerUnusable("connection lost") if mail.mail_id == poison.mail_id else None)
     await outbox_worker(store, server, clock).run_once()
-    assert server.tried == [poison.mail_id], "over a broken connection nothing else is tried"
+    assert server.tried == [poison.mail_id], "after a broken connection nothing else is sent"
     for _ in range(2):
         await clock.advance(60)
         await outbox_worker(store, server, clock).run_once()
@@ -203,12 +201,12 @@ async def test_a_mail_can_be_delivered_past_the_outbox_and_its_trouble_is_told(c
 
 
 async def test_development_mail_is_printed_and_deleted(clock: MovableClock) -> None:
-    shown: list[str] = []
+    printed: list[str] = []
     store = OutboxInMemory(composed_mail(clock, MailTemplate.RESET))
-    await outbox_worker(store, PrintingTransport(shown.append), clock).run_once()
+    await outbox_worker(store, PrintingTransport(printed.append), clock).run_once()
     assert store.queued == {}
-    assert f"to {TO}: Reset your password" in shown[0]
-    assert "https://login.studio.example/reset?token=" in shown[0]
+    assert f"to {TO}: Reset your password" in printed[0]
+    assert "https://login.studio.example/reset?token=" in printed[0]
 
 
 def test_the_delay_never_exceeds_an_hour() -> None:

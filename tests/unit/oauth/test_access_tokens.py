@@ -1,4 +1,4 @@
-"""Access tokens as text."""
+"""The text format of access tokens."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from itertools import combinations
@@ -32,11 +32,11 @@ def test_two_tokens_of_one_grant_and_second_differ() -> None:
 def test_a_changed_bit_anywhere_makes_it_none() -> None:
     token = encode_token()
     raw = bytearray(urlsafe_b64decode(token + "=="))
-    for place in range(len(raw)):
+    for position in range(len(raw)):
         for bit in range(8):
-            raw[place] ^= 1 << bit
+            raw[position] ^= 1 << bit
             assert TOKENS.decode(urlsafe_b64encode(raw).rstrip(b"=").decode()) is None
-            raw[place] ^= 1 << bit
+            raw[position] ^= 1 << bit
     assert TOKENS.decode(urlsafe_b64encode(raw).rstrip(b"=").decode()) is not None
 
 

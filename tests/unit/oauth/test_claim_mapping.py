@@ -1,4 +1,4 @@
-"""Claims that tell what someone holds in applications."""
+"""Claims about a person's roles and permissions in applications."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -9,15 +9,15 @@ from tests.support.builders import a_client, a_user
 
 
 @dataclass(frozen=True)
-class Told7:
+class ClaimsOfApplication7:
     roles: tuple[str, ...] = ("editor",)
     groups: tuple[str, ...] = ("Testers",)
     rules: tuple[str, ...] = ("doc.can_edit",)
 
 
 class Holdings:
-    def __init__(self, held: Told7) -> None:
-        self._held = held
+    def __init__(self, claims: ClaimsOfApplication7) -> None:
+        self._held = claims
         self.asked: list[list[int]] = []
 
     async def holdings_by_application(
@@ -35,7 +35,7 @@ def client_with_claims(**claims: tuple[int, ClaimContent]) -> Client:
 
 
 async def test_each_claim_tells_what_it_was_made_for_and_one_question_asks_for_all() -> None:
-    holdings = Holdings(Told7())
+    holdings = Holdings(ClaimsOfApplication7())
     client = client_with_claims(
         r=(7, ClaimContent.ROLES), g=(7, ClaimContent.GROUPS), p=(7, ClaimContent.RULES), gone=(8, ClaimContent.ROLES)
     )
@@ -49,7 +49,7 @@ async def test_each_claim_tells_what_it_was_made_for_and_one_question_asks_for_a
 
 
 async def test_a_client_without_mapped_claims_asks_nothing() -> None:
-    holdings = Holdings(Told7())
+    holdings = Holdings(ClaimsOfApplication7())
     assert await MappedClaims(holdings).claims(a_user(), a_client()) == {}
     assert holdings.asked == []
 
@@ -57,5 +57,7 @@ async def test_a_client_without_mapped_claims_asks_nothing() -> None:
 async def test_a_list_too_long_for_a_token_is_left_out_rather_than_cut() -> None:
     long = tuple(map(str, range(MAX_CLAIM_ENTRIES)))
     client = client_with_claims(r=(7, ClaimContent.ROLES), g=(7, ClaimContent.GROUPS))
-    assert (await MappedClaims(Holdings(Told7(roles=long))).claims(a_user(), client))["r"] == long
-    assert await MappedClaims(Holdings(Told7(roles=(*long, "x")))).claims(a_user(), client) == {"g": ("Testers",)}
+    assert (await MappedClaims(Holdings(ClaimsOfApplication7(roles=long))).claims(a_user(), client))["r"] == long
+    assert await MappedClaims(Holdings(ClaimsOfApplication7(roles=(*long, "x")))).claims(a_user(), client) == {
+        "g": ("Testers",)
+    }

@@ -1,4 +1,4 @@
-"""The description of a client: what is derived from it has every field."""
+"""The description of a client: everything derived from it has every field."""
 
 import tomllib
 from dataclasses import fields
@@ -18,24 +18,24 @@ WORDS = Path(gatehouse.web.__file__).parent / "locales/console/en/shared.toml"
 
 
 def test_every_editable_client_field_is_described() -> None:
-    described = {one.name for one in CLIENT_FIELDS}
+    described = {field.name for field in CLIENT_FIELDS}
     assert described == {field.name for field in fields(Client)} - NOT_SET_BY_PEOPLE
 
 
 def test_files_the_api_and_the_command_line_have_every_described_field() -> None:
-    described = {one.name for one in CLIENT_FIELDS}
+    described = {field.name for field in CLIENT_FIELDS}
     assert set(ClientRecord.__struct_fields__) == described | {"client_id"}
     assert set(ClientPatch.__struct_fields__) == described - {"application_id"}
-    assert {one.name for one in SINGLE_FIELDS} <= {parameter.name for parameter in create.params}
+    assert {field.name for field in SINGLE_FIELDS} <= {parameter.name for parameter in create.params}
 
 
 def test_the_form_has_every_field_that_names_a_section_and_its_words() -> None:
     words = tomllib.loads(WORDS.read_text())["field"]
-    for one in FORM_FIELDS:
-        assert one.name in ClientForm.__struct_fields__
-        assert one.name in words
-        assert not one.setting.hint or f"{one.name}_hint" in words
-        assert one.kind is not Kind.FLAG or f"{one.name}_check" in words
+    for field in FORM_FIELDS:
+        assert field.name in ClientForm.__struct_fields__
+        assert field.name in words
+        assert not field.setting.hint or f"{field.name}_hint" in words
+        assert field.kind is not Kind.FLAG or f"{field.name}_check" in words
 
 
 def test_token_settings_are_stored_under_the_names_that_older_rows_have() -> None:

@@ -1,4 +1,4 @@
-"""Public keys of clients, read strictly."""
+"""Strict parsing of clients' public keys."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ OKP = OKPKey.import_key(Ed25519PrivateKey.generate()).as_dict(private=False)
 
 
 def refusal(*keys: object) -> str:
-    with pytest.raises(BadClient) as refused:
+    with pytest.raises(BadClient) as error:
         parse_client_keys({"keys": list(keys)})
-    return refused.value.detail
+    return error.value.detail
 
 
 def test_missing_key_set_yields_no_keys() -> None:
@@ -28,11 +28,11 @@ def test_missing_key_set_yields_no_keys() -> None:
 
 def test_key_of_each_type_is_parsed_with_its_algorithm() -> None:
     wanted = [{**key, "kid": kid, "use": "sig"} for key, kid in ((RSA, "r"), (EC, "e"), (OKP, "o"))]
-    found = parse_client_keys({"keys": wanted})
-    assert [(key.kid, key.alg) for key in found] == [
+    parsed = parse_client_keys({"keys": wanted})
+    assert [(key.kid, key.alg) for key in parsed] == [
         *(("r", Algorithm.RS256), ("e", Algorithm.ES256), ("o", Algorithm.EDDSA)),
     ]
-    assert found[0].public.public_numbers().n.bit_length() == 2048  # type: ignore[union-attr]
+    assert parsed[0].public.public_numbers().n.bit_length() == 2048  # type: ignore[union-attr]
 
 
 def test_members_that_no_one_needs_do_not_matter() -> None:

@@ -1,4 +1,4 @@
-"""What a client may be."""
+"""Rules for clients."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which secrets of a client are known, and at what cost."""
+"""Which secrets of a client are accepted, and at what cost."""
 
 import hmac
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ STRONG = "s" * 43
 
 
 class Hashes:
-    """A slow hash that is quick and counts."""
+    """A quick replacement of the slow hash that counts calls."""
 
     def __init__(self) -> None:
         self.computed = 0

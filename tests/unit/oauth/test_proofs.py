@@ -17,7 +17,7 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 @pytest.fixture
 def compared_lengths(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The lengths of whatever is compared in constant time."""
+    """The lengths of all values that are compared in constant time."""
     lengths: list[tuple[int, int]] = []
 
     def spy(one: bytes, other: bytes) -> bool:

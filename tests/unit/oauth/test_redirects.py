@@ -1,4 +1,4 @@
-"""The grammar of redirect URIs, held against what another reader makes of them (R3)."""
+"""The grammar of redirect URIs, compared with a second parser (R3)."""
 
 from string import printable
 

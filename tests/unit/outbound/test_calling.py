@@ -1,4 +1,4 @@
-"""Calls to addresses chosen by other people (checklist AP-08), without a network."""
+"""Calls to URLs chosen by other people (checklist AP-08), without a network."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -56,12 +56,12 @@ def trust(tmp_path_factory: pytest.TempPathFactory) -> TlsContexts:
 
 @pytest.fixture
 async def canary() -> AsyncIterator[StubServer]:
-    """Listens where no one may get to."""
+    """A server on an internal address that must not be reached."""
     async with run_stub_server(StubServer()) as outsider:
         yield outsider
 
 
-# -- where to -----------------------------------------------------------------------------------------
+# -- targets ------------------------------------------------------------------------------------------
 
 
 async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_name() -> None:
@@ -82,10 +82,10 @@ async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_
 )
 async def test_ap_08_a_name_that_leads_inside_is_not_connected_to(inside: str) -> None:
     wire = StubConnector()
-    with pytest.raises(AddressRefused) as refused:
+    with pytest.raises(AddressRefused) as error:
         await call(outbound(StubResolver(shop_example=[[inside]]), wire), "https://shop.example/")
     assert wire.connected == []
-    assert inside not in refused.value.public
+    assert inside not in error.value.public
 
 
 @pytest.mark.parametrize("order", [[PUBLIC, "10.0.0.5"], ["10.0.0.5", PUBLIC]])
@@ -107,7 +107,7 @@ async def test_ap_08_a_name_that_leads_inside_and_outside_is_not_connected_to(or
 async def test_ap_08_no_spelling_of_an_address_inside_gets_through(
     scheme: str, host: str, canary: StubServer
 ) -> None:
-    """With a real connector and the system's resolver: the canary would hear it."""
+    """With a real connector and the system's resolver: the canary would receive a request."""
     out = OutboundClient(allowed=(), resolver=SystemResolver(), connector=TcpConnector())
     with pytest.raises(AddressRefused):
         await call(out, f"{scheme}://{host}:{canary.port}/")
@@ -115,7 +115,7 @@ async def test_ap_08_no_spelling_of_an_address_inside_gets_through(
 
 
 async def test_ap_08_a_name_that_changes_its_mind_is_followed_nowhere(canary: StubServer) -> None:
-    """Rebinding: what the name leads to at the second question is never asked for, though the first failed."""
+    """Rebinding: the addresses of a second lookup are never used, even if the first ones failed."""
     names, wire = StubResolver(shop_example=[[PUBLIC], ["127.0.0.1"]]), StubConnector(dead=[PUBLIC])
     url = f"https://shop.example:{canary.port}/"
     with pytest.raises(Unreachable):
@@ -165,7 +165,7 @@ async def test_no_proxy_of_the_environment_is_used(canary: StubServer, monkeypat
     assert (outsider.connections, canary.connections) == (1, 0)
 
 
-# -- encrypted ----------------------------------------------------------------------------------------
+# -- TLS ----------------------------------------------------------------------------------------------
 
 
 async def test_the_name_is_proved_by_a_certificate_and_the_request_arrives(trust: TlsContexts) -> None:
@@ -200,16 +200,16 @@ async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(
     assert outsider.received == []
 
 
-# -- bounded ------------------------------------------------------------------------------------------
+# -- limits -------------------------------------------------------------------------------------------
 
 
-async def answered(said: bytes, limits: CallLimits | None = None) -> OutboundResponse:
-    out = outbound(StubResolver(shop_example=[[PUBLIC]]), StubConnector(said), limits=limits)
+async def call_with_response(data: bytes, limits: CallLimits | None = None) -> OutboundResponse:
+    out = outbound(StubResolver(shop_example=[[PUBLIC]]), StubConnector(data), limits=limits)
     return await call(out, "https://shop.example/")
 
 
 @pytest.mark.parametrize(
-    ("said", "body"),
+    ("raw", "body"),
     [
         (NO_CONTENT, b""),
         (http_response(b"whole"), b"whole"),
@@ -218,12 +218,12 @@ async def answered(said: bytes, limits: CallLimits | None = None) -> OutboundRes
         (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + http_response(b"then"), b"then"),
     ],
 )
-async def test_an_answer_is_read_however_its_length_is_told(said: bytes, body: bytes) -> None:
-    assert (await answered(said)).body == body
+async def test_an_answer_is_read_however_its_length_is_told(raw: bytes, body: bytes) -> None:
+    assert (await call_with_response(raw)).body == body
 
 
 @pytest.mark.parametrize(
-    "said",
+    "raw",
     [
         b"",
         b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -237,13 +237,13 @@ async def test_an_answer_is_read_however_its_length_is_told(said: bytes, body: b
         http_response(b"\x1f\x8b", Content_Encoding="gzip"),
     ],
 )
-async def test_incomplete_response_is_refused(said: bytes) -> None:
+async def test_incomplete_response_is_refused(raw: bytes) -> None:
     with pytest.raises(BadResponse):
-        await answered(said)
+        await call_with_response(raw)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "raw",
     [
         http_response(b"x" * 1_001),
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1_001,
@@ -252,11 +252,11 @@ async def test_incomplete_response_is_refused(said: bytes) -> None:
         b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 9_000 + b"\r\n",
     ],
 )
-async def test_an_answer_larger_than_is_read_ends_the_call(said: bytes) -> None:
+async def test_an_answer_larger_than_is_read_ends_the_call(raw: bytes) -> None:
     limits = CallLimits(body_bytes=1_000)
-    assert len((await answered(http_response(b"x" * 1_000), limits)).body) == 1_000
+    assert len((await call_with_response(http_response(b"x" * 1_000), limits)).body) == 1_000
     with pytest.raises(ResponseTooLarge):
-        await answered(said, limits)
+        await call_with_response(raw, limits)
 
 
 async def test_r_27_anyone_who_accepts_and_says_nothing_is_not_waited_for() -> None:
@@ -270,12 +270,12 @@ async def test_r_27_anyone_who_accepts_and_says_nothing_is_not_waited_for() -> N
 
 
 async def test_r_27_a_name_or_a_connection_that_takes_too_long_is_not_waited_for() -> None:
-    class Silent(StubResolver):
+    class HangingResolver(StubResolver):
         async def resolve(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
             never: asyncio.Future[Sequence[Address]] = asyncio.get_running_loop().create_future()
             return await never
 
-    out = outbound(Silent(), StubConnector(), limits=CallLimits(connect_seconds=0.05))
+    out = outbound(HangingResolver(), StubConnector(), limits=CallLimits(connect_seconds=0.05))
     with pytest.raises(TooSlow):
         await call(out, "https://shop.example/")
 

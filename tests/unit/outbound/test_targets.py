@@ -47,13 +47,13 @@ def test_ap_08_what_is_no_plain_web_address_is_no_target(url: str) -> None:
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_networks_of_outbound_allow_are_called_also_by_http(scheme: str, address: str) -> None:
     url = parse_target(f"{scheme}://inner.example/")
-    found = (
+    allowed = (
         parse_target("https://[::ffff:10.1.2.3]/").address
         if ":" in address
         else parse_target("https://10.1.2.3/").address
     )
-    assert found is not None
-    assert [str(one) for one in check_addresses(url, [found], HOME)] == ["10.1.2.3"]
+    assert allowed is not None
+    assert [str(address) for address in check_addresses(url, [allowed], HOME)] == ["10.1.2.3"]
 
 
 def test_http_goes_nowhere_else_not_even_outside() -> None:

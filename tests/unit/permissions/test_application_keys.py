@@ -1,4 +1,4 @@
-"""Public keys of applications: what is taken for one, where they come from, what they are called."""
+"""Public keys of applications: accepted formats, sources and ids."""
 
 from pathlib import Path
 
@@ -30,12 +30,12 @@ def the_pem() -> str:
 
 
 def a_huge_pem() -> str:
-    """16384 bits; no one holds its private half."""
+    """A key of 16384 bits without a known private half."""
     return public_pem(RSAPublicNumbers(e=65537, n=(1 << 16_383) + 1).public_key())
 
 
-class KeptKeys:
-    """What ApplicationKeyStore promises about public keys."""
+class PublicKeysInMemory:
+    """The ApplicationKeyStore methods about public keys."""
 
     def __init__(self) -> None:
         self.keys: list[ApplicationKey] = []
@@ -52,8 +52,8 @@ class KeptKeys:
 
 
 @pytest.fixture
-def store() -> KeptKeys:
-    return KeptKeys()
+def store() -> PublicKeysInMemory:
+    return PublicKeysInMemory()
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-async def keys(store: KeptKeys, clock: MovableClock, tmp_path: Path) -> ApplicationKeyDirectory:
+async def keys(store: PublicKeysInMemory, clock: MovableClock, tmp_path: Path) -> ApplicationKeyDirectory:
     keyring = await a_keyring(KeysInMemory(first_keys()), clock)
     files = KeyFiles(tmp_path, clock=clock)
     return ApplicationKeyDirectory(store=store, files=files, keyring=keyring, clock=clock)  # type: ignore[arg-type]
@@ -106,10 +106,10 @@ def private_pem() -> str:
     ids=["none", "number", "empty", "broken", "ec", "private", "long", "huge"],
 )
 def test_ap_07_only_a_sound_public_key_is_taken_as_one(text: object, words: str) -> None:
-    with pytest.raises(Malformed, match=words) as refused:
+    with pytest.raises(Malformed, match=words) as error:
         new_service_key(text, application_id=APPLICATION, now=NOW)
-    assert "data.service_meta.public_key" in refused.value.detail
-    assert "MII" not in refused.value.detail
+    assert "data.service_meta.public_key" in error.value.detail
+    assert "MII" not in error.value.detail
 
 
 def test_a_service_key_that_is_saved_again_keeps_its_id() -> None:
@@ -120,19 +120,19 @@ def test_a_service_key_that_is_saved_again_keeps_its_id() -> None:
 
 
 async def test_keys_are_published_in_the_order_of_the_interface(
-    keys: ApplicationKeyDirectory, store: KeptKeys, tmp_path: Path
+    keys: ApplicationKeyDirectory, store: PublicKeysInMemory, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "any.pem", the_pem())
     store.keys = [a_kept_key("c1"), a_kept_key("c0", created_at=NOW - 1)]
     store.keys.append(a_kept_key("s", KeySource.SERVICE_META, NOW + 1))
-    from_file, *kept = await keys.list_published(APPLICATION)
-    assert [key.key_id for key in kept] == ["s", "c0", "c1"]
-    assert {key.pem for key in (from_file, *kept)} == {the_pem()}
+    from_file, *stored = await keys.list_published(APPLICATION)
+    assert [key.key_id for key in stored] == ["s", "c0", "c1"]
+    assert {key.pem for key in (from_file, *stored)} == {the_pem()}
     assert await keys.list_published(OTHER) == ()
 
 
 async def test_unknown_and_removed_applications_look_alike(
-    keys: ApplicationKeyDirectory, store: KeptKeys, tmp_path: Path
+    keys: ApplicationKeyDirectory, store: PublicKeysInMemory, tmp_path: Path
 ) -> None:
     put(tmp_path, APPLICATION, "any.pem", the_pem())
     [key] = await keys.list_published(APPLICATION)
@@ -154,11 +154,11 @@ async def test_a_key_file_vouches_for_the_application_of_its_directory(
     put(tmp_path, OTHER, "key.pem", the_pem())
     [ours], [theirs] = await keys.list_published(APPLICATION), await keys.list_published(OTHER)
     assert ours.key_id != theirs.key_id
-    found, other = await keys.find_public_key(ours.key_id), await keys.find_public_key(theirs.key_id)
-    assert found is not None
+    found_key, other = await keys.find_public_key(ours.key_id), await keys.find_public_key(theirs.key_id)
+    assert found_key is not None
     assert other is not None
-    assert (found.application_id, other.application_id) == (APPLICATION, OTHER)
-    assert public_der(found.public) == public_der(application_private_key().public_key())
+    assert (found_key.application_id, other.application_id) == (APPLICATION, OTHER)
+    assert public_der(found_key.public) == public_der(application_private_key().public_key())
     assert await keys.get_published_key(ours.key_id) == ours
 
 
@@ -197,12 +197,12 @@ async def test_a_directory_is_looked_at_again_after_a_while(
 
 
 async def test_the_kid_of_our_own_tokens_is_answered_too(keys: ApplicationKeyDirectory) -> None:
-    shown = [key for key in first_keys() if key.purpose == "tokens"]
+    token_keys = [key for key in first_keys() if key.purpose == "tokens"]
     others = [key for key in first_keys() if key.purpose != "tokens"]
-    for key in shown:
+    for key in token_keys:
         assert "PUBLIC KEY" in (await keys.get_published_key(key.kid)).pem
     assert others
     for key in others:
         with pytest.raises(KeyNotFound):
             await keys.get_published_key(key.kid)
-    assert await keys.find_public_key(shown[0].kid) is None
+    assert await keys.find_public_key(token_keys[0].kid) is None

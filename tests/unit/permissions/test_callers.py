@@ -1,4 +1,4 @@
-"""Who is calling: every rule about credentials at permission endpoints (R1, R2, R6; checklist section 7)."""
+"""Identifying callers: every rule about credentials at permission endpoints (R1, R2, R6; checklist section 7)."""
 
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator
@@ -339,7 +339,7 @@ async def test_pa_05_within_the_grace_an_expired_jwt_names_its_user_to_a_service
     jwt = await callers.user_jwt(iat=NOW - GRACE - 9, exp=NOW - past)
     credentials = credentials_from_client(bearer=jwt, service_jwt=await callers.service_jwt())
     assert (await identify_caller(callers, credentials, need)).expired
-    again = await identify_caller(callers, credentials, need)  # from memory
+    again = await identify_caller(callers, credentials, need)  # from the cache
     assert (again.user_id, again.expired) == (PERSON, True)
 
 
@@ -370,7 +370,7 @@ async def test_pa_05_after_the_grace_and_without_a_service_an_expired_jwt_is_ref
     within = await callers.user_jwt(iat=NOW - 9, exp=NOW)
     await identify_caller(
         callers, credentials_from_client(bearer=within, service_jwt=service_jwt)
-    )  # now it is remembered
+    )  # now it is cached
     await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=within, factor=FACTOR))
     callers.change_facts(blocked=True)
     await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=within, service_jwt=service_jwt))
@@ -730,12 +730,12 @@ async def test_pa_15_one_principals_flood_is_limited_and_others_are_served() -> 
         for _ in range(3):
             await identify_caller(callers, flood, DEFAULT_POLICY)
         elsewhere = replace(flood, address=parse_address("203.0.113.77"), source="203.0.113.77")
-        with pytest.raises(TooMany) as refusal:
+        with pytest.raises(TooMany) as error:
             await identify_caller(callers, elsewhere, DEFAULT_POLICY)
-        assert refusal.value.retry_after > 0
+        assert error.value.retry_after > 0
         await expect_refusal(callers, InvalidToken, replace(flood, factor="wrong"), DEFAULT_POLICY)
         await identify_caller(callers, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY)
-        await callers.tokens.clock.advance(refusal.value.retry_after)
+        await callers.tokens.clock.advance(error.value.retry_after)
         await identify_caller(callers, flood, DEFAULT_POLICY)
 
 

@@ -1,4 +1,4 @@
-"""What is made once is made from the right thing, kept within bounds, and asked no more than needed."""
+"""Compiled permissions match their source, are bounded, and are not rebuilt without need."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.evaluation.conditions import group_index_keys, person_index_keys
 from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
-from tests.scenarios.world import a_group, a_scenario
+from tests.scenarios.scenario import a_group, a_scenario
 
 A = Rule(RuleSection.PRIVATE, "a")
 TESTERS = {"groups": {"g": [{"tag": "staff"}]}, "grants": [{"group": "g", "roles": ["editor"]}]}
@@ -27,8 +27,8 @@ def test_another_model_of_the_same_version_is_compiled_by_itself() -> None:
 
 def test_another_structure_of_the_same_version_is_compiled_by_itself() -> None:
     """As when a change is simulated before it is saved."""
-    given = {"roles": {"editor": {"says": {"a": True}}}, "user": {"tags": ["staff"]}, "projects": {"mg": TESTERS}}
-    before = a_scenario(given)
+    document = {"roles": {"editor": {"says": {"a": True}}}, "user": {"tags": ["staff"]}, "projects": {"mg": TESTERS}}
+    before = a_scenario(document)
     project = before.structure.projects["mg"]
     changed = replace(project, groups={"g": a_group("g", "mg", [{"tag": "other"}])})
     after = replace(before.structure, projects={"mg": changed})
@@ -37,7 +37,7 @@ def test_another_structure_of_the_same_version_is_compiled_by_itself() -> None:
 
 
 def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
-    given = {
+    document = {
         "roles": {"editor": {"says": {"a": True}}},
         "user": {"listed_in": ["g"]},
         "access": {"mg": {"assigned": ["editor"]}},
@@ -45,20 +45,26 @@ def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
             "mg": {"groups": {"g": []}, "grants": [{"group": "g", "roles": ["editor"], "action": "revoke"}]}
         },
     }
-    world = a_scenario(given)
-    assert not replace(world, structure=replace(world.structure, connecting={})).effective().allows(Scope("mg"), A)
+    scenario = a_scenario(document)
+    assert (
+        not replace(scenario, structure=replace(scenario.structure, connecting={})).effective().allows(Scope("mg"), A)
+    )
 
 
 def test_only_groups_sharing_an_index_key_with_the_person_are_evaluated() -> None:
     groups = {f"g{n}": [{"tag": f"tag{n}", "everyone": True}, {"domain": f"d{n}.example"}] for n in range(500)}
     project = {"groups": groups, "grants": [{"group": group, "roles": ["editor"]} for group in groups]}
-    given = {
+    document = {
         "roles": {"editor": {"says": {"a": True}}},
         "user": {"tags": ["tag7"], "domain": "d8.example", "listed_in": ["g9"]},
         "projects": {"mg": project},
     }
-    world = a_scenario(given)
-    marks = person_index_keys(world.facts)
-    reached = [one for one, group in world.structure.projects["mg"].groups.items() if group_index_keys(group) & marks]
+    scenario = a_scenario(document)
+    marks = person_index_keys(scenario.facts)
+    reached = [
+        group_id
+        for group_id, group in scenario.structure.projects["mg"].groups.items()
+        if group_index_keys(group) & marks
+    ]
     assert reached == ["g7", "g8", "g9"]
-    assert list(world.effective().granted_roles(Scope("mg"))) == ["editor"]
+    assert list(scenario.effective().granted_roles(Scope("mg"))) == ["editor"]

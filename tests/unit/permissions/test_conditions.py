@@ -1,4 +1,4 @@
-"""For whom a condition holds, and which conditions there are."""
+"""Which people meet a condition, and which conditions exist."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ from gatehouse.permissions.model.condition import Condition, ConditionSubject
 from tests.support.cpu_time import run_within_cpu_seconds
 
 ANNA = ConditionSubject("1001", domain="studio.example", tags=frozenset({"staff"}), purchases=frozenset({"gold"}))
-QUICK = 0.05  # seconds of our own work; checklist RO-12
+QUICK = 0.05  # CPU seconds; checklist RO-12
 
 
 def condition_applies(document: object, who: ConditionSubject = ANNA, address: str = "") -> bool:
@@ -286,7 +286,7 @@ def test_the_conditions_of_many_roles_are_counted_together() -> None:
     refuse_overgrown([], full, what="it")
     with pytest.raises(Malformed, match="conditions of it can name at most 10000 users"):
         refuse_overgrown(full, [*full, one], what="it")
-    refuse_overgrown([*full, one, one], [*full, one], what="it")  # fewer than there were
+    refuse_overgrown([*full, one, one], [*full, one], what="it")  # fewer than before
     wide = [parse_condition({"or": [{"tag": "a"}] * 99})] * (MAX_TOTAL_MEMBERS // 100)
     refuse_overgrown([], wide, what="it")
     with pytest.raises(Malformed, match="conditions of it can have at most 5000 members"):

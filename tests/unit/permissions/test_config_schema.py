@@ -1,4 +1,4 @@
-"""config_schema is kept, bounded, and never run."""
+"""config_schema is stored, bounded, and never executed."""
 
 from collections.abc import Callable
 

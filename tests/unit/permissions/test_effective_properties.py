@@ -1,4 +1,4 @@
-"""On any model, all ways of asking agree with each other and with a naive reading of R5."""
+"""On any model, all kinds of queries agree with each other and with a naive implementation of R5."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, list_prefix, render_shape, short_prefix
 from gatehouse.permissions.model.rules import ROOT, Rule, Scope
 from tests.scenarios.naive import NaiveEvaluation, list_short
-from tests.scenarios.world import Scenario, a_scenario, parse_path, parse_scope
+from tests.scenarios.scenario import Scenario, a_scenario, parse_path, parse_scope
 
 NOW = 1_000
 PATHS = ["a", "b.c", "b.d", "public_data.e"]
@@ -66,7 +66,7 @@ assigned = st.lists(
 held = st.fixed_dictionaries({}, optional={"assigned": assigned, "entries": entries})
 group_list = st.lists(st.sampled_from(GROUPS), max_size=1)
 project = st.fixed_dictionaries(
-    {"groups": st.fixed_dictionaries({}, optional={one: st.lists(condition, max_size=2) for one in GROUPS})},
+    {"groups": st.fixed_dictionaries({}, optional={group: st.lists(condition, max_size=2) for group in GROUPS})},
     optional={
         "removed": st.just(True),
         "applications": st.just([7]),
@@ -113,29 +113,29 @@ worlds = st.fixed_dictionaries(
 
 @given(worlds)
 @settings(max_examples=120)
-def test_the_evaluation_is_the_naive_one(world: Scenario) -> None:
-    effective, naive = world.effective(), NaiveEvaluation(world)
+def test_the_evaluation_is_the_naive_one(scenario: Scenario) -> None:
+    effective, naive = scenario.effective(), NaiveEvaluation(scenario)
     for scope in SCOPES:
         rules = effective.rules(scope)
         assert set(rules) == {rule for rule in RULES if naive.holds(scope, rule)}
-        assert {one.role.name for one in effective.granted_roles(scope).values()} == naive.roles(scope)
-        for rule, one in rules.items():
-            assert list(one.params) == naive.params(scope, rule)
-            assert one.seconds_left(NOW) == naive.left(scope, rule)
+        assert {item.role.name for item in effective.granted_roles(scope).values()} == naive.roles(scope)
+        for rule, item in rules.items():
+            assert list(item.params) == naive.params(scope, rule)
+            assert item.seconds_left(NOW) == naive.seconds_left(scope, rule)
 
 
 @given(worlds)
 @settings(max_examples=80)
-def test_shapes_and_decisions_agree(world: Scenario) -> None:
-    effective = world.effective()
+def test_shapes_and_decisions_agree(scenario: Scenario) -> None:
+    effective = scenario.effective()
     full, short = (list(render_shape(effective, kind, PLAIN, NOW)) for kind in (Shape.LIST, Shape.LIST_SHORT))
     assert full == sorted(set(full))
-    assert short == list_short(NaiveEvaluation(world), SCOPES, RULES)
+    assert short == list_short(NaiveEvaluation(scenario), SCOPES, RULES)
     assert len(full) == len(short)
     for scope in SCOPES:
         for rule in RULES:
             held_here = rule in effective.rules(scope)
-            assert world.allows(scope, rule) is NaiveEvaluation(world).allows(scope, rule)
+            assert scenario.allows(scope, rule) is NaiveEvaluation(scenario).allows(scope, rule)
             assert (
                 list_contains(full, list_text(scope, rule))
                 is list_contains(short, short_text(scope, rule))
@@ -145,16 +145,16 @@ def test_shapes_and_decisions_agree(world: Scenario) -> None:
 
 @given(worlds)
 @settings(max_examples=80)
-def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: Scenario) -> None:
+def test_an_explanation_agrees_with_the_decision_and_has_a_reason(scenario: Scenario) -> None:
     for scope in SCOPES:
         for rule in RULES:
-            explanation = world.explain_rule(f"{short_prefix(scope)}{rule}")
-            deciding = [one for one in explanation.contributions if one.decides]
-            assert explanation.allowed is world.allows(scope, rule)
+            explanation = scenario.explain_rule(f"{short_prefix(scope)}{rule}")
+            deciding = [contribution for contribution in explanation.contributions if contribution.decides]
+            assert explanation.allowed is scenario.allows(scope, rule)
             assert not (explanation.allowed and explanation.missing)
-            assert not explanation.allowed or any(one.value for one in deciding)
-            shut = any(one.kind in BARRIERS for one in explanation.missing)
-            assert explanation.allowed or shut or not any(one.value for one in deciding)
+            assert not explanation.allowed or any(item.value for item in deciding)
+            shut = any(item.kind in BARRIERS for item in explanation.missing)
+            assert explanation.allowed or shut or not any(item.value for item in deciding)
 
 
 BARRIERS = {
@@ -164,48 +164,48 @@ BARRIERS = {
 
 @given(worlds)
 @settings(max_examples=80)
-def test_roles_told_are_those_held(world: Scenario) -> None:
-    naive = NaiveEvaluation(world)
+def test_roles_told_are_those_held(scenario: Scenario) -> None:
+    naive = NaiveEvaluation(scenario)
     expected = {
         ("" if scope.is_root else short_prefix(scope)[:-1].replace("/", ".") + "/") + name
         for scope in SCOPES
         for name in naive.roles(scope)
     }
-    assert list(render_shape(world.effective(), Shape.ROLES, PLAIN, NOW)) == sorted(expected)
+    assert list(render_shape(scenario.effective(), Shape.ROLES, PLAIN, NOW)) == sorted(expected)
 
 
 @given(worlds)
 @settings(max_examples=80)
-def test_the_seconds_told_are_those_left(world: Scenario) -> None:
-    naive = NaiveEvaluation(world)
+def test_the_seconds_told_are_those_left(scenario: Scenario) -> None:
+    naive = NaiveEvaluation(scenario)
     expected = []
     for scope in SCOPES:
         for rule in RULES:
             if naive.holds(scope, rule):
                 following = naive.params(scope, rule)
                 marked = "|" + ",".join(following) if following else ""
-                expected.append(f"{short_text(scope, rule)}{marked}:{naive.left(scope, rule)}")
-    assert list(render_shape(world.effective(), Shape.LIST_SHORT, WITH_EXP, NOW)) == sorted(expected)
+                expected.append(f"{short_text(scope, rule)}{marked}:{naive.seconds_left(scope, rule)}")
+    assert list(render_shape(scenario.effective(), Shape.LIST_SHORT, WITH_EXP, NOW)) == sorted(expected)
 
 
 @given(worlds, st.integers(0, 400))
 @settings(max_examples=120)
-def test_effective_permissions_stay_the_same_until_valid_until(world: Scenario, later: int) -> None:
-    effective = world.effective()
+def test_effective_permissions_stay_the_same_until_valid_until(scenario: Scenario, later: int) -> None:
+    effective = scenario.effective()
     if effective.valid_until and NOW + later >= effective.valid_until:
         later = effective.valid_until - 1 - NOW
-    assert snapshot(effective) == snapshot(replace(world, now=NOW + later).effective())
+    assert snapshot(effective) == snapshot(replace(scenario, now=NOW + later).effective())
 
 
 @given(worlds)
 @settings(max_examples=80)
-def test_a_list_kept_in_memory_is_the_one_made_anew(world: Scenario) -> None:
-    effective = world.effective()
+def test_a_list_kept_in_memory_is_the_one_made_anew(scenario: Scenario) -> None:
+    effective = scenario.effective()
     for _ in range(2):
         for kind in Shape:
             for options in (PLAIN, WITH_EXP, ShapeOptions(project_id="p"), ShapeOptions(hide_project_access=True)):
                 for now in (NOW, NOW + 10):
-                    expected = render_shape(world.effective(), kind, options, now)
+                    expected = render_shape(scenario.effective(), kind, options, now)
                     assert render_shape(effective, kind, options, now) == expected
 
 

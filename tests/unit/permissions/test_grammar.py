@@ -1,4 +1,4 @@
-"""How ids, names, titles, aliases, tags and the fields of an application are written."""
+"""The grammar of ids, names, titles, aliases, tags and the fields of an application."""
 
 import pytest
 
@@ -282,9 +282,9 @@ def test_settings_are_read_back_as_they_were_given() -> None:
     ],
 )
 def test_an_error_in_settings_names_its_place(settings: object, where: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(Malformed) as error:
         grammar.check_application_settings(settings, PLACE)
-    assert refused.value.detail.startswith(f"{where}: ")
+    assert error.value.detail.startswith(f"{where}: ")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A user's record as it travels, and as it is typed."""
+"""A user's record on the wire and as typed by a person."""
 
 import pytest
 from hypothesis import given
@@ -100,8 +100,8 @@ WHOLE = {
 
 
 def test_project_access_becomes_scopes() -> None:
-    found = access(WHOLE)
-    assert set(found) == {
+    scopes = access(WHOLE)
+    assert set(scopes) == {
         Scope("games"),
         application_scope("games", 50_001),
         application_scope("games", 50_002),
@@ -109,12 +109,12 @@ def test_project_access_becomes_scopes() -> None:
         group_scope("games", GROUP),
         Scope("other"),
     }
-    assert found[Scope("games")] == ScopeHoldings(
+    assert scopes[Scope("games")] == ScopeHoldings(
         roles=(Assignment(role="editor"), Assignment(role="admin", end=End(expired=5))),
         private_data={"user": {"kick": {"value": True, "params": "a", "ttl": 9}}},
         public_data={"news": ON},
     )
-    assert found[service_scope("games", 50_001)] == ScopeHoldings(roles=(Assignment(role="ops"),))
+    assert scopes[service_scope("games", 50_001)] == ScopeHoldings(roles=(Assignment(role="ops"),))
 
 
 def test_scopes_in_which_nothing_is_held_are_left_out() -> None:
@@ -126,9 +126,9 @@ def test_scopes_in_which_nothing_is_held_are_left_out() -> None:
 
 
 def test_sc_19_the_end_of_the_request_reaches_every_scope() -> None:
-    found = access({"games": {"roles": ["a"], "services": {"7": {"public_data": {"x": ON}}}}}, expired=100)
-    assert found[Scope("games")].roles == (Assignment(role="a", end=End(expired=100)),)
-    assert found[service_scope("games", 7)].public_data == {"x": {"value": True, "expired": 100}}
+    scopes = access({"games": {"roles": ["a"], "services": {"7": {"public_data": {"x": ON}}}}}, expired=100)
+    assert scopes[Scope("games")].roles == (Assignment(role="a", end=End(expired=100)),)
+    assert scopes[service_scope("games", 7)].public_data == {"x": {"value": True, "expired": 100}}
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_sc_19_the_end_of_the_request_reaches_every_scope() -> None:
     ],
 )
 def test_an_error_in_project_access_names_its_place(document: object, where: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(Malformed) as error:
         access(document)
-    assert refused.value.detail.startswith(f"data.projectAccess{where}: ")
+    assert error.value.detail.startswith(f"data.projectAccess{where}: ")
 
 
 def test_private_data_is_parted_into_root_and_projects() -> None:
@@ -182,9 +182,9 @@ def test_a_record_is_shown_as_it_is_stored() -> None:
         scopes={ROOT: root, **access(WHOLE)},
         version=4,
     )
-    shown = records.record_document(record, {"editor": "Editor"})
+    document = records.record_document(record, {"editor": "Editor"})
     games = WHOLE["games"]
-    assert shown == {
+    assert document == {
         "login": {"cannot": {"value": True}},
         "private_data": {
             "x": {"value": True, "expired": 3},
@@ -212,8 +212,8 @@ def test_an_empty_record_has_all_sections_and_no_projects() -> None:
 def test_project_document_contains_only_that_project_with_its_role_names() -> None:
     roles = {role.key: role for role in central.roles()}
     model = ApplicationModel(application=central.application(0), schema=central.schema(0), roles=roles)
-    held = access({"games": {"roles": ["Project_Owner"]}, "other": {"roles": ["group_manager"]}})
-    record = UserRecord(application_id=1, user_id="1", scopes=held)
+    scopes = access({"games": {"roles": ["Project_Owner"]}, "other": {"roles": ["group_manager"]}})
+    record = UserRecord(application_id=1, user_id="1", scopes=scopes)
     assert records.project_document(record, "games", model) == {"roles": ["project_owner"]}
     assert records.project_document(record, "nowhere", model) == {}
 

@@ -1,4 +1,4 @@
-"""Trees of rules, read strictly into one canonical form."""
+"""Trees of rules are parsed strictly into one canonical form."""
 
 import time
 
@@ -66,8 +66,8 @@ def test_a_leaf_of_the_schema_gets_its_defaults() -> None:
 
 def test_leaves_are_typed() -> None:
     kick = {"value": True, "protected": True, "description": "Can kick"}
-    made = schema({"user": {"kick": kick}}, {"news": {"value": False}})
-    assert rules.schema_rules(made.private_data, made.public_data) == {
+    created = schema({"user": {"kick": kick}}, {"news": {"value": False}})
+    assert rules.schema_rules(created.private_data, created.public_data) == {
         Rule(PRIVATE, "user.kick"): RuleDefinition(value=True, protected=True, description="Can kick"),
         Rule(PUBLIC, "news"): RuleDefinition(),
     }
@@ -93,8 +93,8 @@ def test_sc_13_a_dotted_name_beside_its_path_is_refused() -> None:
 
 
 def test_sc_13_case_twins_stay_apart() -> None:
-    made = schema({"user": {"kick": {"value": True}, "Kick": {"value": False}}})
-    values = {rule.path: leaf.value for rule, leaf in rules.schema_rules(made.private_data, {}).items()}
+    created = schema({"user": {"kick": {"value": True}, "Kick": {"value": False}}})
+    values = {rule.path: leaf.value for rule, leaf in rules.schema_rules(created.private_data, {}).items()}
     assert values == {"user.kick": True, "user.Kick": False}
 
 
@@ -124,9 +124,9 @@ def test_sc_14_a_value_is_true_or_false(value: object) -> None:
     ],
 )
 def test_sc_14_a_node_is_a_leaf_or_a_branch_and_the_error_names_its_place(document: object, where: str) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(Malformed) as error:
         section(document)
-    assert refused.value.detail.startswith(f"data.private_data.{where}: ")
+    assert error.value.detail.startswith(f"data.private_data.{where}: ")
 
 
 @pytest.mark.parametrize("document", [None, [], "x", True, 5])
@@ -160,9 +160,9 @@ def test_ro_22_a_reserved_name_is_refused_at_the_front_only(name: str) -> None:
 
 
 def test_sc_16_ten_thousand_leaves_are_kept_whole_and_one_more_is_refused() -> None:
-    made = section(schema_with_rules(MAX_LEAVES))
-    assert len(rules.schema_rules(made, {})) == MAX_LEAVES
-    assert section(made) == made
+    created = section(schema_with_rules(MAX_LEAVES))
+    assert len(rules.schema_rules(created, {})) == MAX_LEAVES
+    assert section(created) == created
     with pytest.raises(TooMuch, match="at most 10000 rules"):
         section(schema_with_rules(MAX_LEAVES + 1))
 
@@ -180,7 +180,7 @@ def test_sc_16_the_time_of_reading_grows_with_the_size_only() -> None:
 
 
 def seconds_for(count: int) -> float:
-    """The best of three: a garbage collection in between is not the reader's work."""
+    """The best of three, because a garbage collection may run in between."""
     document = schema_with_rules(count)
     return min(seconds_once(document) for _ in range(3))
 
@@ -402,8 +402,8 @@ def test_ro_19_the_latest_end_is_one() -> None:
 
 
 def test_an_end_that_cannot_be_read_has_passed() -> None:
-    held = rules.section_entries({"kick": {"value": True, "expired": "never"}}, PRIVATE)
-    assert held[Rule(PRIVATE, "kick")].end.is_past(2)
+    parsed = rules.section_entries({"kick": {"value": True, "expired": "never"}}, PRIVATE)
+    assert parsed[Rule(PRIVATE, "kick")].end.is_past(2)
 
 
 SEGMENTS = st.text(
@@ -439,9 +439,9 @@ def test_sc_14_a_canonical_tree_is_read_back_as_it_is(tree: dict[str, object]) -
         assert rebuild_tree(rules.section_entries(entries(tree), PRIVATE)) == tree
 
 
-def rebuild_tree(held: dict[Rule, RuleEntry]) -> dict[str, object]:
+def rebuild_tree(rule_entries: dict[Rule, RuleEntry]) -> dict[str, object]:
     tree: dict[str, object] = {}
-    for rule, entry in held.items():
+    for rule, entry in rule_entries.items():
         *way, last = rule.path.split(".")
         node = tree
         for segment in way:
@@ -452,7 +452,7 @@ def rebuild_tree(held: dict[Rule, RuleEntry]) -> dict[str, object]:
             "expired": entry.end.expired,
             "ttl": entry.end.ttl,
         }
-        node[last] = {name: said for name, said in leaf.items() if name == "value" or said}
+        node[last] = {name: value for name, value in leaf.items() if name == "value" or value}
     return tree
 
 
@@ -513,8 +513,8 @@ def test_application_1_is_written_in_the_canonical_form() -> None:
 
 
 def test_protected_rules_are_told_apart() -> None:
-    asked = [Rule(PRIVATE, "user.ban"), Rule(PRIVATE, "user.kick"), Rule(PRIVATE, "unknown")]
-    assert rules.protected_rules_in(KNOWN, asked) == [Rule(PRIVATE, "user.kick")]
+    queried = [Rule(PRIVATE, "user.ban"), Rule(PRIVATE, "user.kick"), Rule(PRIVATE, "unknown")]
+    assert rules.protected_rules_in(KNOWN, queried) == [Rule(PRIVATE, "user.kick")]
 
 
 # -- login and secret_data ----------------------------------------------------------------------------
@@ -589,9 +589,9 @@ def test_sc_03_system_rules_left_out_are_those_of_a_new_application() -> None:
 )
 def test_system_rules_have_their_names_and_values_and_no_others(secret: object, where: str) -> None:
     for read in (rules.parse_secret, rules.parse_own_secret):
-        with pytest.raises(Malformed) as refused:
+        with pytest.raises(Malformed) as error:
             read(secret)
-        assert refused.value.detail.startswith(f"secret_data{where}: ")
+        assert error.value.detail.startswith(f"secret_data{where}: ")
 
 
 def test_sc_19_system_rules_of_a_user_may_end_and_those_of_the_schema_not() -> None:

@@ -1,4 +1,4 @@
-"""What opens an application's own records, read back from whatever is stored (interface §2.8, S-22)."""
+"""What opens an application's own records, parsed from stored data (interface §2.8, S-22)."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_right_held_twice_lasts_until_the_later_end(below: object, above: object
         (End(expired=NOW + 60), NO_END, False),
         (End(expired=NOW + 60), End(expired=NOW + 60), False),
         (End(expired=NOW + 61), End(expired=NOW + 60), True),
-        (End(ttl=5), End(expired=NOW + 60), True),  # it never ends by that
+        (End(ttl=5), End(expired=NOW + 60), True),  # such an end never takes effect
         (End(expired=NOW + 1, ttl=5), End(expired=NOW + 60), True),
         (End(ttl=60), End(ttl=60), False),
         (End(ttl=61), End(ttl=60), True),

@@ -1,4 +1,4 @@
-"""A forecast for eyes that see one project only."""
+"""A simulation for a person who sees only one project."""
 
 from gatehouse.permissions.questions.simulate import Effect, Forecast, limit_to_project
 

@@ -1,4 +1,4 @@
-"""Everything that applying a file needs, with a store that lives as long as the process."""
+"""Everything that applying a file needs, with a store in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ CLOCK = MovableClock(NOW)
 
 
 class ProvisionsInMemory:
-    """A ProvisionStore that keeps its promises."""
+    """A ProvisionStore in memory."""
 
     def __init__(self, state: StoredState | None = None) -> None:
         self.stored = state or StoredState()
@@ -63,7 +63,7 @@ class ProvisionsInMemory:
 
 
 def state_after_file(state: StoredState, acts: Sequence[Write], now: int = NOW) -> StoredState:
-    """The state once the acts are done."""
+    """The state after the acts."""
     after = StateInMemory(state)
     for act in acts:
         after.apply_act(act, now)
@@ -107,7 +107,7 @@ class StateInMemory:
             case ChangeClient(client):
                 self._change_client(client)
             case _:
-                pass  # of projects and applications the permissions alone tells
+                pass  # projects and applications are in the permission stores
 
     def _add_user(self, user: User) -> None:
         if user.user_id in self._users or user.user_id in self._retired:
@@ -157,23 +157,23 @@ class ProvisionSetup:
     async def state(self) -> StoredState:
         return await self._store.read_state(EVERYTHING, NOW)
 
-    async def predicted_state(self, **given: object) -> PermissionState:
-        """What a plan says will be stored, starting from everything that is."""
-        plan, state = await self.plan(**given), await self.state()
+    async def predicted_state(self, **arguments: object) -> PermissionState:
+        """What a plan predicts to be stored, starting from the current state."""
+        plan, state = await self.plan(**arguments), await self.state()
         return state_after.state_after(state, [act for change in plan.changes for act in change.writes]).permissions
 
-    async def plan(self, **given: object) -> Plan:
-        return await self.provisioning.plan(*split_arguments(given))
+    async def plan(self, **arguments: object) -> Plan:
+        return await self.provisioning.plan(*split_arguments(arguments))
 
-    async def apply(self, **given: object) -> Plan:
-        return await self.provisioning.apply(*split_arguments(given), ORIGIN)
+    async def apply(self, **arguments: object) -> Plan:
+        return await self.provisioning.apply(*split_arguments(arguments), ORIGIN)
 
     async def export(self, *, secrets: bool = True) -> dict[str, object]:
         return await self.provisioning.export(secrets=secrets)
 
 
 class NoClients:
-    """What a Clients that only shapes secrets never asks."""
+    """The methods that a Clients which only makes secrets never calls."""
 
     create_client = client = clients = rotate_secret = remove_client = None
 
@@ -184,11 +184,11 @@ class NoGrants:
     ) = spend_assertion = None
 
 
-def split_arguments(given: Mapping[str, object]) -> tuple[tuple[SectionEntries, ...], Options]:
-    """Keyword arguments that name a section are the document; the others are the options."""
+def split_arguments(arguments: Mapping[str, object]) -> tuple[tuple[SectionEntries, ...], Options]:
+    """Split keyword arguments into sections of the document and options."""
     names = {section.name for section in SECTIONS}
-    document = {name: value for name, value in given.items() if name in names}
-    options = {name: value for name, value in given.items() if name not in names}
+    document = {name: value for name, value in arguments.items() if name in names}
+    options = {name: value for name, value in arguments.items() if name not in names}
     return read_entries(document, SECTIONS), some_options(**options)
 
 

@@ -1,4 +1,4 @@
-"""The section clients: what a record means, and what of it is a change."""
+"""The section `clients`: the meaning of a record, and which differences are changes."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,12 +26,12 @@ OIDC = {"client_id": "web", "name": "Web", "profile": "oidc", "redirect_uris": [
 STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
 
 
-async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
+async def problems_of(state: StoredState | None = None, **arguments: object) -> list[str]:
     setup, store = provision_setup(state)
-    with pytest.raises(Unfit) as unfit:
-        await setup.apply(**given)
+    with pytest.raises(Unfit) as error:
+        await setup.apply(**arguments)
     assert store.stored == (state or StoredState())
-    return list(unfit.value.problems)
+    return list(error.value.problems)
 
 
 async def create_client(record: dict[str, object], **terms: Any) -> tuple[ProvisionSetup, Client]:
@@ -131,7 +131,7 @@ async def test_a_secret_that_is_the_one_already_is_no_change(record: dict[str, o
 
 
 async def test_a_secret_is_kept_in_the_form_its_profile_needs() -> None:
-    assert [one.kind for one in (await create_client({**NATIVE, "client_secret": STRONG}))[1].secrets] == [
+    assert [secret.kind for secret in (await create_client({**NATIVE, "client_secret": STRONG}))[1].secrets] == [
         SecretKind.SEALED
     ]
     (digest,) = (await create_client({**OIDC, "client_secret": STRONG}))[1].secrets
@@ -248,13 +248,13 @@ async def test_null_clears_the_tables_of_a_client_and_a_given_one_replaces_it_wh
         backchannel_logout_uri="https://a.example/out",
     )
     setup, store = provision_setup(StoredState(clients=(before,)))
-    given = {
+    fields = {
         "client_id": "web",
         "claims": None,
         "token_settings": {"access_seconds": 300},
         "backchannel_logout_uri": None,
     }
-    assert plan_lines(await setup.apply(clients=[given])) == [
+    assert plan_lines(await setup.apply(clients=[fields])) == [
         "change client web backchannel_logout_uri,claims,token_settings"
     ]
     (after,) = store.stored.clients

@@ -11,9 +11,9 @@ SECRET = "Hunter2-swordfish"
 
 
 def problem(text: str | bytes, suffix: str = ".yaml") -> str:
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         read_document(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"), suffix)
-    (line,) = unfit.value.problems
+    (line,) = error.value.problems
     return line
 
 

@@ -7,15 +7,15 @@ from gatehouse.provision.sections.section import read_entries
 
 
 def problems(document: dict[str, object]) -> tuple[str, ...]:
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         read_entries(document, SECTIONS)
-    return unfit.value.problems
+    return error.value.problems
 
 
 def test_sections_come_in_the_order_in_which_they_are_made() -> None:
-    asked = read_entries({"clients": [], "users": []}, SECTIONS)
-    assert [one.section.name for one in asked] == ["users", "clients"]
-    assert [one.section.name for one in read_entries({"clients": []}, SECTIONS)] == ["clients"]
+    entries = read_entries({"clients": [], "users": []}, SECTIONS)
+    assert [entry.section.name for entry in entries] == ["users", "clients"]
+    assert [entry.section.name for entry in read_entries({"clients": []}, SECTIONS)] == ["clients"]
 
 
 def test_records_become_typed_entries_that_know_their_place() -> None:
@@ -78,8 +78,8 @@ def test_a_secret_is_text_or_one_reference(reference: object) -> None:
 
 
 def test_a_secret_is_in_no_repr() -> None:
-    (asked,) = read_entries({"users": [{"password": "Hunter2-swordfish"}]}, SECTIONS)
-    assert "Hunter2" not in repr(asked)
+    (entry,) = read_entries({"users": [{"password": "Hunter2-swordfish"}]}, SECTIONS)
+    assert "Hunter2" not in repr(entry)
 
 
 def test_a_problem_stays_one_honest_line() -> None:

@@ -1,4 +1,4 @@
-"""docs/guides/apply.md tells the truth about fields and files."""
+"""docs/guides/apply.md is right about fields and files."""
 
 import re
 
@@ -14,8 +14,8 @@ GUIDE = (ROOT / "docs" / "guides" / "apply.md").read_text()
 
 def test_every_file_in_the_guide_can_be_read() -> None:
     files = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    asked = [read_entries(read_document(file.encode(), ".yaml"), SECTIONS) for file in files]
-    section_names = [one.section.name for file in asked for one in file]
+    documents = [read_entries(read_document(file.encode(), ".yaml"), SECTIONS) for file in files]
+    section_names = [entries.section.name for file in documents for entries in file]
     assert section_names == [section.name for section in SECTIONS]
 
 

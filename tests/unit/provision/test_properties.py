@@ -1,4 +1,4 @@
-"""Whatever a file wants of whatever is stored: done once, there is nothing left to do."""
+"""For any file and any stored state: after applying it, nothing is left to do."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from gatehouse.provision.sections.user_plan import UserFileEntry, WantedUser, ac
 from tests.support.builders import NOW
 from tests.unit.provision.provision_setup import state_after_file
 
-IDS = [str(number) for number in range(1, 4)]  # few, so that records meet
+IDS = [str(number) for number in range(1, 4)]  # few, so that records collide
 LOGINS = [f"{name}@x.example" for name in "abc"]
 WORDS = st.frozensets(st.sampled_from(["red", "green", "blue"]))
 ABSENT = st.just(UNSET)
@@ -74,11 +74,11 @@ HASH = st.sampled_from([UNSET, None, "hash", "other"])
 def user_changes(
     entries: list[Located[UserFileEntry]], hashes: list[object], state: StoredState, *, prune: bool
 ) -> tuple[Change, ...]:
-    """The changes; a file with problems is not what these tests are about."""
+    """The changes; these tests skip files with problems."""
     problems = Problems()
-    found = users.resolve_users(entries, state, problems)
+    resolved = users.resolve_users(entries, state, problems)
     assume(not problems.lines)
-    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(found, hashes, strict=False)]  # type: ignore[arg-type]
+    wanted = [WantedUser(found=user, password_hash=hashed) for user, hashed in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
     draft = plan_users(wanted, state, now=NOW, prune=prune)
     assume(not draft.problems)
     return draft.changes
@@ -93,11 +93,11 @@ def test_users_are_settled_after_one_application(
 ) -> None:
     changes = user_changes(entries, hashes, state, prune=prune)
     done = state_after_file(state, [change.write for change in changes])
-    # An entry that found its account by a login which it keeps finds it again; one that names an id always does.
+    # An entry that matched its account by a login which it keeps matches it again; one with an id always does.
     problems = Problems()
-    found = users.resolve_users(entries, done, problems)
+    resolved = users.resolve_users(entries, done, problems)
     assert problems.lines == []
-    wanted = [WantedUser(found=one, password_hash=kept) for one, kept in zip(found, hashes, strict=False)]  # type: ignore[arg-type]
+    wanted = [WantedUser(found=user, password_hash=hashed) for user, hashed in zip(resolved, hashes, strict=False)]  # type: ignore[arg-type]
     again = plan_users(wanted, done, now=NOW, prune=prune)
     assert (again.changes, again.problems) == ((), ())
 
@@ -188,9 +188,9 @@ def client_entries(draw: st.DrawFn) -> list[Located[ClientFileEntry]]:
 
 def client_changes(entries: list[Located[ClientFileEntry]], state: StoredState, *, prune: bool) -> tuple[Change, ...]:
     problems = Problems()
-    found = clients.resolve_clients(entries, state, NOW, problems)
+    resolved = clients.resolve_clients(entries, state, NOW, problems)
     assume(not problems.lines)
-    return clients.plan_clients([WantedClient(found=one, secrets=()) for one in found], state, prune=prune)
+    return clients.plan_clients([WantedClient(found=one, secrets=()) for one in resolved], state, prune=prune)
 
 
 @given(states(), client_entries(), st.booleans())
@@ -216,9 +216,9 @@ def test_a_field_that_no_record_names_stays_as_it_is(
     for client in done.clients:
         if client.client_id in before:
             given_fields = {name for name, value in named.get(client.client_id, {}).items() if value is not UNSET}
-            kept = {
-                one.name: getattr(before[client.client_id], one.name)
-                for one in CLIENT_FIELDS
-                if one.name not in given_fields
+            unchanged = {
+                field.name: getattr(before[client.client_id], field.name)
+                for field in CLIENT_FIELDS
+                if field.name not in given_fields
             }
-            assert replace(client, **kept) == client
+            assert replace(client, **unchanged) == client

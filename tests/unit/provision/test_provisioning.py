@@ -1,4 +1,4 @@
-"""Applying as a whole: once, again, beside others; and back into a file."""
+"""Apply a document once, again, and during other writes; and export it."""
 
 from collections import Counter
 from dataclasses import replace
@@ -80,13 +80,13 @@ async def test_a_plan_changes_nothing() -> None:
 
 async def test_problems_of_all_sections_are_told_together() -> None:
     setup, _ = provision_setup()
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await setup.apply(users=[{"login": "x", "nick": "X"}], clients=[{"client_id": "web"}])
-    assert [problem.partition(":")[0] for problem in unfit.value.problems] == ["users[0].login", "clients[0]"]
+    assert [problem.partition(":")[0] for problem in error.value.problems] == ["users[0].login", "clients[0]"]
 
 
-class Overtaken(ProvisionsInMemory):
-    """Another writer changes the same account just before each of the first writes."""
+class ConcurrentlyChanged(ProvisionsInMemory):
+    """A second writer changes the same account just before each of the first writes."""
 
     def __init__(self, state: StoredState, times: int) -> None:
         super().__init__(state)
@@ -101,14 +101,14 @@ class Overtaken(ProvisionsInMemory):
 
 
 async def test_a_plan_is_made_anew_when_someone_was_faster() -> None:
-    store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=4)
+    store = ConcurrentlyChanged(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=4)
     plan = await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
     assert plan_lines(plan)[0].endswith(" nick")
     assert [(user.nick, user.country) for user in store.stored.users] == [("New", "DE")]
 
 
 async def test_apply_gives_up_after_repeated_conflicts_and_changes_nothing() -> None:
-    store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=5)
+    store = ConcurrentlyChanged(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=5)
     with pytest.raises(Unsettled, match=UserChanged.public):
         await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
     assert [user.nick for user in store.stored.users] == ["Old"]
@@ -173,10 +173,10 @@ async def test_another_master_key_refuses_the_secrets_of_an_export() -> None:
     await setup.apply(**EVERY_KIND, allow_weak=True)
     document = await setup.export()
     other = ProvisionSetup(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER))
-    with pytest.raises(Unfit) as unfit:
+    with pytest.raises(Unfit) as error:
         await other.apply(**document)
-    assert len(unfit.value.problems) == 5
-    assert unfit.value.problems[0] == (
+    assert len(error.value.problems) == 5
+    assert error.value.problems[0] == (
         "users[0].password: was encrypted with a master key that is not configured here"
     )
     rotated = ProvisionSetup(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER, [MASTER]))

@@ -1,4 +1,4 @@
-"""Secrets in files: where references lead, and what an export seals."""
+"""Secrets in files: resolving references, and what an export seals."""
 
 import pytest
 
@@ -13,15 +13,15 @@ SOURCES = SecretResolver(
 )
 
 
-def reveal(given: object, purpose: str = "password:1") -> tuple[str, bool]:
-    revealed = SOURCES.reveal(FileSecret.parse(given), SEAL, purpose=purpose)
+def reveal(value: object, purpose: str = "password:1") -> tuple[str, bool]:
+    revealed = SOURCES.reveal(FileSecret.parse(value), SEAL, purpose=purpose)
     return revealed.text, revealed.was_sealed
 
 
-def refusal(given: object) -> str:
-    with pytest.raises(BadInput) as refused:
-        reveal(given)
-    return refused.value.detail
+def refusal(value: object) -> str:
+    with pytest.raises(BadInput) as error:
+        reveal(value)
+    return error.value.detail
 
 
 def test_a_secret_is_plain_or_comes_from_where_the_reference_leads() -> None:

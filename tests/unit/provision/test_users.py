@@ -1,4 +1,4 @@
-"""The section users: what a record means, and what of it is a change."""
+"""The section `users`: the meaning of a record, and which differences are changes."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,17 +22,17 @@ def with_anna(**fields: Any) -> StoredState:
     return StoredState(users=(user,))
 
 
-async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
+async def problems_of(state: StoredState | None = None, **arguments: object) -> list[str]:
     setup, store = provision_setup(state)
-    with pytest.raises(Unfit) as unfit:
-        await setup.apply(**given)
+    with pytest.raises(Unfit) as error:
+        await setup.apply(**arguments)
     assert store.stored == (state or StoredState())
     assert store.records == []
-    return list(unfit.value.problems)
+    return list(error.value.problems)
 
 
 async def the_user(**fields: object) -> User:
-    """The account that a record makes."""
+    """The account that a record creates."""
     setup, store = provision_setup()
     await setup.apply(users=[{**ANNA, **fields}])
     (user,) = store.stored.users
@@ -273,10 +273,10 @@ def test_ids_the_file_names_are_reserved_before_any_is_made_up() -> None:
         Located("b", UserFileEntry(user_id="1", login="b@x.example")),
     ]
     made_up = iter(["1", "2", "3", "4"])
-    found = resolve_users(
+    resolved = resolve_users(
         entries, StoredState(users=(a_user(user_id="2"),)), Problems(), new_id=lambda: next(made_up)
     )
-    assert [one.user_id for one in found] == ["3", "1"]
+    assert [user.user_id for user in resolved] == ["3", "1"]
 
 
 async def test_service_accounts_are_neither_changed_nor_pruned_nor_exported_here() -> None:
@@ -300,14 +300,14 @@ async def test_only_accounts_named_in_the_file_are_read_unless_pruning() -> None
 
 
 def admins(*ids: str, blocked: frozenset[str] = frozenset(), reg_time: int = NOW) -> StoredState:
-    users = [a_user(user_id=one, blocked=one in blocked, reg_time=reg_time - int(one)) for one in ids]
+    users = [a_user(user_id=id_, blocked=id_ in blocked, reg_time=reg_time - int(id_)) for id_ in ids]
     return StoredState(users=tuple(users), administrators=frozenset(ids))
 
 
 async def test_the_role_is_given_kept_and_taken() -> None:
-    given = await change_of_user(with_anna(), administrator=True)
-    assert given is not None
-    assert given.administrator is True
+    change = await change_of_user(with_anna(), administrator=True)
+    assert change is not None
+    assert change.administrator is True
     state = replace(
         admins("7"), users=(*admins("7").users, *with_anna().users), administrators=frozenset({"7", "1001"})
     )
@@ -322,7 +322,7 @@ async def test_the_role_is_given_kept_and_taken() -> None:
 async def test_the_last_administrator_stays_one(fields: dict[str, object]) -> None:
     says = "users[0]: is the last administrator and must stay one, unblocked"
     assert await problems_of(admins("1"), users=[{"user_id": "1", **fields}]) == [says]
-    # Another who is blocked could not help.
+    # A second administrator who is blocked does not count.
     assert await problems_of(admins("1", "2", blocked=frozenset("2")), users=[{"user_id": "1", **fields}]) == [says]
 
 

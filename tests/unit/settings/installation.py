@@ -1,4 +1,4 @@
-"""An installation in a temporary directory, with no other environment than the one a test gives it."""
+"""An installation in a temporary directory, with only the environment a test sets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pytest
 
 from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused, load
 
-# Random once; sealed nothing, opens nothing.
+# Random; never used to seal anything.
 MASTER_KEY: Final = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"
 OTHER_MASTER_KEY: Final = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
@@ -52,10 +52,10 @@ class TemporaryInstallation:
         dev: bool = False,
         purpose: LoadPurpose = LoadPurpose.COMMAND,
     ) -> tuple[str, ...]:
-        """What is said when loading is refused; loading without a complaint fails the test."""
-        with pytest.raises(SettingsRefused) as refused:
+        """The problems of a refused load; a load without problems fails the test."""
+        with pytest.raises(SettingsRefused) as error:
             self.load(environment, toml=toml, config=config, flags=flags, dev=dev, purpose=purpose)
-        return refused.value.problems
+        return error.value.problems
 
     def write(self, name: str, text: str, *, mode: int = 0o600) -> Path:
         path = self.data / name

@@ -1,4 +1,4 @@
-"""Who may have an account, and which passwords no one may have."""
+"""Settings about who may have an account, and about forbidden passwords."""
 
 import pytest
 

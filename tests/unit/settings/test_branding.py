@@ -1,4 +1,4 @@
-"""The branding section: pictures that can be served safely, colours that can be read, names that fit."""
+"""The branding section: safe images, readable colors, names that fit."""
 
 import pytest
 

@@ -20,7 +20,7 @@ Command = Callable[..., Result]
 
 @pytest.fixture
 def gatehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command line in an empty directory, with no other environment than the one given."""
+    """The command line in an empty directory, with only the given environment."""
     monkeypatch.chdir(tmp_path)
 
     def call(*words: str, environment: Mapping[str, str] = SOUND) -> Result:
@@ -42,11 +42,11 @@ def test_show_prints_every_setting_its_value_and_its_source(gatehouse: Command) 
 
 def test_show_prints_json_for_scripts(gatehouse: Command) -> None:
     answer = gatehouse("config", "show", "--json", "--dev", environment={})
-    shown = json.loads(answer.stdout)
-    assert list(shown) == list(ALL_SETTINGS)
-    assert shown["server.port"] == {"value": 8080, "source": "default"}
-    assert shown["game.session_info_allow"] == {"value": ["127.0.0.0/8", "::1/128"], "source": "dev"}
-    assert shown["rates.enabled"]["value"] is True
+    body = json.loads(answer.stdout)
+    assert list(body) == list(ALL_SETTINGS)
+    assert body["server.port"] == {"value": 8080, "source": "default"}
+    assert body["game.session_info_allow"] == {"value": ["127.0.0.0/8", "::1/128"], "source": "dev"}
+    assert body["rates.enabled"]["value"] is True
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
@@ -96,8 +96,8 @@ def test_check_lists_everything_that_is_wrong_and_fails(gatehouse: Command) -> N
         "security.master_key",
         "server.base_url",
     ]
-    shown = json.loads(gatehouse("config", "check", "--json", environment=environment).stdout)
-    assert (shown["ok"], len(shown["problems"])) == (False, 3)
+    body = json.loads(gatehouse("config", "check", "--json", environment=environment).stdout)
+    assert (body["ok"], len(body["problems"])) == (False, 3)
 
 
 def test_check_asks_for_the_address_that_serve_will_need(gatehouse: Command) -> None:
@@ -111,9 +111,9 @@ def test_the_common_options_say_which_installation_is_meant(gatehouse: Command, 
     answer = gatehouse(
         "config", "show", "--json", "--dev", "--data", "elsewhere", "--config", "other.toml", environment={}
     )
-    shown = json.loads(answer.stdout)
-    assert shown["server.port"]["value"] == 1234
-    assert shown["database.url"]["value"] == f"sqlite:///{tmp_path}/elsewhere/gatehouse.db"
+    body = json.loads(answer.stdout)
+    assert body["server.port"]["value"] == 1234
+    assert body["database.url"]["value"] == f"sqlite:///{tmp_path}/elsewhere/gatehouse.db"
     assert (tmp_path / "elsewhere" / "dev.key").exists()
 
 
@@ -137,7 +137,7 @@ def test_flags_of_a_command_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert load_settings(invocation, {"server.port": "2000"}).settings.server.port == 2000
 
 
-def test_an_error_of_a_room_ends_a_command_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_a_service_ends_a_command_with_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     def fail() -> None:
         raise Conflict("that name is taken")

@@ -1,4 +1,4 @@
-"""`accounts.geoip_file` is looked at before anything starts."""
+"""`accounts.geoip_file` is checked at the start."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The mail section: whole, encrypted, and none by default."""
+"""The mail section: complete, encrypted, and empty by default."""
 
 import pytest
 

@@ -16,9 +16,9 @@ def test_only_plain_digits_are_a_number(text: str) -> None:
 
 
 def test_a_complaint_repeats_no_more_than_a_glance_of_the_value() -> None:
-    with pytest.raises(ValueError, match="must be a whole number") as refused:
+    with pytest.raises(ValueError, match="must be a whole number") as error:
         ALL_SETTINGS["server.port"].from_text("9" * 5000)
-    assert len(str(refused.value)) < 120
+    assert len(str(error.value)) < 120
 
 
 @pytest.mark.parametrize("given", [True, 1.0, "80", None, [80], {}])
@@ -164,6 +164,6 @@ def test_only_the_password_of_a_database_url_is_masked(url: str, shown: str) -> 
 
 @pytest.mark.parametrize("url", ["mysql://db/x", "sqlite://x.db", "sqlite:///", "postgresql:///", "postgres://a/b"])
 def test_a_wrong_database_address_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(ValueError, match="must be sqlite:///PATH or postgresql://") as refused:
+    with pytest.raises(ValueError, match="must be sqlite:///PATH or postgresql://") as error:
         ALL_SETTINGS["database.url"].convert(url)
-    assert url not in str(refused.value).replace("sqlite:///PATH", "")
+    assert url not in str(error.value).replace("sqlite:///PATH", "")

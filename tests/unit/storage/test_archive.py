@@ -1,4 +1,4 @@
-"""The file a backup is: whole, or not believed."""
+"""A backup file is complete, or refused."""
 
 import gzip
 import stat
@@ -45,12 +45,12 @@ def write_archive(path: Path, manifest: Manifest = MANIFEST) -> ArchiveEnd:
 
 def read(path: Path) -> tuple[list[ArchiveRows], ArchiveEnd]:
     chunks = Archive(path).chunks()
-    found = []
+    rows = []
     while True:
         try:
-            found.append(next(chunks))
+            rows.append(next(chunks))
         except StopIteration as end:
-            return found, end.value
+            return rows, end.value
 
 
 @pytest.fixture
@@ -92,9 +92,9 @@ def test_a_backup_that_fails_leaves_nothing_and_overwrites_nothing(file: Path) -
 @pytest.mark.parametrize(
     "change",
     [
-        lambda lines: lines[:-1],  # the end is gone
-        lambda lines: lines[:1] + lines[2:],  # a chunk is gone
-        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],  # two are exchanged
+        lambda lines: lines[:-1],  # the end is missing
+        lambda lines: lines[:1] + lines[2:],  # a chunk is missing
+        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],  # two are swapped
         lambda lines: [*lines, lines[-1]],
         lambda lines: [*lines, b"x"],
         lambda lines: lines[1:],
@@ -130,8 +130,8 @@ def test_a_file_that_was_cut_off_is_not_believed(file: Path, part: int) -> None:
 def test_every_flipped_bit_in_an_archive_is_detected(file: Path) -> None:
     write_archive(file)
     plain = gzip.decompress(file.read_bytes())
-    for place in range(len(plain)):
-        flipped = plain[:place] + bytes([plain[place] ^ 1 << place % 8]) + plain[place + 1 :]
+    for position in range(len(plain)):
+        flipped = plain[:position] + bytes([plain[position] ^ 1 << position % 8]) + plain[position + 1 :]
         file.write_bytes(gzip.compress(flipped, 1))
         with pytest.raises((BackupDamaged, BackupForeign)):
             refuse_wrong_mac(read(file)[1], KEY)

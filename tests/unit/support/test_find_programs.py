@@ -7,7 +7,7 @@ from tests.support.find_programs import find_chromium, find_postgres
 
 @pytest.fixture(autouse=True)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A PATH that holds nothing but what the test puts there."""
+    """A PATH with only what the test puts there."""
     directory = tmp_path / "path"
     directory.mkdir()
     monkeypatch.setenv("PATH", str(directory))

@@ -16,7 +16,7 @@ from tests.support.processes import (
     two_nodes,
 )
 
-# Announces itself as `serve` does, and ends by the signal it gets.
+# Prints the ready line as `serve` does, and ends by the signal it gets.
 STAND_IN = """
 import os, signal, sys
 port = sys.argv[sys.argv.index("--port") + 1]
@@ -48,7 +48,7 @@ def a_process(program: str, *arguments: str) -> WatchedProcess:
     return WatchedProcess([sys.executable, "-c", program, *arguments], cwd=ROOT)
 
 
-def someone_listens_on(port: int) -> bool:
+def is_listening(port: int) -> bool:
     with socket.socket() as caller:
         return caller.connect_ex((LOOPBACK, port)) == 0
 
@@ -94,8 +94,8 @@ def test_killing_takes_the_children_along() -> None:
     port = free_port()
     with a_process(LEAVES_THE_WORK_TO_A_CHILD, str(port)) as process:
         process.wait_for_line("listening", process.stdout)
-        assert someone_listens_on(port)
-    assert not someone_listens_on(port)
+        assert is_listening(port)
+    assert not is_listening(port)
 
 
 def test_a_forgotten_process_ends_with_the_run() -> None:
@@ -103,7 +103,7 @@ def test_a_forgotten_process_ends_with_the_run() -> None:
     with a_process(FORGETS_ITS_CHILD, str(port)) as run:
         run.wait_for_line("leaving", run.stdout)
         assert run.wait() == 0
-        assert not someone_listens_on(port)
+        assert not is_listening(port)
 
 
 def test_settings_of_the_surroundings_do_not_reach_a_process(monkeypatch: pytest.MonkeyPatch) -> None:

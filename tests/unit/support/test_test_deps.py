@@ -8,9 +8,9 @@ from tools.test_deps import fetch_npm_package
 HERE = Path("/usr/bin/thing")
 
 
-def a_program(*, found: list[Path | None], take: Callable[[], None] | None) -> Program:
-    """A program whose place is, one look after the other, as listed."""
-    looks = iter(found)
+def a_program(*, lookups: list[Path | None], take: Callable[[], None] | None) -> Program:
+    """A program that successive lookups find as listed."""
+    looks = iter(lookups)
     download = None if take is None else InstallMethod(description="a registry", install=take)
     return Program(name="Thing", find=lambda: next(looks), system_package="no-such-package", download=download)
 
@@ -26,30 +26,30 @@ def refuse() -> None:
 
 
 def test_installed_program_is_not_installed_again(capsys: pytest.CaptureFixture[str]) -> None:
-    ensure_installed(a_program(found=[HERE], take=refuse))
+    ensure_installed(a_program(lookups=[HERE], take=refuse))
     assert capsys.readouterr().out == "test-deps: Thing found: /usr/bin/thing\n"
 
 
 def test_an_installation_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
     taken: list[bool] = []
-    ensure_installed(a_program(found=[None, HERE], take=lambda: taken.append(True)))
+    ensure_installed(a_program(lookups=[None, HERE], take=lambda: taken.append(True)))
     assert taken == [True]
     assert capsys.readouterr().out == "test-deps: installing Thing (a registry)\n"
 
 
 def test_failed_installation_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    ensure_installed(a_program(found=[None], take=refuse))
+    ensure_installed(a_program(lookups=[None], take=refuse))
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "test-deps: COULD NOT INSTALL Thing, its tests are skipped: a registry: no network"
 
 
 def test_installation_that_is_still_too_old_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    ensure_installed(a_program(found=[None, None], take=lambda: None))
+    ensure_installed(a_program(lookups=[None, None], take=lambda: None))
     assert "a registry: installed, but too old" in capsys.readouterr().out
 
 
 def test_program_only_root_can_install_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    ensure_installed(a_program(found=[None], take=None))
+    ensure_installed(a_program(lookups=[None], take=None))
     assert capsys.readouterr().out.endswith("its tests are skipped: only root can install it\n")
 
 

@@ -1,4 +1,4 @@
-"""Tokens whose parts are all as long as they may be stay within what headers and addresses hold (TK-31)."""
+"""Tokens of maximal length stay within the limits of headers and URLs (TK-31)."""
 
 import msgspec
 import pytest
@@ -133,7 +133,7 @@ def test_the_longest_parts_are_as_long_as_they_may_be() -> None:
 async def test_tk_31_a_token_at_every_limit_at_once_is_under_eight_kilobytes(
     claims: Claims, tokens: TokenSetup
 ) -> None:
-    assert payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0, "also with the largest RSA key there may be"
+    assert payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0, "it must fit with the largest allowed RSA key too"
     assert len(await tokens.signer.sign(claims)) <= MAX_ISSUED_TOKEN
 
 
@@ -143,14 +143,14 @@ async def test_tk_31_an_id_token_at_every_limit_at_once_fits_into_an_address(
 ) -> None:
     assert payload_bytes_left(ID_TOKEN, MAX_ID_TOKEN) >= 0
     mapped = {f"claim{number}": ["x" * 100] * 100 for number in range(15)} | {"small": ["y" * 100]}
-    kept = claims_that_fit(mapped, payload_bytes_left(ID_TOKEN, MAX_ID_TOKEN))
-    assert kept == {"small": ["y" * 100]}
-    assert len(await tokens.signer.sign(ID_TOKEN, alg=alg, extra_claims=kept)) <= MAX_ID_TOKEN
+    claims = claims_that_fit(mapped, payload_bytes_left(ID_TOKEN, MAX_ID_TOKEN))
+    assert claims == {"small": ["y" * 100]}
+    assert len(await tokens.signer.sign(ID_TOKEN, alg=alg, extra_claims=claims)) <= MAX_ID_TOKEN
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 700])
 async def test_tk_31_what_is_found_to_fit_does(length: int, tokens: TokenSetup) -> None:
-    """To the byte: the figures that decide are those of the signer, with an RSA key of 3072 bits."""
+    """Exact to the byte: the limits are those of the signer, with an RSA key of 3072 bits."""
     claims = example_claims(IdClaims)
     most = (
         len(await tokens.signer.sign(claims, extra_claims={"a": "x" * length})) + 170

@@ -10,28 +10,28 @@ LIMIT = 10
 
 async def test_a_body_of_exactly_the_limit_is_read() -> None:
     app = RecordingApp()
-    answer = await call_asgi(at_path(app, body_limit=LIMIT), an_asgi_call(chunks=[b"12345", b"67890"]))
-    assert (answer.status, app.body) == (200, b"1234567890")
+    response = await call_asgi(at_path(app, body_limit=LIMIT), an_asgi_call(chunks=[b"12345", b"67890"]))
+    assert (response.status, app.body) == (200, b"1234567890")
 
 
 async def test_ht_02_an_announced_length_over_the_limit_is_refused_unread() -> None:
     app = RecordingApp()
     exchange = an_asgi_call(headers=[("Content-Length", "11")], chunks=[b"12345678901"])
-    answer = await call_asgi(at_path(app, body_limit=LIMIT), exchange)
-    assert answer.status == 413
-    assert ("connection", "close") in answer.headers
-    assert answer.received == 0
+    response = await call_asgi(at_path(app, body_limit=LIMIT), exchange)
+    assert response.status == 413
+    assert ("connection", "close") in response.headers
+    assert response.received == 0
     assert app.scopes == []
 
 
 async def test_ht_02_a_body_that_grows_over_the_limit_is_refused_and_the_application_not_heard() -> None:
     app = RecordingApp()
-    answer = await call_asgi(at_path(app, body_limit=LIMIT), an_asgi_call(chunks=[b"12345"] * 100))
-    assert answer.status == 413
-    assert ("connection", "close") in answer.headers
-    assert b"The request is too large." in answer.body
-    assert len(answer.sent) == 2
-    assert answer.received == 3
+    response = await call_asgi(at_path(app, body_limit=LIMIT), an_asgi_call(chunks=[b"12345"] * 100))
+    assert response.status == 413
+    assert ("connection", "close") in response.headers
+    assert b"The request is too large." in response.body
+    assert len(response.sent) == 2
+    assert response.received == 3
     assert app.client_left
 
 
@@ -55,10 +55,10 @@ async def test_an_answer_already_begun_is_not_cut_off_by_a_refusal() -> None:
         seen.extend([(await receive())["type"], (await receive())["type"]])
         await send({"type": "http.response.body", "body": b"done"})
 
-    answer = await call_asgi(
+    response = await call_asgi(
         at_path(answer_first, body_limit=LIMIT, streaming={"/"}), an_asgi_call(chunks=[b"12345678901", b""])
     )
-    assert (answer.status, answer.body) == (200, b"done")
+    assert (response.status, response.body) == (200, b"done")
     assert seen == ["http.disconnect", "http.disconnect"]
 
 
@@ -86,15 +86,15 @@ async def test_a_path_named_exactly_may_have_more() -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", "", "x"])
 async def test_ht_07_an_encoded_body_is_refused_unread(encoding: str) -> None:
     app = RecordingApp()
-    answer = await call_asgi(at_path(app), an_asgi_call(headers=[("Content-Encoding", encoding)]))
-    assert answer.status == 415
-    assert ("connection", "close") in answer.headers
+    response = await call_asgi(at_path(app), an_asgi_call(headers=[("Content-Encoding", encoding)]))
+    assert response.status == 415
+    assert ("connection", "close") in response.headers
     assert app.scopes == []
 
 
 async def test_ht_07_identity_is_no_encoding() -> None:
-    answer = await call_asgi(at_path(RecordingApp()), an_asgi_call(headers=[("Content-Encoding", "Identity")]))
-    assert answer.status == 200
+    response = await call_asgi(at_path(RecordingApp()), an_asgi_call(headers=[("Content-Encoding", "Identity")]))
+    assert response.status == 200
 
 
 async def test_ht_07_a_second_encoding_line_counts_too() -> None:
@@ -103,9 +103,9 @@ async def test_ht_07_a_second_encoding_line_counts_too() -> None:
 
 
 async def test_a_refusal_speaks_the_dialect_of_its_endpoint() -> None:
-    answer = await call_asgi(at_path(RecordingApp(), body_limit=LIMIT), an_asgi_call(chunks=[b"12345"] * 3))
-    assert msgspec.json.decode(answer.body)["status"] == "ERROR"
-    assert dict(answer.headers)["content-type"] == "application/json"
+    response = await call_asgi(at_path(RecordingApp(), body_limit=LIMIT), an_asgi_call(chunks=[b"12345"] * 3))
+    assert msgspec.json.decode(response.body)["status"] == "ERROR"
+    assert dict(response.headers)["content-type"] == "application/json"
 
 
 async def test_an_unknown_path_has_the_usual_limit() -> None:
@@ -113,5 +113,5 @@ async def test_an_unknown_path_has_the_usual_limit() -> None:
     announced = [("Content-Length", str(DEFAULT_BODY_LIMIT))]
     assert (await call_asgi(known, an_asgi_call(path="/other", headers=announced))).status == 404
     announced = [("Content-Length", str(DEFAULT_BODY_LIMIT + 1))]
-    answer = await call_asgi(known, an_asgi_call(path="/other", headers=announced))
-    assert (answer.status, answer.received) == (413, 0)
+    response = await call_asgi(known, an_asgi_call(path="/other", headers=announced))
+    assert (response.status, response.received) == (413, 0)

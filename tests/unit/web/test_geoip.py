@@ -1,4 +1,4 @@
-"""Locations by a GeoIP file."""
+"""Locations from a GeoIP file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a request shows of its caller: read off headers, then off the body, and never off anything else."""
+"""The credentials of a request are read from headers, then from the body, and from nothing else."""
 
 import pytest
 from starlette.requests import Request
@@ -14,7 +14,7 @@ BODY = b'{"action":"get"}'
 
 
 async def read(
-    *headers: tuple[str, str], asked: CredentialFields | None = None, query: bytes = b"", proven: bool = True
+    *headers: tuple[str, str], fields: CredentialFields | None = None, query: bytes = b"", proven: bool = True
 ) -> RequestCredentials:
     assert CLIENT is not None
 
@@ -30,21 +30,31 @@ async def read(
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers],
         "state": {CALLER_ADDRESS_KEY: CallerAddress(address=CLIENT, source="198.51.100.7", proven=proven)},
     }
-    return await credentials_of(Request(scope, receive), asked or CredentialFields())
+    return await credentials_of(Request(scope, receive), fields or CredentialFields())
 
 
 async def test_headers_carry_everything() -> None:
-    found = await read(
+    credentials = await read(
         ("Authorization", "Bearer a.b.c"), ("Factor", "Gerät"), ("Service-Jwt", "d.e.f"), ("Request-Sign", "sig")
     )
-    assert (found.bearer, found.factor, found.service_jwt, found.request_sign) == ("a.b.c", "Gerät", "d.e.f", "sig")
-    assert (found.user_jwt, found.access_key, found.signed) == ("a.b.c", "", None)
-    assert (found.address, found.source, found.body) == (CLIENT, "198.51.100.7", BODY)
+    assert (credentials.bearer, credentials.factor, credentials.service_jwt, credentials.request_sign) == (
+        "a.b.c",
+        "Gerät",
+        "d.e.f",
+        "sig",
+    )
+    assert (credentials.user_jwt, credentials.access_key, credentials.signed) == ("a.b.c", "", None)
+    assert (credentials.address, credentials.source, credentials.body) == (CLIENT, "198.51.100.7", BODY)
 
 
 async def test_a_request_that_shows_nothing_has_nothing() -> None:
-    found = await read()
-    assert (found.user_jwt, found.access_key, found.factor, found.service_jwt) == ("", "", "", "")
+    credentials = await read()
+    assert (credentials.user_jwt, credentials.access_key, credentials.factor, credentials.service_jwt) == (
+        "",
+        "",
+        "",
+        "",
+    )
 
 
 async def test_an_address_that_proves_nothing_is_not_told() -> None:
@@ -52,21 +62,23 @@ async def test_an_address_that_proves_nothing_is_not_told() -> None:
 
 
 async def test_the_deprecated_fields_of_the_body_still_work() -> None:
-    found = await read(asked=CredentialFields(jwt="a.b.c", factor="device", service_jwt="d.e.f"))
-    assert (found.user_jwt, found.factor, found.service_jwt) == ("a.b.c", "device", "d.e.f")
+    credentials = await read(fields=CredentialFields(jwt="a.b.c", factor="device", service_jwt="d.e.f"))
+    assert (credentials.user_jwt, credentials.factor, credentials.service_jwt) == ("a.b.c", "device", "d.e.f")
 
 
 async def test_pa_03_headers_win_over_the_body() -> None:
     body = CredentialFields(jwt="m.a.l", factor="lory", service_jwt="l.o.ry")
-    found = await read(("Authorization", "Bearer a.b.c"), ("Factor", "f"), ("Service-Jwt", "d.e.f"), asked=body)
-    assert (found.user_jwt, found.factor, found.service_jwt) == ("a.b.c", "f", "d.e.f")
-    empty = await read(("Authorization", "Bearer a.b.c"), ("Factor", ""), ("Service-Jwt", ""), asked=body)
+    credentials = await read(
+        ("Authorization", "Bearer a.b.c"), ("Factor", "f"), ("Service-Jwt", "d.e.f"), fields=body
+    )
+    assert (credentials.user_jwt, credentials.factor, credentials.service_jwt) == ("a.b.c", "f", "d.e.f")
+    empty = await read(("Authorization", "Bearer a.b.c"), ("Factor", ""), ("Service-Jwt", ""), fields=body)
     assert (empty.user_jwt, empty.factor, empty.service_jwt) == ("a.b.c", "", "")
 
 
 async def test_beside_an_access_key_the_user_jwt_is_the_bodys() -> None:
-    found = await read(("Authorization", "bearer  abcdef"), asked=CredentialFields(jwt="a.b.c"))
-    assert (found.access_key, found.user_jwt) == ("abcdef", "a.b.c")
+    credentials = await read(("Authorization", "bearer  abcdef"), fields=CredentialFields(jwt="a.b.c"))
+    assert (credentials.access_key, credentials.user_jwt) == ("abcdef", "a.b.c")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +86,7 @@ async def test_beside_an_access_key_the_user_jwt_is_the_bodys() -> None:
 )
 async def test_pa_01_an_authorization_that_is_no_bearer_is_refused(value: str) -> None:
     with pytest.raises(InvalidToken):
-        await read(("Authorization", value), asked=CredentialFields(jwt="a.b.c"))
+        await read(("Authorization", value), fields=CredentialFields(jwt="a.b.c"))
 
 
 @pytest.mark.parametrize("name", ["Authorization", "Factor", "Service-Jwt", "Request-Sign", "Signature"])
@@ -84,30 +96,30 @@ async def test_pa_01_a_doubled_header_is_refused(name: str) -> None:
 
 
 async def test_ak_11_nothing_is_read_off_the_query_or_a_cookie() -> None:
-    found = await read(
+    credentials = await read(
         ("Cookie", "jwt=a.b.c; access_key=abcdef; authorization=abcdef"),
         query=b"jwt=a.b.c&access_key=abcdef&authorization=Bearer%20abcdef&factor=f&service_jwt=d.e.f",
     )
-    assert (found.bearer, found.user_jwt, found.factor, found.service_jwt) == ("", "", "", "")
+    assert (credentials.bearer, credentials.user_jwt, credentials.factor, credentials.service_jwt) == ("", "", "", "")
 
 
 async def test_a_signature_is_over_the_request_as_it_came() -> None:
-    asked = CredentialFields(ip="203.0.113.5", ts=1_800_000_000)
-    found = await read(("Signature", "ab"), ("Application-Id", "50001"), asked=asked, query=b"x=%20y")
-    assert found.signed is not None
-    assert (found.signed.application_id, found.signed.signature) == ("50001", "ab")
-    assert (found.signed.ip, found.signed.ts) == ("203.0.113.5", 1_800_000_000)
-    assert found.signed.message == b"POST\n/api/permissions/meta/data\nx=%20y\n" + BODY
+    fields = CredentialFields(ip="203.0.113.5", ts=1_800_000_000)
+    credentials = await read(("Signature", "ab"), ("Application-Id", "50001"), fields=fields, query=b"x=%20y")
+    assert credentials.signed is not None
+    assert (credentials.signed.application_id, credentials.signed.signature) == ("50001", "ab")
+    assert (credentials.signed.ip, credentials.signed.ts) == ("203.0.113.5", 1_800_000_000)
+    assert credentials.signed.message == b"POST\n/api/permissions/meta/data\nx=%20y\n" + BODY
 
 
 async def test_ip_and_ts_may_stand_in_the_query() -> None:
-    found = await read(("Signature", "ab"), query=b"ip=2001%3Adb8%3A%3A1&ts=1800000000")
-    assert found.signed is not None
-    assert (found.signed.ip, found.signed.ts) == ("2001:db8::1", 1_800_000_000)
+    credentials = await read(("Signature", "ab"), query=b"ip=2001%3Adb8%3A%3A1&ts=1800000000")
+    assert credentials.signed is not None
+    assert (credentials.signed.ip, credentials.signed.ts) == ("2001:db8::1", 1_800_000_000)
 
 
 @pytest.mark.parametrize(
-    ("query", "asked"),
+    ("query", "fields"),
     [
         (b"", CredentialFields()),
         (b"ip=203.0.113.5", CredentialFields()),
@@ -120,6 +132,6 @@ async def test_ip_and_ts_may_stand_in_the_query() -> None:
         (b"ip=203.0.113.5", CredentialFields(ts=-1)),
     ],
 )
-async def test_pa_09_a_signature_needs_one_address_and_one_time(query: bytes, asked: CredentialFields) -> None:
+async def test_pa_09_a_signature_needs_one_address_and_one_time(query: bytes, fields: CredentialFields) -> None:
     with pytest.raises(InvalidToken):
-        await read(("Signature", "ab"), query=query, asked=asked)
+        await read(("Signature", "ab"), query=query, fields=fields)

@@ -1,4 +1,4 @@
-"""Permission answers in slices are the bytes that one call would make, and end at the bound."""
+"""Permission responses encoded in slices have the same bytes as encoded at once, and end at the limit."""
 
 from collections.abc import Iterator
 
@@ -56,15 +56,15 @@ def test_lp_01_an_answer_over_the_bound_is_given_up(weight: int) -> None:
 
 
 def test_lp_01_an_endless_answer_is_given_up_early() -> None:
-    made = 0
+    created = 0
 
-    class Endless(list[object]):
+    class EndlessList(list[object]):
         def __iter__(self) -> Iterator[object]:
-            nonlocal made
+            nonlocal created
             while True:
-                made += 1
+                created += 1
                 yield ["x" * 2**16]
 
     with pytest.raises(AnswerTooLarge):
-        encode_bounded(Endless([[]]), weight=OFF_LOOP_WEIGHT)
-    assert made <= MAX_ANSWER_BYTES // 2**16 + 1
+        encode_bounded(EndlessList([[]]), weight=OFF_LOOP_WEIGHT)
+    assert created <= MAX_ANSWER_BYTES // 2**16 + 1

@@ -27,7 +27,7 @@ def check_head(head: Head) -> None:
         a_head(HOST, target=b"//odd//path?query"),
         a_head(HOST, (b"transfer-encoding", b"Chunked"), method=b"POST"),
         a_head(HOST, (b"content-length", b"9" * 19), method=b"POST"),
-        a_head((b"host", b""), method=b"TRACE"),  # the routes answer that one
+        a_head((b"host", b""), method=b"TRACE"),  # the routes respond to it
     ],
 )
 def test_an_honest_head_passes(head: Head) -> None:
@@ -64,9 +64,9 @@ def test_an_honest_head_passes(head: Head) -> None:
     ],
 )
 def test_ht_04_and_19_a_doubtful_head_is_refused(head: Head, status: int) -> None:
-    with pytest.raises(RequestRefused) as refused:
+    with pytest.raises(RequestRefused) as error:
         check_head(head)
-    assert refused.value.status == status
+    assert error.value.status == status
 
 
 def test_a_bare_answer_says_its_status_and_closes() -> None:

@@ -3,20 +3,20 @@ from tests.support.asgi import RecordingApp, an_asgi_call, call_asgi, in_context
 
 async def test_each_request_gets_an_id_of_its_own_in_its_state_and_answer() -> None:
     app = RecordingApp()
-    answers = [await call_asgi(in_context(app), an_asgi_call()) for _ in range(2)]
-    shown = [dict(answer.headers)["x-request-id"] for answer in answers]
-    assert shown == [scope["state"]["request_id"] for scope in app.scopes]
-    assert shown[0] != shown[1]
+    responses = [await call_asgi(in_context(app), an_asgi_call()) for _ in range(2)]
+    request_ids = [dict(response.headers)["x-request-id"] for response in responses]
+    assert request_ids == [scope["state"]["request_id"] for scope in app.scopes]
+    assert request_ids[0] != request_ids[1]
 
 
 async def test_the_callers_own_id_is_never_taken() -> None:
-    answer = await call_asgi(in_context(RecordingApp()), an_asgi_call(headers=[("X-Request-Id", "mine")]))
-    assert "mine" not in dict(answer.headers).values()
+    response = await call_asgi(in_context(RecordingApp()), an_asgi_call(headers=[("X-Request-Id", "mine")]))
+    assert "mine" not in dict(response.headers).values()
 
 
 async def test_the_answers_own_headers_stay() -> None:
-    answer = await call_asgi(in_context(RecordingApp(answer_headers=[("x-kept", "yes")])), an_asgi_call())
-    assert ("x-kept", "yes") in answer.headers
+    response = await call_asgi(in_context(RecordingApp(answer_headers=[("x-kept", "yes")])), an_asgi_call())
+    assert ("x-kept", "yes") in response.headers
 
 
 async def test_a_scope_without_state_gets_one() -> None:

@@ -10,9 +10,9 @@ STRICT = (
 
 
 async def headers_of(*own: Pair, https: bool = True) -> dict[str, str]:
-    answer = await call_asgi(in_context(RecordingApp(answer_headers=own), https=https), an_asgi_call())
-    assert len(dict(answer.headers)) == len(answer.headers), "a header stands there twice"
-    return dict(answer.headers)
+    response = await call_asgi(in_context(RecordingApp(answer_headers=own), https=https), an_asgi_call())
+    assert len(dict(response.headers)) == len(response.headers), "a header occurs twice"
+    return dict(response.headers)
 
 
 async def test_ht_01_every_answer_carries_the_strict_headers() -> None:
@@ -47,8 +47,8 @@ async def test_headers_set_by_the_response_are_kept(own: Pair) -> None:
 
 
 async def test_the_body_and_the_lifespan_pass_untouched() -> None:
-    answer = await call_asgi(in_context(RecordingApp(), https=True), an_asgi_call())
-    assert answer.body == b"fine"
+    response = await call_asgi(in_context(RecordingApp(), https=True), an_asgi_call())
+    assert response.body == b"fine"
 
 
 def test_s_08_a_page_may_name_a_clients_origin_and_docs_data_images() -> None:

@@ -1,4 +1,4 @@
-"""Tables whose rows stand as blocks on a phone: every part has its role in words, every cell its column's name."""
+"""Tables whose rows become blocks on a phone: every part has an ARIA role, every cell its column's name."""
 
 from pathlib import Path
 from typing import Final
@@ -18,10 +18,10 @@ HEADS: Final = Markup(
 
 
 def test_each_part_is_told_its_role_and_each_cell_its_column() -> None:
-    shown = stackable(
+    html = stackable(
         HEADS + Markup('<tbody><tr><th scope="row">a</th><td class="number">1</td><td></td></tr></tbody>')
     )
-    assert shown == (
+    assert html == (
         '<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Key</th>'
         '<th role="columnheader" scope="col" class="number">Uses</th>'
         '<th role="columnheader" scope="col"><span class="away">Acts &amp; more</span></th></tr></thead>'
@@ -32,8 +32,8 @@ def test_each_part_is_told_its_role_and_each_cell_its_column() -> None:
 
 
 def test_a_row_beside_a_cell_from_above_has_the_columns_that_are_left() -> None:
-    shown = stackable(HEADS + Markup("<tbody><tr><td>1</td><td>2</td></tr></tbody>"))
-    assert '<td role="cell" data-column="Uses">1</td><td role="cell" data-column="Acts &amp; more">2</td>' in shown
+    html = stackable(HEADS + Markup("<tbody><tr><td>1</td><td>2</td></tr></tbody>"))
+    assert '<td role="cell" data-column="Uses">1</td><td role="cell" data-column="Acts &amp; more">2</td>' in html
 
 
 def test_a_template_makes_its_table_by_the_macro_unless_it_is_a_matrix() -> None:

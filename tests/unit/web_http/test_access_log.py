@@ -46,10 +46,10 @@ async def test_an_error_is_counted_with_its_status() -> None:
 async def test_every_line_of_a_request_carries_its_id() -> None:
     app = SampleAsgiApp(endpoints=[raising_endpoint(RuntimeError("boom"))]).app()
     with capture_logs(processors=[logs.add_request_id]) as lines:
-        answer = await call_app(app, "POST", "/fails")
+        response = await call_app(app, "POST", "/fails")
     assert [(line["event"], line["request_id"]) for line in lines] == [
-        ("request failed", answer.headers["x-request-id"]),
-        ("request", answer.headers["x-request-id"]),
+        ("request failed", response.headers["x-request-id"]),
+        ("request", response.headers["x-request-id"]),
     ]
 
 

@@ -82,11 +82,11 @@ async def answer_to(error: Exception, dialect: Dialect, **options: bool) -> AppR
 async def test_each_kind_has_its_status_and_shows_only_its_public_half(
     error: Exception, status: int, words: str
 ) -> None:
-    answer = await answer_to(error, Dialect.PLAIN)
-    assert answer.status == status
-    assert answer.json() == {"status": "ERROR", "error": words, "request_id": answer.headers["x-request-id"]}
-    assert answer.headers["cache-control"] == "no-store"
-    assert "hunter2" not in answer.body.decode()
+    response = await answer_to(error, Dialect.PLAIN)
+    assert response.status == status
+    assert response.json() == {"status": "ERROR", "error": words, "request_id": response.headers["x-request-id"]}
+    assert response.headers["cache-control"] == "no-store"
+    assert "hunter2" not in response.body.decode()
 
 
 async def test_a_caller_who_should_come_back_is_told_when() -> None:
@@ -109,17 +109,17 @@ async def test_a_caller_who_should_come_back_is_told_when() -> None:
     ],
 )
 async def test_oauth_errors_have_a_code_and_echo_nothing(error: Exception, status: int, code: str) -> None:
-    answer = await answer_to(error, Dialect.OAUTH)
-    assert answer.status == status
-    assert set(answer.json()) == {"error", "error_description"}
-    assert answer.json()["error"] == code
-    assert "hunter2" not in answer.body.decode()
-    assert ("www-authenticate" in answer.headers) is (status == 401)
+    response = await answer_to(error, Dialect.OAUTH)
+    assert response.status == status
+    assert set(response.json()) == {"error", "error_description"}
+    assert response.json()["error"] == code
+    assert "hunter2" not in response.body.decode()
+    assert ("www-authenticate" in response.headers) is (status == 401)
 
 
 async def test_an_oauth_description_has_only_the_characters_it_may_have() -> None:
-    answer = await answer_to(InvalidGrant(), Dialect.OAUTH)
-    assert answer.json()["error_description"] == "The code is invalid, expired or already used  "
+    response = await answer_to(InvalidGrant(), Dialect.OAUTH)
+    assert response.json()["error_description"] == "The code is invalid, expired or already used  "
     assert oauth_description("a\n\x7fb\u00e9") == "ab"
 
 
@@ -132,8 +132,8 @@ async def test_the_challenge_speaks_the_scheme_the_client_tried() -> None:
 
 
 async def test_permission_errors_come_in_the_envelope() -> None:
-    refused = await answer_to(Refused(SECRET), Dialect.PERMISSIONS)
-    assert (refused.status, refused.json()) == (403, {"status": "ERROR", "error": "You are not allowed to do this."})
+    refusal = await answer_to(Refused(SECRET), Dialect.PERMISSIONS)
+    assert (refusal.status, refusal.json()) == (403, {"status": "ERROR", "error": "You are not allowed to do this."})
     expired = await answer_to(ExpiredToken(SECRET), Dialect.PERMISSIONS)
     assert (expired.status, expired.json()) == (401, {"status": "ERROR", "error": "invalid token"})
 
@@ -145,25 +145,25 @@ async def test_old_clients_may_get_200_for_every_permission_error_and_for_nothin
 
 
 async def test_a_game_client_gets_a_record_id_and_no_reason() -> None:
-    answer = await answer_to(Violation("5eed"), Dialect.GAME)
-    assert (answer.status, answer.json()) == (403, {"status": "ERROR", "error": "5eed"})
+    response = await answer_to(Violation("5eed"), Dialect.GAME)
+    assert (response.status, response.json()) == (403, {"status": "ERROR", "error": "5eed"})
 
 
 async def test_game_client_gets_the_request_id_without_an_error_record() -> None:
-    answer = await answer_to(RuntimeError(SECRET), Dialect.GAME)
-    assert answer.json() == {"status": "ERROR", "error": answer.headers["x-request-id"]}
+    response = await answer_to(RuntimeError(SECRET), Dialect.GAME)
+    assert response.json() == {"status": "ERROR", "error": response.headers["x-request-id"]}
 
 
 async def test_a_game_client_is_told_what_is_wrong_with_their_own_input() -> None:
-    answer = await answer_to(BadInput("app_id: expected an integer"), Dialect.GAME)
-    assert (answer.status, answer.json()["error"]) == (400, "app_id: expected an integer")
+    response = await answer_to(BadInput("app_id: expected an integer"), Dialect.GAME)
+    assert (response.status, response.json()["error"]) == (400, "app_id: expected an integer")
 
 
 async def test_a_person_gets_a_page() -> None:
-    answer = await answer_to(NotFound(SECRET), Dialect.PAGE)
-    expected = f"<html>404|Page not found|Not found.|{answer.headers['x-request-id']}</html>"
-    assert (answer.status, answer.body.decode()) == (404, expected)
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    response = await answer_to(NotFound(SECRET), Dialect.PAGE)
+    expected = f"<html>404|Page not found|Not found.|{response.headers['x-request-id']}</html>"
+    assert (response.status, response.body.decode()) == (404, expected)
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
 
 
 async def test_a_broken_error_page_is_replaced_by_a_bare_one() -> None:
@@ -173,10 +173,10 @@ async def test_a_broken_error_page_is_replaced_by_a_bare_one() -> None:
     errors = ErrorRenderer(render_error=fail_to_render)
     error = BadInput("<script>alert(1)</script>")
     app = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=Dialect.PAGE)], errors=errors).app()
-    answer = await call_app(app, "GET", "/fails")
-    assert answer.status == 400
-    assert b"&lt;script&gt;" in answer.body
-    assert b"<script>" not in answer.body
+    response = await call_app(app, "GET", "/fails")
+    assert response.status == 400
+    assert b"&lt;script&gt;" in response.body
+    assert b"<script>" not in response.body
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,6 @@ async def test_the_private_half_is_in_the_log_only() -> None:
     with capture_logs() as lines:
         await answer_to(Refused(SECRET), Dialect.PLAIN)
         await answer_to(RuntimeError(SECRET), Dialect.PLAIN)
-    refused, failed = (line for line in lines if line["event"] in {"refused", "request failed"})
-    assert (refused["detail"], refused["kind"], refused["log_level"]) == (SECRET, "Refused", "info")
+    refusal, failed = (line for line in lines if line["event"] in {"refused", "request failed"})
+    assert (refusal["detail"], refusal["kind"], refusal["log_level"]) == (SECRET, "Refused", "info")
     assert (str(failed["exc_info"]), failed["log_level"]) == (SECRET, "error")

@@ -22,7 +22,7 @@ async def check_passes() -> CheckResult:
     return CheckResult(ok=True, detail="revision 0007")
 
 
-async def bad() -> CheckResult:
+async def failing_check() -> CheckResult:
     return CheckResult(ok=False, detail="clock is 40 s off")
 
 
@@ -50,31 +50,31 @@ async def call_health(
 
 
 async def test_the_process_says_that_it_is_alive_whatever_the_checks_say() -> None:
-    answer = await call_health("/healthz", {"database": bad})
-    assert (answer.status, answer.json()) == (200, {"status": "ok"})
+    response = await call_health("/healthz", {"database": failing_check})
+    assert (response.status, response.json()) == (200, {"status": "ok"})
 
 
 async def test_everyone_learns_only_whether_it_is_ready() -> None:
     ready = await call_health("/readyz", {"database": check_passes})
     assert (ready.status, ready.json()) == (200, {"status": "ok"})
-    not_ready = await call_health("/readyz", {"database": check_passes, "clock": bad})
+    not_ready = await call_health("/readyz", {"database": check_passes, "clock": failing_check})
     assert (not_ready.status, not_ready.json()) == (503, {"status": "unavailable"})
 
 
 async def test_stopping_process_is_unready_immediately() -> None:
     stopping: list[bool] = []
     readiness = Readiness({"database": check_passes}, clock=MovableClock(), is_stopping=lambda: bool(stopping))
-    assert (await readiness.report()).status == "ok"  # and would be for a second more
+    assert (await readiness.report()).status == "ok"  # cached for a second
     stopping.append(True)
     assert (await readiness.report()).status == "unavailable"
 
 
 async def test_readiness_shows_check_details_with_the_token() -> None:
-    answer = await call_health(
-        "/readyz", {"database": check_passes, "clock": bad, "keys": check_fails}, sent=f"Bearer {TOKEN}"
+    response = await call_health(
+        "/readyz", {"database": check_passes, "clock": failing_check, "keys": check_fails}, sent=f"Bearer {TOKEN}"
     )
-    assert answer.status == 503
-    assert answer.json() == {
+    assert response.status == 503
+    assert response.json() == {
         "status": "unavailable",
         "checks": {
             "database": {"ok": True, "detail": "revision 0007"},
@@ -95,10 +95,10 @@ async def test_details_and_metrics_are_hidden_without_the_right_token(token: str
 
 
 async def test_metrics_are_shown_with_the_token() -> None:
-    answer = await call_health("/metrics", {}, sent=f"Bearer {TOKEN}")
-    assert answer.status == 200
-    assert b"gatehouse_held_requests 0.0" in answer.body
-    assert answer.headers["content-type"].startswith("text/plain; version=")
+    response = await call_health("/metrics", {}, sent=f"Bearer {TOKEN}")
+    assert response.status == 200
+    assert b"gatehouse_held_requests 0.0" in response.body
+    assert response.headers["content-type"].startswith("text/plain; version=")
 
 
 async def test_a_check_that_hangs_counts_as_failed_after_two_seconds_and_holds_up_no_other() -> None:
@@ -133,7 +133,7 @@ async def test_many_askers_share_one_run_of_the_checks_for_a_second() -> None:
 
 async def test_the_operations_listener_needs_no_token() -> None:
     metrics = Metrics(["x"])
-    app = operations_app(readiness=a_readiness({"clock": bad}), metrics=metrics)
+    app = operations_app(readiness=a_readiness({"clock": failing_check}), metrics=metrics)
     ready = await call_app(app, "GET", "/readyz", client="127.0.0.1")
     assert (ready.status, ready.json()["checks"]["clock"]["detail"]) == (503, "clock is 40 s off")
     assert (await call_app(app, "GET", "/metrics")).status == 200

@@ -15,12 +15,12 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     after: int = 0
 
 
-def made_from(endpoints: list[Endpoint]) -> Any:
+def document_of(endpoints: list[Endpoint]) -> Any:
     return msgspec.json.decode(openapi.openapi_document(endpoints, base_url="https://id.example", version="1.2.3"))
 
 
 def test_the_document_tells_every_endpoint_that_is_not_hidden() -> None:
-    schema = made_from(sample_endpoints())
+    schema = document_of(sample_endpoints())
     assert (schema["openapi"], schema["info"]["version"]) == ("3.1.0", "1.2.3")
     assert schema["servers"] == [{"url": "https://id.example"}]
     assert list(schema["paths"]) == [
@@ -39,7 +39,7 @@ def test_the_document_tells_every_endpoint_that_is_not_hidden() -> None:
 
 
 def test_an_operation_says_what_goes_in_and_what_comes_out() -> None:
-    schema = made_from(sample_endpoints())
+    schema = document_of(sample_endpoints())
     operation = schema["paths"]["/api/permissions/roles"]["post"]
     assert (operation["operationId"], operation["summary"]) == ("permissions.roles", "Read, save or delete a role")
     body = {"application/json": {"schema": {"$ref": "#/components/schemas/RoleSave"}}}
@@ -53,7 +53,7 @@ def test_an_operation_says_what_goes_in_and_what_comes_out() -> None:
 
 
 def test_each_kind_of_body_an_endpoint_reads_is_listed() -> None:
-    operation = made_from(sample_endpoints())["paths"]["/proxy/api/gameSession/getGsid"]["post"]
+    operation = document_of(sample_endpoints())["paths"]["/proxy/api/gameSession/getGsid"]["post"]
     assert list(operation["requestBody"]["content"]) == [
         "application/json",
         "application/x-www-form-urlencoded",
@@ -63,7 +63,7 @@ def test_each_kind_of_body_an_endpoint_reads_is_listed() -> None:
 
 def test_parameters_of_path_and_query_are_told() -> None:
     search = replace(sample_endpoints()[4], request=Search)
-    operation = made_from([search])["paths"]["/api/permissions/application/publicKey/{key_id}"]["get"]
+    operation = document_of([search])["paths"]["/api/permissions/application/publicKey/{key_id}"]["get"]
     assert "requestBody" not in operation
     assert [(item["name"], item["in"], item["required"]) for item in operation["parameters"]] == [
         ("key_id", "path", True),
@@ -73,7 +73,7 @@ def test_parameters_of_path_and_query_are_told() -> None:
 
 
 def test_every_schema_reference_resolves() -> None:
-    schema = made_from(sample_endpoints())
+    schema = document_of(sample_endpoints())
     text = msgspec.json.encode(schema["paths"]).decode() + msgspec.json.encode(schema["components"]).decode()
     names = {piece.partition('"')[0] for piece in text.split('"$ref":"#/components/schemas/')[1:]}
     assert names

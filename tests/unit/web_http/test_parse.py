@@ -40,8 +40,8 @@ def content_disposition(name: str) -> str:
 
 async def test_json_becomes_the_frozen_type() -> None:
     body = b'{"action":"save","application_id":50001,"data":{"name":"editor","user_limit":3}}'
-    asked = await read_json(a_request(body), RoleSave)
-    assert asked == RoleSave(action="save", application_id=50001, data=Role(name="editor", user_limit=3))
+    parsed = await read_json(a_request(body), RoleSave)
+    assert parsed == RoleSave(action="save", application_id=50001, data=Role(name="editor", user_limit=3))
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ async def test_the_raw_body_can_be_read_before_and_after_parsing() -> None:
     ],
 )
 async def test_json_is_read_under_its_own_content_type(content_type: str) -> None:
-    asked = await read_json(a_request(b'{"name":"a"}', content_type=content_type), Role)
-    assert asked.name == "a"
+    parsed = await read_json(a_request(b'{"name":"a"}', content_type=content_type), Role)
+    assert parsed.name == "a"
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ async def test_two_content_types_are_one_too_many() -> None:
 
 async def test_a_form_becomes_the_type_with_its_integers_and_lists() -> None:
     body = b"factor=a+b%26c&app_id=50001&fixed_ips%5B%5D=10.0.0.0/8&fixed_ips[]=192.168.0.1"
-    asked = await read_form(a_request(body, content_type=FORM), SessionAsk)
-    assert asked == SessionAsk(factor="a b&c", app_id=50001, fixed_ips=["10.0.0.0/8", "192.168.0.1"])
+    parsed = await read_form(a_request(body, content_type=FORM), SessionAsk)
+    assert parsed == SessionAsk(factor="a b&c", app_id=50001, fixed_ips=["10.0.0.0/8", "192.168.0.1"])
 
 
 async def test_a_multipart_form_becomes_the_type_as_well() -> None:
@@ -142,15 +142,15 @@ async def test_a_multipart_form_becomes_the_type_as_well() -> None:
         (plain, "grün"), (content_disposition("app_id"), "7"), (content_disposition("fixed_ips[]"), "10.0.0.1")
     )
     content_type = 'multipart/form-data; boundary="frontier"'
-    asked = await read_form(a_request(body, content_type=content_type), SessionAsk)
-    assert asked == SessionAsk(factor="grün", app_id=7, fixed_ips=["10.0.0.1"])
+    parsed = await read_form(a_request(body, content_type=content_type), SessionAsk)
+    assert parsed == SessionAsk(factor="grün", app_id=7, fixed_ips=["10.0.0.1"])
 
 
 @pytest.mark.parametrize("encoding", ["7bit", "8bit", "Binary"])
 async def test_a_part_may_say_that_it_is_not_encoded_and_lines_before_the_first_are_skipped(encoding: str) -> None:
     body = parts((f"{content_disposition('factor')}\r\nContent-Transfer-Encoding: {encoding}", "a"))
-    asked = await read_form(a_request(b"for no_one\r\n" + body, content_type=MULTIPART), SessionAsk)
-    assert asked == SessionAsk(factor="a")
+    parsed = await read_form(a_request(b"for no_one\r\n" + body, content_type=MULTIPART), SessionAsk)
+    assert parsed == SessionAsk(factor="a")
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ async def test_a_body_without_content_type_is_not_guessed_at() -> None:
 
 async def test_the_token_endpoint_reads_json_and_urlencoded_but_no_multipart() -> None:
     for body, content_type in ((b'{"grant_type":"x"}', "application/json"), (b"grant_type=x", FORM)):
-        asked = await read_body(a_request(body, content_type=content_type), TokenAsk, kinds=JSON_OR_FORM)
-        assert asked.grant_type == "x"
+        parsed = await read_body(a_request(body, content_type=content_type), TokenAsk, kinds=JSON_OR_FORM)
+        assert parsed.grant_type == "x"
     with pytest.raises(UnsupportedMediaType):
         await read_body(
             a_request(parts((content_disposition("grant_type"), "x")), content_type=MULTIPART),
@@ -246,8 +246,8 @@ async def test_a_multipart_form_is_refused(body: bytes, words: str) -> None:
 
 async def test_a_form_may_have_a_thousand_fields_and_no_more() -> None:
     thousand = b"&".join(b"fixed_ips[]=a" for _ in range(1_000))
-    asked = await read_form(a_request(thousand, content_type=FORM), SessionAsk)
-    assert len(asked.fixed_ips) == 1_000
+    parsed = await read_form(a_request(thousand, content_type=FORM), SessionAsk)
+    assert len(parsed.fixed_ips) == 1_000
     with pytest.raises(TooLarge):
         await read_form(a_request(thousand + b"&x=y", content_type=FORM), SessionAsk)
     many = parts(*[(content_disposition("fixed_ips[]"), "a")] * 1_001)

@@ -22,17 +22,17 @@ async def test_a_file_is_kept_for_ever_under_the_digest_of_its_content(assets: A
     app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
     digest = hashlib.sha256(b"body { color: black }").hexdigest()[:16]
     assert assets.address("inner/site.css") == f"/static/{digest}/inner/site.css"
-    answer = await call_app(app, "GET", assets.address("inner/site.css"))
-    assert (answer.status, answer.body) == (200, b"body { color: black }")
-    assert answer.headers["content-type"] == "text/css; charset=utf-8"
-    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
-    assert answer.headers["x-content-type-options"] == "nosniff"
+    response = await call_app(app, "GET", assets.address("inner/site.css"))
+    assert (response.status, response.body) == (200, b"body { color: black }")
+    assert response.headers["content-type"] == "text/css; charset=utf-8"
+    assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert response.headers["x-content-type-options"] == "nosniff"
 
 
 async def test_under_an_old_digest_the_present_file_is_served_but_not_kept(assets: Assets) -> None:
     app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
-    answer = await call_app(app, "GET", "/static/0000000000000000/inner/site.css")
-    assert (answer.status, answer.headers["cache-control"]) == (200, "no-cache")
+    response = await call_app(app, "GET", "/static/0000000000000000/inner/site.css")
+    assert (response.status, response.headers["cache-control"]) == (200, "no-cache")
 
 
 async def test_matching_etag_returns_304(assets: Assets) -> None:

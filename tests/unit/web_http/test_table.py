@@ -22,11 +22,11 @@ from tests.support.sample_asgi_app import (
 )
 
 
-class Loose(msgspec.Struct, frozen=True):
+class LenientRequest(msgspec.Struct, frozen=True):
     name: str
 
 
-class Closed:
+class RefusingRates:
     def admit(self, rate_class: RateClass, source: str) -> int:  # noqa: ARG002
         return 9
 
@@ -36,15 +36,15 @@ def an_endpoint(**changes: Any) -> Endpoint:
 
 
 async def test_a_request_reaches_the_handler_of_its_path() -> None:
-    answer = await call_app_with_json(
+    response = await call_app_with_json(
         SampleAsgiApp().app(), "/api/permissions/roles", b'{"action":"get","application_id":7}'
     )
-    assert (answer.status, answer.json()["status"]) == (200, "OK")
+    assert (response.status, response.json()["status"]) == (200, "OK")
 
 
 async def test_a_path_parameter_reaches_the_handler() -> None:
-    answer = await call_app(SampleAsgiApp().app(), "GET", "/api/permissions/application/publicKey/ab12")
-    assert answer.json() == {"said": "ab12"}
+    response = await call_app(SampleAsgiApp().app(), "GET", "/api/permissions/application/publicKey/ab12")
+    assert response.json() == {"text": "ab12"}
 
 
 async def test_an_unknown_path_is_404_in_the_dialect_of_its_prefix() -> None:
@@ -84,8 +84,10 @@ def test_a_name_or_a_method_used_twice_is_a_mistake() -> None:
 
 def test_a_permission_endpoint_must_refuse_unknown_fields() -> None:
     with pytest.raises(TypeError, match="must forbid unknown fields"):
-        an_endpoint(dialect=Dialect.PERMISSIONS, request=Loose)
-    an_endpoint(dialect=Dialect.OAUTH, request=Loose)  # RFC 6749 §3.2 wants them ignored
+        an_endpoint(dialect=Dialect.PERMISSIONS, request=LenientRequest)
+    an_endpoint(
+        dialect=Dialect.OAUTH, request=LenientRequest
+    )  # RFC 6749 §3.2 requires unknown parameters to be ignored
 
 
 async def test_every_request_is_counted_by_class_and_source() -> None:
@@ -103,19 +105,19 @@ async def test_a_refused_request_does_not_reach_the_handler() -> None:
         reached.append(request)
         return Response()
 
-    app = SampleAsgiApp(endpoints=[an_endpoint(handler=reach)], limiter=Closed()).app()
-    answer = await call_app(app, "GET", "/")
-    assert (answer.status, answer.headers["retry-after"], reached) == (429, "9", [])
+    app = SampleAsgiApp(endpoints=[an_endpoint(handler=reach)], limiter=RefusingRates()).app()
+    response = await call_app(app, "GET", "/")
+    assert (response.status, response.headers["retry-after"], reached) == (429, "9", [])
 
 
 async def test_an_endpoint_has_its_own_body_limit() -> None:
     endpoints = [
         replace(endpoint, body_limit=100) for endpoint in sample_endpoints() if endpoint.name == "oauth.token"
     ]
-    answer = await call_app_with_json(
+    response = await call_app_with_json(
         SampleAsgiApp(endpoints=endpoints).app(), "/proxy/oauth/token", b'{"grant_type":"%s"}' % (b"a" * 100)
     )
-    assert answer.status == 413
+    assert response.status == 413
 
 
 async def test_a_client_that_leaves_halfway_is_not_an_error_of_ours() -> None:

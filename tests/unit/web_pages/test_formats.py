@@ -1,4 +1,4 @@
-"""Times, spans and secrets as a person reads them."""
+"""Times, durations and secrets as shown to people."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which language a page is shown in."""
+"""The choice of a page's language."""
 
 import pytest
 from hypothesis import given

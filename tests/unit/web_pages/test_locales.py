@@ -1,4 +1,4 @@
-"""The texts themselves: complete, alike in every language, and each of them in use."""
+"""The texts: complete, consistent in every language, and all in use."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +23,7 @@ ENGLISH = LANGUAGES[FALLBACK_LANG]
 OTHERS = [lang for lang in LANGUAGES if lang != FALLBACK_LANG]
 TAGS = re.compile(r"<(/?)(strong|bdi)>")
 
-# German has the same word, or it is a name.
+# German uses the same word, or it is a name.
 ALIKE = {
     "demo.mark",
     "field.code",
@@ -73,7 +73,7 @@ def test_no_text_is_left_untranslated(lang: str) -> None:
 
 @pytest.mark.parametrize("lang", list(languages_with_pseudo()))
 def test_texts_hold_no_markup_but_emphasis_and_isolation(lang: str) -> None:
-    """They are put into pages and attributes as they are: a quote or an ampersand would break out."""
+    """They are inserted into pages and attributes unescaped: a quote or an ampersand would break out."""
     for key, text in languages_with_pseudo()[lang].texts.items():
         assert not set('"&<>') & set(TAGS.sub("", text)), key
         assert text.strip() == text != "", key
@@ -126,8 +126,8 @@ async def complaints() -> AsyncIterator[str]:
 
 async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> None:
     import_module("gatehouse.app.endpoints")  # imports every package, and with it every error class
-    said = {text for key, text in ENGLISH.texts.items() if key.startswith("said.")}
-    assert said - {*refusals(), *[complaint async for complaint in complaints()]} == set()
+    texts = {text for key, text in ENGLISH.texts.items() if key.startswith("said.")}
+    assert texts - {*refusals(), *[complaint async for complaint in complaints()]} == set()
 
 
 def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it() -> None:
@@ -139,7 +139,7 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
 
 
 def test_exactly_the_events_about_a_person_have_texts() -> None:
-    """A new kind of event gets its words, or its family is added to those that are never about a person."""
+    """A new kind of event needs texts, or its family is added to those that are never about a person."""
     described_events = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
     assert described_events == {event.value for event in AuditEvent if not event.startswith(NEVER_ABOUT_A_PERSON)}
 
@@ -150,6 +150,6 @@ def test_exactly_the_known_scopes_have_texts() -> None:
 
 def test_the_pseudo_locale_is_longer_marked_and_fills_in_the_same() -> None:
     words = languages_with_pseudo()[PSEUDO]
-    shown = words("sign_in.to", application="Atlas")
-    assert shown == "[!! ţö çöñţîñûé ţö <strong><bdi>Atlas</bdi></strong> ~ ~ !!]"
+    text = words("sign_in.to", application="Atlas")
+    assert text == "[!! ţö çöñţîñûé ţö <strong><bdi>Atlas</bdi></strong> ~ ~ !!]"
     assert PSEUDO not in set(load_languages())

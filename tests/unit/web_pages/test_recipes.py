@@ -1,4 +1,4 @@
-"""Recipes: whatever a client is, what one copies is right for it."""
+"""Recipes are right for every kind of client."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def sha1(text: str) -> str:
 
 def snippets(client: Client, *, issuer: str = ISSUER, **settings: object) -> dict[str, str]:
     application = Application(application_id=50_001, name="Wiki", settings=settings, created_at=NOW)
-    return {one.name: one.text for one in client_recipe(client, application, base_url=issuer)}
+    return {recipe.name: recipe.text for recipe in client_recipe(client, application, base_url=issuer)}
 
 
 def a_client(profile: ClientProfile, *, public: bool = False) -> Client:
@@ -54,19 +54,19 @@ def a_client(profile: ClientProfile, *, public: bool = False) -> Client:
 def test_a_client_gets_the_programs_that_fit_it_with_its_values(
     profile: ClientProfile, *, public: bool, programs: tuple[str, ...]
 ) -> None:
-    found = snippets(a_client(profile, public=public))
-    assert tuple(found) == ("discovery", "environment", *programs, "permissions", "game")
-    assert found["discovery"] == f"{ISSUER}/.well-known/openid-configuration"
-    for name, text in found.items():
+    recipes = snippets(a_client(profile, public=public))
+    assert tuple(recipes) == ("discovery", "environment", *programs, "permissions", "game")
+    assert recipes["discovery"] == f"{ISSUER}/.well-known/openid-configuration"
+    for name, text in recipes.items():
         assert ISSUER in text, name
         assert "$issuer" not in text, name
         assert ("SECRET" not in text and "secret-you-kept" not in text) or not public, name
         assert "trust" not in text, name
     for name in {*programs, "environment"}:
-        assert "wiki" in found[name]
+        assert "wiki" in recipes[name]
     for name in PYTHON:
-        if name in found:
-            compile(found[name], name, "exec")
+        if name in recipes:
+            compile(recipes[name], name, "exec")
 
 
 @pytest.mark.parametrize(
@@ -80,23 +80,27 @@ def test_a_client_gets_the_programs_that_fit_it_with_its_values(
 def test_a_shell_asks_for_what_the_client_has(
     profile: ClientProfile, *, public: bool, name: str, proof: list[str]
 ) -> None:
-    """Run for real, but for the network and chance."""
+    """Run the real shell without the network and randomness."""
     stubs = "curl() { printf '%s\\n' \"$@\"; }\nopenssl() { cat >/dev/null </dev/null; echo made; }\n"
     script = stubs + "OIDC_CLIENT_SECRET=hidden CODE=c\n" + snippets(a_client(profile, public=public))[name]
     done = subprocess.run(["/bin/sh", "-eu"], input=script, capture_output=True, text=True, check=True)
     address, *arguments = done.stdout.splitlines()
-    asked = parse_qs(address.partition("?")[2])
-    assert (asked["redirect_uri"], asked["scope"], asked["client_id"]) == ([REDIRECT], ["openid email"], ["wiki"])
+    parameters = parse_qs(address.partition("?")[2])
+    assert (parameters["redirect_uri"], parameters["scope"], parameters["client_id"]) == (
+        [REDIRECT],
+        ["openid email"],
+        ["wiki"],
+    )
     assert arguments[:2] == ["-s", f"{ISSUER}/proxy/oauth/token"]
     assert arguments[2:4] == proof
     assert f"redirect_uri={REDIRECT}" in arguments
 
 
 def test_files_are_what_their_readers_parse() -> None:
-    found = snippets(a_client(ClientProfile.OIDC))
-    proxy = tomllib.loads(found["oauth2_proxy"])
+    recipes = snippets(a_client(ClientProfile.OIDC))
+    proxy = tomllib.loads(recipes["oauth2_proxy"])
     assert (proxy["oidc_issuer_url"], proxy["client_id"], proxy["redirect_url"]) == (ISSUER, "wiki", REDIRECT)
-    texts = dict(re.findall(r"(redirect_uri|scope): (\".*\"),", found["openid_client"]))
+    texts = dict(re.findall(r"(redirect_uri|scope): (\".*\"),", recipes["openid_client"]))
     assert {name: json.loads(text) for name, text in texts.items()} == {
         "redirect_uri": REDIRECT,
         "scope": "openid email",

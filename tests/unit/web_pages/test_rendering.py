@@ -1,4 +1,4 @@
-"""From a request and a context to an answer: language, theme, cookies, error pages."""
+"""Rendering a response from a request and a context: language, theme, cookies, error pages."""
 
 import pytest
 from starlette.requests import Request
@@ -24,16 +24,16 @@ def a_request(target: str = "/forgot", method: str = "GET", **headers: str) -> R
 
 
 def render_page(pages: PageRenderer, request: Request, **wishes: str) -> tuple[str, Response]:
-    answer = pages.render(request, ForgotContext(csrf="c"), **wishes)  # type: ignore[arg-type]
-    return bytes(answer.body).decode(), answer
+    response = pages.render(request, ForgotContext(csrf="c"), **wishes)  # type: ignore[arg-type]
+    return bytes(response.body).decode(), response
 
 
 def test_the_page_is_in_the_language_of_its_reader(pages: PageRenderer) -> None:
-    page, answer = render_page(pages, a_request(accept_language="de-DE,de;q=0.9"))
+    page, response = render_page(pages, a_request(accept_language="de-DE,de;q=0.9"))
     assert f"<h1>{GERMAN}</h1>" in page
     assert '<html lang="de">' in page
-    assert answer.headers["content-language"] == "de"
-    assert answer.headers["cache-control"] == "no-store"
+    assert response.headers["content-language"] == "de"
+    assert response.headers["cache-control"] == "no-store"
 
 
 def test_link_cookie_account_and_application_come_before_the_browser(pages: PageRenderer) -> None:
@@ -49,8 +49,8 @@ def test_link_cookie_account_and_application_come_before_the_browser(pages: Page
 
 
 def test_only_a_language_from_the_link_is_stored_in_a_cookie(pages: PageRenderer) -> None:
-    _, answer = render_page(pages, a_request("/forgot?lang=de"))
-    assert answer.headers["set-cookie"] == (
+    _, response = render_page(pages, a_request("/forgot?lang=de"))
+    assert response.headers["set-cookie"] == (
         "__Host-gh_lang=de; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax; Secure"
     )
     for request in (
@@ -65,8 +65,8 @@ def test_preference_cookies_have_no_host_prefix_on_plain_http() -> None:
     local = PageRenderer(Assets(), https=False)
     answer = Response()
     local.set_preference_cookies(answer, lang="de", theme=Theme.DARK)
-    kept = [value.decode() for name, value in answer.raw_headers if name == b"set-cookie"]
-    assert kept == [
+    cookies = [value.decode() for name, value in answer.raw_headers if name == b"set-cookie"]
+    assert cookies == [
         "gh_lang=de; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax",
         "gh_theme=dark; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax",
     ]
@@ -94,9 +94,9 @@ def test_a_page_that_answers_a_form_offers_no_link_to_itself(pages: PageRenderer
 def test_an_address_with_raw_bytes_is_no_trouble(pages: PageRenderer) -> None:
     request = a_request()
     request.scope["query_string"] = b"lang=de&x=\xff\xfe"
-    page, answer = render_page(pages, request)
+    page, response = render_page(pages, request)
     assert ENGLISH in page
-    assert "set-cookie" not in answer.headers
+    assert "set-cookie" not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_context_brings_its_status_and_a_handler_may_say_another(pages: PageRe
 
 
 def test_a_handler_may_add_headers(pages: PageRenderer) -> None:
-    answer = pages.render(a_request(), ExpiredContext(start_again="/"), headers={"Retry-After": "5"})
-    assert answer.headers["retry-after"] == "5"
+    response = pages.render(a_request(), ExpiredContext(start_again="/"), headers={"Retry-After": "5"})
+    assert response.headers["retry-after"] == "5"
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_a_handler_may_add_headers(pages: PageRenderer) -> None:
     ],
 )
 def test_a_problem_is_told_in_words(pages: PageRenderer, problem: PageProblem, words: str) -> None:
-    answer = pages.render(a_request(accept_language="de"), ForgotContext(csrf="c", problem=problem))
-    assert words in bytes(answer.body).decode()
+    response = pages.render(a_request(accept_language="de"), ForgotContext(csrf="c", problem=problem))
+    assert words in bytes(response.body).decode()
 
 
 def test_an_english_error_page_says_what_the_error_says(pages: PageRenderer) -> None:

@@ -1,4 +1,4 @@
-"""Templates hold structure only; every text, form and script follows the project's rules."""
+"""Templates contain only structure; every text, form and script follows the project's rules."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ def test_no_template_contains_untranslated_text(name: str) -> None:
 
 @pytest.mark.parametrize("sheet", sorted(path.name for path in STATIC_DIRECTORY.glob("*.css")))
 def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
-    """What is left open swallows all that follows it, without a word."""
+    """An unclosed block swallows all that follows it, without an error."""
     depth = 0
     for line in (STATIC_DIRECTORY / sheet).read_text().splitlines():
         depth += line.count("{") - line.count("}")
@@ -54,11 +54,11 @@ def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
 
 
 def test_every_text_key_used_by_a_template_or_module_exists() -> None:
-    assert len(asked_for()) > 100
-    assert {key for key in asked_for() if key not in WITH_CONSOLE and f"{key}_one" not in WITH_CONSOLE} == set()
+    assert len(requested_keys()) > 100
+    assert {key for key in requested_keys() if key not in WITH_CONSOLE and f"{key}_one" not in WITH_CONSOLE} == set()
 
 
-def asked_for() -> set[str]:
+def requested_keys() -> set[str]:
     sources = [*(TEMPLATES / name for name in NAMES), *modules("pages"), *modules("console")]
     return {key for source in sources for key in USED.findall(source.read_text())}
 
@@ -68,11 +68,11 @@ def modules(package: str) -> list[Path]:
 
 
 def test_every_console_text_is_used() -> None:
-    """By its whole key, or by the beginning of one that is put together there."""
+    """By its whole key, or by the prefix of a key that is built at run time."""
     templates = "".join((TEMPLATES / name).read_text() for name in NAMES if name.startswith("console/"))
-    begun = (*BEGUN.findall(templates), *BEGUN_IN_MODULE.findall("".join(map(Path.read_text, modules("console")))))
+    started = (*BEGUN.findall(templates), *BEGUN_IN_MODULE.findall("".join(map(Path.read_text, modules("console")))))
     own = {key.removesuffix("_one").removesuffix("_other") for key in WITH_CONSOLE.keys() - TEXTS.keys()}
-    assert {key for key in own - asked_for() if not key.startswith(begun)} == set()
+    assert {key for key in own - requested_keys() if not key.startswith(started)} == set()
 
 
 def test_every_template_belongs_to_exactly_one_page_context() -> None:
@@ -83,25 +83,26 @@ def test_every_template_belongs_to_exactly_one_page_context() -> None:
     assert {context.template for context in STATES.values()} == set(kinds.values())
 
 
-class Recording(Translator):
-    """Remembers what it was asked to say."""
+class RecordingTranslator(Translator):
+    """Records the keys it is asked for."""
 
     def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
         super().__init__(lang, texts)
-        self.said: set[str] = set()
+        self.keys: set[str] = set()
 
     def __call__(self, key: str, /, **values: object) -> Markup:
-        self.said.add(self._plural_key(key, values))
+        self.keys.add(self._plural_key(key, values))
         return super().__call__(key, **values)
 
 
 def test_every_text_is_used() -> None:
-    words = Recording(FALLBACK_LANG, TEXTS)
+    words = RecordingTranslator(FALLBACK_LANG, TEXTS)
     pages = PageRenderer(Assets(), languages=Languages({FALLBACK_LANG: words}), demo=True)
     problems = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
     notices = [replace(SIGN_IN, notice=notice) for notice in Notice]
     denials = [
-        replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=one)) for one in LoginRefusalReason
+        replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=reason))
+        for reason in LoginRefusalReason
     ]
     for context in [*STATES.values(), *problems, *notices, *denials]:
         pages.render_html(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))
@@ -112,11 +113,11 @@ def test_every_text_is_used() -> None:
         duration(words, past)
     by_status = {key for key in TEXTS if key.startswith(("error.title_", "error.text_"))}
     elsewhere = {key for key in TEXTS if key.startswith(("said.", "event."))}
-    assert set(TEXTS) - words.said - by_status - elsewhere == set()
+    assert set(TEXTS) - words.keys - by_status - elsewhere == set()
 
 
 class Inspector(HTMLParser):
-    """What a page holds that a test asks about."""
+    """The parts of a page that tests check."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +150,7 @@ def test_every_form_posts_to_a_local_path_with_the_csrf_token() -> None:
     for state, form in forms:
         assert form["method"] == "post", state
         assert form["action"].startswith("/"), state
-        # The setup page has no session to ride on; its token is the secret.
+        # The setup page has no session to protect; its token is the secret.
         assert form.get("field csrf") == (None if form["action"] == "/setup" else CSRF), (state, form)
 
 
@@ -160,7 +161,7 @@ def test_no_page_has_inline_script_inline_style_or_duplicate_ids() -> None:
 
 
 def test_the_fields_of_the_sign_in_forms_have_their_stable_names() -> None:
-    """R1: scripts and tests of others rely on them."""
+    """R1: third-party scripts and tests rely on them."""
     by_state = {state: inspector.forms for state, inspector in inspect_states()}
     assert {"field login", "field password", "field csrf"} <= set(by_state["sign-in"][0])
     assert {"field otp", "field csrf"} <= set(by_state["factor-totp"][0])
@@ -175,7 +176,7 @@ def test_lg_21_what_people_write_is_shown_and_not_obeyed() -> None:
         page.ErrorContext(code=400, title=hostile, message=hostile, request_id=hostile),
         replace(FULL_ACCOUNT, nick=hostile, typed=hostile, user_id=hostile, pending_login=hostile),
     ):
-        shown = pages.render_html(context, DisplayPreferences(lang="de", query=hostile))
-        assert "<script>alert" not in shown
-        assert "&lt;script&gt;" in shown
-        assert "{{7*7}}" in shown
+        html = pages.render_html(context, DisplayPreferences(lang="de", query=hostile))
+        assert "<script>alert" not in html
+        assert "&lt;script&gt;" in html
+        assert "{{7*7}}" in html

@@ -1,4 +1,4 @@
-"""Every event of the audit log is sent under one topic or never."""
+"""Every audit event is sent under one topic or never."""
 
 from collections import Counter
 

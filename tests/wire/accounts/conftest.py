@@ -32,7 +32,7 @@ async def other(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 @pytest.fixture
 async def account_browser(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
-    """Anna, just signed in, with her account page in front of her."""
+    """Anna's browser, signed in, on the account page."""
     someone = AccountBrowser(service)
     await someone.sign_in_and_open_account(anna.login or "")
     yield someone

@@ -1,4 +1,4 @@
-"""The account page, from outside."""
+"""The account page."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,10 +27,10 @@ async def read_user(service: RunningService, user: User) -> User:
 
 async def test_a_stranger_is_sent_to_the_sign_in_whatever_they_ask_for(browser_client: HttpBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
-        answer = await browser_client.get(path)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
-    answer = await browser_client.post("/account/profile", nick="Mallory")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+        response = await browser_client.get(path)
+        assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
+    response = await browser_client.post("/account/profile", nick="Mallory")
+    assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
 
 
 @pytest.mark.usefixtures("anna")
@@ -43,8 +43,8 @@ async def test_a_limited_session_is_asked_for_a_whole_sign_in(
     await browser_client.post("/sign-in/stoken")
     assert "gh_session" in browser_client.cookies
     for path in ("/account", "/confirm", "/account/totp"):
-        answer = await browser_client.get(path)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+        response = await browser_client.get(path)
+        assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
 
 
 async def test_account_page_shows_everything_to_its_owner(
@@ -75,8 +75,8 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
         key = a_passkey(user_id=anna.user_id, credential_id=bytes([number]))
         await store.passkeys.add_passkey(key, [bytes(32)], a_record(), ())
         await store.clients.create_client(a_client(f"client{number}"), a_record())
-        given = Consent(user_id=anna.user_id, client_id=f"client{number}", scopes=("openid",), given_at=NOW)
-        await store.consents.add_consent(given, a_record())
+        consent = Consent(user_id=anna.user_id, client_id=f"client{number}", scopes=("openid",), given_at=NOW)
+        await store.consents.add_consent(consent, a_record())
     reads: list[str] = []
 
     def count_calls(kind: str) -> Callable[..., Any]:
@@ -94,7 +94,7 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
     assert page.text.count("last seen") == 6
     assert page.text.count("Web shop</strong>") == 5
     assert set(reads) <= {"read", "snapshot_read"}  # nothing is written
-    assert len(reads) <= 11  # two of them for what the console would show, four for her permissions
+    assert len(reads) <= 11  # two for the link to the console, four for her permissions
 
 
 async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
@@ -120,8 +120,8 @@ async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
 
 
 async def test_notice_appears_in_the_section_the_page_opens_at(account_browser: AccountBrowser) -> None:
-    answer = await account_browser.submit("/account/look", lang="en", theme="dark")
-    assert answer.headers["location"] == "/account#look"
+    response = await account_browser.submit("/account/look", lang="en", theme="dark")
+    assert response.headers["location"] == "/account#look"
     page = (await account_browser.follow()).text
     assert page.count('class="notice"') == 1
     assert 'class="notice"' in page.partition('<section id="look"')[2].partition("</section>")[0]
@@ -147,17 +147,17 @@ async def test_a_new_name_is_kept_told_once_and_on_record(
 async def test_a_name_that_cannot_be_is_refused_beside_its_field(
     service: RunningService, account_browser: AccountBrowser, anna: User, nick: str
 ) -> None:
-    answer = await account_browser.submit("/account/profile", nick=nick)
-    assert answer.status_code == 400
-    assert "the nick must be" in account_browser.problem_in(answer)
+    response = await account_browser.submit("/account/profile", nick=nick)
+    assert response.status_code == 400
+    assert "the nick must be" in account_browser.problem_in(response)
     assert (await read_user(service, anna)).nick == "Anna"
 
 
 async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    said = await account_browser.submit_and_read_notice("/account/look", lang="de", theme="dark")
-    assert said == "Sprache und Darstellung gespeichert"
+    notice = await account_browser.submit_and_read_notice("/account/look", lang="de", theme="dark")
+    assert notice == "Sprache und Darstellung gespeichert"
     assert account_browser.page is not None
     assert '<html lang="de" data-theme="dark">' in account_browser.page.text
     assert (await read_user(service, anna)).lang == "de"
@@ -169,7 +169,7 @@ async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser
 
 
 async def test_a_page_about_someone_elses_words_shows_no_notice(account_browser: AccountBrowser) -> None:
-    """The notice travels in a cookie of ours: no link can make the page claim something."""
+    """The notice is in a cookie of the service, so no link can make the page show one."""
     page = await account_browser.get("/account?notice=password_changed&done=password_changed")
     assert "Password changed" not in page.text
     account_browser.client.cookies.set("gh_notice", "<script>", domain="127.0.0.1", path="/")
@@ -177,8 +177,8 @@ async def test_a_page_about_someone_elses_words_shows_no_notice(account_browser:
 
 
 async def test_password_managers_find_the_form(account_browser: AccountBrowser) -> None:
-    answer = await account_browser.get("/.well-known/change-password")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account#password")
+    response = await account_browser.get("/.well-known/change-password")
+    assert (response.status_code, response.headers["location"]) == (303, "/account#password")
 
 
 async def test_places_come_from_the_operators_file_in_the_readers_language(migrated_url: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Another e-mail address: asked for on the account page, taken over by the link mailed to it (checklist LG-19)."""
+"""Changing the email address: requested on the account page, completed by the link sent to it (checklist LG-19)."""
 
 from pathlib import Path
 
@@ -33,8 +33,8 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     assert "Waiting for confirmation of anna@new.example." in (await account_browser.get("/account")).text
     assert (await read_user(service, anna)).login == LOGIN
     link = await link_in_new_message(service)
-    shown = await browser_client.get(link)
-    assert NEW in shown.text
+    response = await browser_client.get(link)
+    assert NEW in response.text
     assert (await read_user(service, anna)).login == LOGIN
     assert (await browser_client.post("/verify-email")).status_code == 200
     moved = await read_user(service, anna)
@@ -59,9 +59,9 @@ async def test_email_change_keeps_sessions_and_records_request_and_change(
     assert page.status_code == 200
     assert "Waiting for confirmation" not in page.text
     assert "Email changed" in page.text
-    (asked,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_change_asked")
+    (record,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_change_asked")
     (changed,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_changed")
-    assert asked.personal == {"address": "127.0.0.1", "login": NEW}
+    assert record.personal == {"address": "127.0.0.1", "login": NEW}
     assert (changed.actor, changed.personal) == (
         anna.user_id,
         {"address": "127.0.0.1", "old": LOGIN, "new": NEW},
@@ -126,7 +126,7 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
     (message,) = await new_messages(service)
     assert (message.to, message.subject) == (BOB, "You already have an account")
     assert "token=" not in message.text
-    assert [(await read_user(service, one)).login for one in (anna, bob)] == [LOGIN, BOB]
+    assert [(await read_user(service, person)).login for person in (anna, bob)] == [LOGIN, BOB]
 
 
 async def test_an_address_taken_meanwhile_is_not_taken_over(
@@ -154,10 +154,10 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
 async def test_invalid_new_email_is_refused_at_its_field(
     service: RunningService, account_browser: AccountBrowser, anna: User, login: str, words: str
 ) -> None:
-    answer = await account_browser.submit("/account/email", login=login)
-    assert answer.status_code == 400
-    assert words in account_browser.problem_in(answer)
-    assert login in answer.text
+    response = await account_browser.submit("/account/email", login=login)
+    assert response.status_code == 400
+    assert words in account_browser.problem_in(response)
+    assert login in response.text
     assert await new_messages(service) == []
     assert (await read_user(service, anna)).login == LOGIN
 
@@ -166,8 +166,8 @@ async def test_email_change_needs_a_recent_confirmation(
     service: RunningService, account_browser: AccountBrowser
 ) -> None:
     await service.clock.advance(601)
-    asked = await account_browser.submit("/account/email", login=NEW)
-    assert (asked.status_code, asked.headers["location"]) == (303, "/confirm?next=%2Faccount%2Femail")
+    response = await account_browser.submit("/account/email", login=NEW)
+    assert (response.status_code, response.headers["location"]) == (303, "/confirm?next=%2Faccount%2Femail")
     assert await new_messages(service) == []
     back = await account_browser.confirm(password=PASSWORD)
     assert back.headers["location"] == "/account#email"
@@ -182,8 +182,8 @@ async def test_email_change_is_limited_to_the_allowed_domains(installed_url: str
         )
         account_browser = AccountBrowser(service)
         await account_browser.sign_in_and_open_account()
-        refused = await account_browser.submit("/account/email", login=NEW)
-        assert (refused.status_code, await new_messages(service)) == (400, [])
+        refusal = await account_browser.submit("/account/email", login=NEW)
+        assert (refusal.status_code, await new_messages(service)) == (400, [])
         assert await account_browser.submit_and_read_notice("/account/email", login="anna.b@studio.example") == SENT
         await account_browser.client.aclose()
 

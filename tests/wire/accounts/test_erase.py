@@ -1,4 +1,4 @@
-"""A copy of everything kept about a person, and the end of it (checklist OP-14)."""
+"""Export of everything stored about a person, and deletion of the account (checklist OP-14)."""
 
 import json
 from typing import Any
@@ -20,12 +20,12 @@ GONE = "Account deleted"
 
 async def copy_of(account_browser: AccountBrowser) -> Any:
     await account_browser.get("/account")
-    answer = await account_browser.submit("/account/export")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["cache-control"] == "no-store"
-    assert answer.headers["content-disposition"].startswith('attachment; filename="gatehouse-')
-    return json.loads(answer.text)
+    response = await account_browser.submit("/account/export")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["content-disposition"].startswith('attachment; filename="gatehouse-')
+    return json.loads(response.text)
 
 
 async def delete(account_browser: AccountBrowser, login: str = LOGIN) -> str:
@@ -33,7 +33,7 @@ async def delete(account_browser: AccountBrowser, login: str = LOGIN) -> str:
     return (await account_browser.submit("/account/delete", login=login)).text
 
 
-# -- a copy -------------------------------------------------------------------------------------------
+# -- export -------------------------------------------------------------------------------------------
 
 
 async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
@@ -55,7 +55,7 @@ async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
     (session,) = written["sessions"]
     assert session["address"] == "127.0.0.1"
     assert "Firefox" in session["browser"]
-    assert {one["event"] for one in written["activity"]} == {
+    assert {record["event"] for record in written["activity"]} == {
         "user.created",
         "session.opened",
         "factor.added",
@@ -75,7 +75,13 @@ async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
         await service.clock.advance(1)
         await account_browser.post_with_csrf("/account/profile", nick="Anna")
     assert (
-        len([one for one in (await copy_of(account_browser))["activity"] if one["event"] == "user.profile_changed"])
+        len(
+            [
+                record
+                for record in (await copy_of(account_browser))["activity"]
+                if record["event"] == "user.profile_changed"
+            ]
+        )
         == 60
     )
     assert len(await service.services.storage.audit.newest_records(100, anna.user_id, "")) == 63
@@ -98,7 +104,7 @@ async def test_the_copy_tells_roles_and_leaves_other_people_out(service: Running
     await account_browser.client.aclose()
 
 
-# -- the end ------------------------------------------------------------------------------------------
+# -- deletion -----------------------------------------------------------------------------------------
 
 
 async def test_op_14_nothing_of_the_person_is_left_but_a_number(

@@ -33,9 +33,9 @@ async def change(service: RunningService, user: User, **fields: object) -> None:
 
 
 def options_in(page: httpx2.Response) -> str:
-    found = OPTIONS.search(page.text)
-    assert found is not None, page.text
-    return unescape(found.group(1))
+    match = OPTIONS.search(page.text)
+    assert match is not None, page.text
+    return unescape(match.group(1))
 
 
 async def add_passkey(
@@ -72,10 +72,10 @@ async def test_the_secret_stays_the_same_until_its_code_is_right(
     service: RunningService, account_browser: AccountBrowser
 ) -> None:
     first = account_browser.secret_in(await account_browser.get("/account/totp"))
-    answer = await account_browser.submit("/account/totp", otp=wrong_code(totp_code(first, service)))
-    assert answer.status_code == 403
-    assert account_browser.problem_in(answer) == "Wrong code. Check it and try again."
-    assert account_browser.secret_in(answer) == first
+    response = await account_browser.submit("/account/totp", otp=wrong_code(totp_code(first, service)))
+    assert response.status_code == 403
+    assert account_browser.problem_in(response) == "Wrong code. Check it and try again."
+    assert account_browser.secret_in(response) == first
     assert (
         len(
             RECOVERY_CODE.findall((await account_browser.submit("/account/totp", otp=totp_code(first, service))).text)
@@ -118,12 +118,12 @@ async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.set_up_totp(service)
-    kept = (await read_user(service, anna)).sealed_totp
+    sealed = (await read_user(service, anna)).sealed_totp
     assert (await account_browser.get("/account/totp")).headers["location"] == "/account#factors"
     assert (await account_browser.post_with_csrf("/account/totp", otp="000000")).headers[
         "location"
     ] == "/account#factors"
-    assert (await read_user(service, anna)).sealed_totp == kept
+    assert (await read_user(service, anna)).sealed_totp == sealed
 
 
 async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_added(
@@ -131,9 +131,9 @@ async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_
 ) -> None:
     await change(service, anna, meta={JOINED_KEY: SELF_REGISTERED})
     for path in ("/account/totp", "/account/passkey"):
-        answer = await account_browser.get(path)
-        assert answer.status_code == 409
-        assert account_browser.problem_in(answer) == "Confirm your email address first."
+        response = await account_browser.get(path)
+        assert response.status_code == 409
+        assert account_browser.problem_in(response) == "Confirm your email address first."
 
 
 # -- passkeys -----------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ async def test_a_passkey_is_added_named_used_and_removed(
     await browser_client.post("/sign-in/passkey", credential=credential)
     page = (await browser_client.follow()).text
     assert "used <time" in page
-    said = await account_browser.submit_and_read_notice("/account/passkey/rename", name="Blue key")
-    assert said == "Passkey renamed"
+    notice = await account_browser.submit_and_read_notice("/account/passkey/rename", name="Blue key")
+    assert notice == "Passkey renamed"
     assert "Blue key" in (await account_browser.get("/account")).text
     assert await account_browser.submit_and_read_notice("/account/passkey/remove") == "Passkey removed"
     assert (await read_user(service, anna)).passkeys == 0
@@ -175,10 +175,10 @@ async def test_forged_passkey_registration_is_refused(
 ) -> None:
     options = options_in(await account_browser.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options, **lie)
-    answer = await account_browser.submit("/account/passkey", name="Laptop", credential=credential)
-    assert answer.status_code == 403
-    assert "was not accepted" in account_browser.problem_in(answer)
-    assert 'value="Laptop"' in answer.text
+    response = await account_browser.submit("/account/passkey", name="Laptop", credential=credential)
+    assert response.status_code == 403
+    assert "was not accepted" in account_browser.problem_in(response)
+    assert 'value="Laptop"' in response.text
     assert (await read_user(service, anna)).passkeys == 0
 
 
@@ -190,8 +190,8 @@ async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
     elsewhere = AccountBrowser(service)
     await elsewhere.sign_in_and_open_account()
     await elsewhere.get("/account/passkey")
-    refused = await elsewhere.submit("/account/passkey", name="Laptop", credential=credential)
-    assert refused.status_code == 403
+    refusal = await elsewhere.submit("/account/passkey", name="Laptop", credential=credential)
+    assert refusal.status_code == 403
     await elsewhere.client.aclose()
     assert (await account_browser.submit("/account/passkey", name="Laptop", credential=credential)).status_code == 200
     await account_browser.get("/account/passkey")
@@ -205,14 +205,14 @@ async def test_a_name_that_cannot_be_is_refused(
 ) -> None:
     options = options_in(await account_browser.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options)
-    answer = await account_browser.submit("/account/passkey", name=name, credential=credential)
-    assert answer.status_code == 400
-    assert "1 to 64 visible characters" in account_browser.problem_in(answer)
+    response = await account_browser.submit("/account/passkey", name=name, credential=credential)
+    assert response.status_code == 400
+    assert "1 to 64 visible characters" in account_browser.problem_in(response)
     await add_passkey(service, account_browser)
     await account_browser.get("/account")
-    answer = await account_browser.submit("/account/passkey/rename", name=name)
-    assert answer.status_code == 400
-    assert "1 to 64 visible characters" in account_browser.problem_in(answer)
+    response = await account_browser.submit("/account/passkey/rename", name=name)
+    assert response.status_code == 400
+    assert "1 to 64 visible characters" in account_browser.problem_in(response)
 
 
 async def test_no_one_renames_or_removes_someone_elses_passkey(
@@ -238,9 +238,9 @@ async def test_the_only_way_in_is_not_removed(
     await add_passkey(service, account_browser)
     await change(service, anna, password_hash=None)
     await account_browser.get("/account")
-    answer = await account_browser.submit("/account/passkey/remove")
-    assert answer.status_code == 409
-    assert "Set a password first" in account_browser.problem_in(answer)
+    response = await account_browser.submit("/account/passkey/remove")
+    assert response.status_code == 409
+    assert "Set a password first" in account_browser.problem_in(response)
     assert (await read_user(service, anna)).passkeys == 1
 
 
@@ -250,9 +250,9 @@ async def test_the_only_way_in_is_not_removed(
 async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_only(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    answer = await account_browser.submit("/account/email-code")
-    assert answer.status_code == 409
-    assert account_browser.problem_in(answer) == "Confirm your email address first."
+    response = await account_browser.submit("/account/email-code")
+    assert response.status_code == 409
+    assert account_browser.problem_in(response) == "Confirm your email address first."
     await change(service, anna, email_verified=True)
     await account_browser.get("/account")
     assert len(RECOVERY_CODE.findall((await account_browser.submit("/account/email-code")).text)) == 10
@@ -266,14 +266,14 @@ async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_onl
 async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
     service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser
 ) -> None:
-    refused = await account_browser.submit("/account/recovery-codes")
-    assert refused.status_code == 409
-    assert "Set up a second factor" in account_browser.problem_in(refused)
+    refusal = await account_browser.submit("/account/recovery-codes")
+    assert refusal.status_code == 409
+    assert "Set up a second factor" in account_browser.problem_in(refusal)
     _, old = await account_browser.set_up_totp(service)
     page = (await account_browser.get("/account")).text
-    asked = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
-    assert "The 10 remaining codes stop working" in asked  # said before it is done, without script
-    assert 'action="/account/recovery-codes"' in asked
+    warning = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
+    assert "The 10 remaining codes stop working" in warning  # shown before the action, without JavaScript
+    assert 'action="/account/recovery-codes"' in warning
     new = RECOVERY_CODE.findall((await account_browser.submit("/account/recovery-codes")).text)
     assert len(new) == 10
     assert not set(new) & set(old)
@@ -314,8 +314,8 @@ async def test_sign_in_method_change_needs_a_recent_confirmation_and_returns(
     path, fields, back = act
     before = await read_user(service, anna)
     await service.clock.advance(STALE)
-    asked = await account_browser.post_with_csrf(path, **fields)
-    assert (asked.status_code, asked.headers["location"].partition("=")[0]) == (303, "/confirm?next")
+    response = await account_browser.post_with_csrf(path, **fields)
+    assert (response.status_code, response.headers["location"].partition("=")[0]) == (303, "/confirm?next")
     assert (await read_user(service, anna)) == before
     proved = await account_browser.confirm(password=PASSWORD)
     assert (proved.status_code, proved.headers["location"]) == (303, back)
@@ -326,8 +326,8 @@ async def test_pages_behind_a_fresh_proof_show_nothing_before_it(
 ) -> None:
     await service.clock.advance(STALE)
     for path in FRESH_PAGES:
-        asked = await account_browser.get(path)
-        assert asked.status_code == 303
+        response = await account_browser.get(path)
+        assert response.status_code == 303
         assert (await account_browser.follow()).url.path == "/confirm"
     await prove_again(account_browser, password=PASSWORD)
     for path in FRESH_PAGES:
@@ -335,8 +335,8 @@ async def test_pages_behind_a_fresh_proof_show_nothing_before_it(
 
 
 async def test_a_proof_that_is_still_fresh_is_not_asked_for(account_browser: AccountBrowser) -> None:
-    answer = await account_browser.get("/confirm?next=/account/delete")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account/delete")
+    response = await account_browser.get("/confirm?next=/account/delete")
+    assert (response.status_code, response.headers["location"]) == (303, "/account/delete")
 
 
 async def test_confirmation_with_a_second_factor_needs_password_and_code(
@@ -350,8 +350,8 @@ async def test_confirmation_with_a_second_factor_needs_password_and_code(
         "Your current password is wrong.",
     )
     for otp in ("", wrong_code(totp_code(secret, service)), codes[0][::-1]):
-        answer = await prove_again(account_browser, password=PASSWORD, otp=otp)
-        assert (answer.status_code, account_browser.problem_in(answer)) == (
+        response = await prove_again(account_browser, password=PASSWORD, otp=otp)
+        assert (response.status_code, account_browser.problem_in(response)) == (
             403,
             "Wrong code. Check it and try again.",
         )
@@ -368,9 +368,9 @@ async def test_a_passkey_alone_is_proof_enough(service: RunningService, account_
     await service.clock.advance(STALE)
     options = options_in(await account_browser.get("/confirm?next=/account/passkey"))
     lie = authenticator.get(options, user_verified=False)
-    refused = await account_browser.submit("/confirm", credential=lie)
-    assert (refused.status_code, "was not accepted" in account_browser.problem_in(refused)) == (403, True)
-    proved = await account_browser.submit("/confirm", credential=authenticator.get(options_in(refused)))
+    refusal = await account_browser.submit("/confirm", credential=lie)
+    assert (refusal.status_code, "was not accepted" in account_browser.problem_in(refusal)) == (403, True)
+    proved = await account_browser.submit("/confirm", credential=authenticator.get(options_in(refusal)))
     assert (proved.status_code, proved.headers["location"]) == (303, "/account/passkey")
 
 
@@ -401,9 +401,9 @@ async def test_a_code_by_mail_can_be_sent_for_it(
     page = await account_browser.follow()
     assert account_browser.notice_in(page) == "New code sent"
     (message,) = await new_messages(service)
-    found = re.search(r"\b[0-9]{6}\b", message.text)
-    assert found is not None
-    proved = await account_browser.submit("/confirm", password=PASSWORD, otp=found.group())
+    match = re.search(r"\b[0-9]{6}\b", message.text)
+    assert match is not None
+    proved = await account_browser.submit("/confirm", password=PASSWORD, otp=match.group())
     assert (proved.status_code, proved.headers["location"]) == (303, "/account#factors")
 
 
@@ -439,8 +439,8 @@ async def test_an_account_with_nothing_to_prove_is_led_to_a_link_by_mail(
 ) -> None:
     await change(service, anna, password_hash=None)
     await service.clock.advance(STALE)
-    answer = await account_browser.get("/confirm?next=/account/totp")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/forgot")
+    response = await account_browser.get("/confirm?next=/account/totp")
+    assert (response.status_code, response.headers["location"]) == (303, "/forgot")
     assert (await account_browser.post_with_csrf("/confirm", password=PASSWORD)).status_code == 403
 
 
@@ -451,15 +451,15 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
     await account_browser.get("/confirm?next=/account/totp")
     matches = service.services.passwords.matches
 
-    async def match_slowly(password: str, kept: str) -> bool:
-        found = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
+    async def match_slowly(password: str, password_hash: str) -> bool:
+        sessions = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
         entry = service.services.recorder.record(
             AuditEvent.SIGNED_OUT, AuditOrigin(actor="test"), subject=anna.user_id
         )
-        assert await service.services.storage.sessions.end_session(anna.user_id, found[0].session_id, entry)
-        return await matches(password, kept)
+        assert await service.services.storage.sessions.end_session(anna.user_id, sessions[0].session_id, entry)
+        return await matches(password, password_hash)
 
     monkeypatch.setattr(service.services.passwords, "matches", match_slowly)
-    answer = await account_browser.submit("/confirm", password=PASSWORD)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    response = await account_browser.submit("/confirm", password=PASSWORD)
+    assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
     assert not await account_browser.is_signed_in()

@@ -1,4 +1,4 @@
-"""Asking for a new password."""
+"""Requesting a password reset."""
 
 import httpx2
 
@@ -19,8 +19,8 @@ async def ask(browser_client: HttpBrowser, login: str = LOGIN) -> httpx2.Respons
 async def test_a_link_is_mailed_to_the_address_of_the_account_as_its_owner_writes_it(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    answer = await ask(browser_client, "ANNA@Studio.Example")
-    assert answer.status_code == 200
+    response = await ask(browser_client, "ANNA@Studio.Example")
+    assert response.status_code == 200
     (message,) = await new_messages(service)
     assert (message.to, message.subject) == (anna.login, "Reset your password")
     assert "127.0.0.1" in message.text
@@ -38,8 +38,8 @@ async def test_unknown_and_blocked_accounts_get_no_email_and_the_same_page(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    answers = [await ask(browser_client), await ask(browser_client, "no_one@studio.example")]
-    assert [answer.status_code for answer in answers] == [200, 200]
+    responses = [await ask(browser_client), await ask(browser_client, "no_one@studio.example")]
+    assert [response.status_code for response in responses] == [200, 200]
     assert await new_messages(service) == []
 
 
@@ -53,9 +53,9 @@ async def test_a_link_of_someone_blocked_meanwhile_is_dead(
 
 
 async def test_invalid_email_shows_an_error(browser_client: HttpBrowser) -> None:
-    answer = await ask(browser_client, "anna")
-    assert answer.status_code == 400
-    assert "must be an email address" in answer.text
+    response = await ask(browser_client, "anna")
+    assert response.status_code == 400
+    assert "must be an email address" in response.text
 
 
 async def test_letters_are_counted_per_source_too_without_telling(

@@ -1,4 +1,4 @@
-"""Invitations: the account exists, its owner chooses the password."""
+"""Invitations: the account exists, and its owner chooses the password."""
 
 import httpx2
 import pytest
@@ -32,10 +32,10 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(
     invited = await invite(service)
     assert invited.password_hash is None
     link = await link_in_new_message(service)
-    shown = await browser_client.get(link)
-    assert (shown.status_code, BOB in shown.text, 'value="bob"' in shown.text) == (200, True, True)
-    answer = await accept(browser_client, link)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=welcome")
+    page = await browser_client.get(link)
+    assert (page.status_code, BOB in page.text, 'value="bob"' in page.text) == (200, True, True)
+    response = await accept(browser_client, link)
+    assert (response.status_code, response.headers["location"]) == (303, "/sign-in?notice=welcome")
     assert "gh_session" not in browser_client.cookies
     assert "Your account is ready" in (await browser_client.follow()).text
     ready = await service.services.storage.accounts.user(invited.user_id)
@@ -54,8 +54,8 @@ async def test_invalid_invitation_form_shows_the_error_and_keeps_the_invitation(
         ({"repeated": "something else"}, "The passwords do not match"),
         ({"nick": " "}, "the nick must be"),
     ):
-        answer = await accept(browser_client, link, **fields)
-        assert (answer.status_code, words in answer.text, BOB in answer.text) == (400, True, True)
+        response = await accept(browser_client, link, **fields)
+        assert (response.status_code, words in response.text, BOB in response.text) == (400, True, True)
     assert (await accept(browser_client, link)).status_code == 303
 
 
@@ -141,8 +141,10 @@ async def test_the_letter_is_in_the_language_asked_for_and_the_log_has_no_secret
     link = await link_in_new_message(service)
     await accept(browser_client, link)
     records = [
-        one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == invited.user_id
+        record
+        for record in await service.services.storage.audit.unsealed_records(100)
+        if record.subject == invited.user_id
     ]
-    assert sorted(one.event for one in records) == ["user.invitation_accepted", "user.invited", "user.invited"]
+    assert sorted(record.event for record in records) == ["user.invitation_accepted", "user.invited", "user.invited"]
     assert token_in_link(link) not in repr(records)
     assert PASSWORD not in repr(records)

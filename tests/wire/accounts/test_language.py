@@ -1,4 +1,4 @@
-"""One rule for the language of every page: what was chosen, the account's, the client's wish, the browser's."""
+"""The language of every page: the person's choice, the account's, the client's request, then the browser's."""
 
 import pytest
 
@@ -32,7 +32,7 @@ PAGES = (
 
 @pytest.fixture
 async def german(service: RunningService, browser_client: HttpBrowser) -> HttpBrowser:
-    """Greta, who reads German, at a browser that asks for English."""
+    """The browser of Greta, whose account is in German; the browser asks for English."""
     await service.services.administration.create(
         login=LOGIN, nick="Greta", password=PASSWORD, lang="de", origin=AuditOrigin(actor="test")
     )
@@ -65,12 +65,12 @@ async def test_form_responses_use_the_language_of_the_account(german: HttpBrowse
 
 async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(browser_client: HttpBrowser) -> None:
     browser_client.client.headers["Accept-Language"] = "en"
-    asked = (f"{Path.AUTHORIZE}?client_id=no_one&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
-    assert await languages_of(browser_client, *asked) == dict.fromkeys(asked, "de")
+    paths = (f"{Path.AUTHORIZE}?client_id=no_one&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
+    assert await languages_of(browser_client, *paths) == dict.fromkeys(paths, "de")
 
 
 async def test_the_console_is_wholly_in_a_language_it_has_words_for(german: HttpBrowser) -> None:
-    """Its frame too: a page of two languages is read out wrongly whichever its `lang` names."""
+    """This includes its frame: a page in two languages is read out wrongly, whatever its `lang` says."""
     for path in ("/console", "/console/people", "/console/nowhere"):
         page = await german.get(path)
         assert '<html lang="en"' in page.text

@@ -1,4 +1,4 @@
-"""The ordinary login operation from outside (R1)."""
+"""The ordinary login operation (R1)."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -31,9 +31,9 @@ ALWAYS = set(NAMES.split())
 
 
 async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
-    answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
-    assert answer.status_code == 200, answer.text
-    bodies: dict[str, Any] = answer.json()
+    response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
+    assert response.status_code == 200, response.text
+    bodies: dict[str, Any] = response.json()
     return bodies
 
 
@@ -66,14 +66,14 @@ async def test_the_login_data_has_every_field_it_always_has_and_no_other(service
 @pytest.mark.usefixtures("anna")
 async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(service: RunningService) -> None:
     fields = {"login": LOGIN, "password": PASSWORD}
-    answers = [
+    responses = [
         await service.client.post(PATH, json=fields),
         await service.client.post(PATH, data=fields),
         await service.client.post(PATH, files={name: (None, value) for name, value in fields.items()}),
     ]
-    assert [answer.json()["status"] for answer in answers] == ["OK"] * 3
-    assert not any(answer.headers.get_list("set-cookie") for answer in answers)
-    assert {answer.headers["cache-control"] for answer in answers} == {"no-store"}
+    assert [response.json()["status"] for response in responses] == ["OK"] * 3
+    assert not any(response.headers.get_list("set-cookie") for response in responses)
+    assert {response.headers["cache-control"] for response in responses} == {"no-store"}
 
 
 async def test_wrong_unknown_and_blocked_are_loginerror_alike(service: RunningService, anna: User) -> None:
@@ -96,8 +96,8 @@ async def test_too_many_failures_are_blocked_with_the_seconds_to_wait(service: R
 @pytest.mark.usefixtures("anna")
 async def test_a_page_of_another_site_cannot_log_its_visitor_in(service: RunningService) -> None:
     body = {"login": LOGIN, "password": PASSWORD}
-    answer = await service.client.post(PATH, json=body, headers={"Sec-Fetch-Site": "cross-site"})
-    assert answer.status_code == 403
+    response = await service.client.post(PATH, json=body, headers={"Sec-Fetch-Site": "cross-site"})
+    assert response.status_code == 403
 
 
 async def test_a_factor_brings_a_jwt_bound_to_it_and_without_one_there_is_none(
@@ -126,8 +126,8 @@ async def test_fixed_addresses_and_a_key_of_the_client_go_into_the_jwt(service: 
     assert claims["fip"] == ["10.0.0.0/8", "192.168.1.7/32", "127.0.0.1/32"]
     assert claims["pub_key"] == pem
     for wrong in ("8.8.8.8", "10.0.0.1/8", "0.0.0.0/0", "10.0.0.0/08", "127.0.0.1", "::1", "x"):
-        answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, "fixed_ips": [wrong]})
-        assert answer.status_code == 400, wrong
+        response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, "fixed_ips": [wrong]})
+        assert response.status_code == 400, wrong
     form = {"login": LOGIN, "password": PASSWORD, "factor": "f", "fixed_ips[]": ["10.1.0.0/16", "10.2.0.0/16"]}
     body = (await service.client.post(PATH, data=form)).json()
     assert claims_of(body["jwt"])["fip"] == ["10.1.0.0/16", "10.2.0.0/16"]
@@ -151,8 +151,8 @@ async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
     file = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": file_says}}})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)} if file_says else {}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        kept = await service.services.passwords.hash(PASSWORD)
-        owner = a_user(login=LOGIN, password_hash=kept, country=account_says)
+        password_hash = await service.services.passwords.hash(PASSWORD)
+        owner = a_user(login=LOGIN, password_hash=password_hash, country=account_says)
         await service.services.storage.accounts.create_user(owner, a_record())
         data = await log_in(service, factor="device-1", meta="1")
     claims = claims_of(data["jwt"])
@@ -181,12 +181,12 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(
     service: RunningService, anna: User
 ) -> None:
     app = await with_totp(service, anna)
-    asked = await log_in(service, factor="device-1", meta="1")
-    assert asked["status"] == "2STEP"
-    assert set(asked["methods"]) == {"totp", "recovery"}
-    wrong = await service.client.post(PATH, json={"request_id": asked["request_id"], "otp": "000000"})
+    first_response = await log_in(service, factor="device-1", meta="1")
+    assert first_response["status"] == "2STEP"
+    assert set(first_response["methods"]) == {"totp", "recovery"}
+    wrong = await service.client.post(PATH, json={"request_id": first_response["request_id"], "otp": "000000"})
     assert wrong.json() == {"status": "2STEPERROR"}
-    answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
+    answer = {"request_id": first_response["request_id"], "otp": app.at(service.clock.now())}
     data = (await service.client.post(PATH, json=answer)).json()
     assert data["status"] == "OK"
     assert data["auth"] == "2step"
@@ -199,9 +199,9 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(
 
 async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service: RunningService, anna: User) -> None:
     app = await with_totp(service, anna)
-    asked = await log_in(service)
+    first_response = await log_in(service)
     await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
-    answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
+    answer = {"request_id": first_response["request_id"], "otp": app.at(service.clock.now())}
     assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
     assert (await log_in(service, otp=answer["otp"]))["status"] == "OK"  # and the code was not spent
 
@@ -214,14 +214,14 @@ async def test_letters_with_codes_are_counted_with_those_of_the_pages(
     await them.email_codes.enable(
         await service.services.storage.accounts.user(anna.user_id), origin=AuditOrigin(actor="test")
     )
-    asked = await log_in(service)
-    more = {"request_id": asked["request_id"], "method": "email"}
+    first_response = await log_in(service)
+    more = {"request_id": first_response["request_id"], "method": "email"}
     await new_messages(service)
     for _ in range(5):
         assert (await service.client.post(PATH, json=more)).json()["status"] == "2STEP"
-    refused = await service.client.post(PATH, json=more)
-    assert refused.json() == {"status": "BLOCKED", "retry_after": 60}
-    assert refused.headers["retry-after"] == "60"
+    refusal = await service.client.post(PATH, json=more)
+    assert refusal.json() == {"status": "BLOCKED", "retry_after": 60}
+    assert refusal.headers["retry-after"] == "60"
     assert len(await new_messages(service)) == 5
     await browser_client.sign_in(LOGIN)
     await browser_client.follow()
@@ -239,10 +239,12 @@ async def test_login_password_and_code_can_come_in_one_call(service: RunningServ
 
 async def test_the_factor_of_the_client_is_not_readable_in_the_database(service: RunningService, anna: User) -> None:
     await with_totp(service, anna)
-    asked = await log_in(service, factor="a-very-special-device-factor")
-    kept = await service.services.storage.sign_in_flows.find_flow(sha256(asked["request_id"]), service.clock.now())
-    assert kept is not None
-    assert "a-very-special-device-factor" not in repr(kept)
+    first_response = await log_in(service, factor="a-very-special-device-factor")
+    flow = await service.services.storage.sign_in_flows.find_flow(
+        sha256(first_response["request_id"]), service.clock.now()
+    )
+    assert flow is not None
+    assert "a-very-special-device-factor" not in repr(flow)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +263,6 @@ async def test_the_factor_of_the_client_is_not_readable_in_the_database(service:
 )
 @pytest.mark.usefixtures("anna")
 async def test_bad_input_is_named_and_refused(service: RunningService, fields: dict[str, Any]) -> None:
-    answer: httpx2.Response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
-    assert answer.status_code == 400
-    assert answer.json()["status"] == "ERROR"
+    response: httpx2.Response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
+    assert response.status_code == 400
+    assert response.json()["status"] == "ERROR"

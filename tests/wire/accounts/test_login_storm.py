@@ -1,6 +1,6 @@
-"""More logins than passwords can be checked: the excess is turned away, everything else goes on (P15, R-19).
+"""More logins than password checks can handle: the excess is refused, everything else works (P15, R-19).
 
-Nothing here is about how long things take: `make bench` measures that.
+No test here measures time; `make bench` does.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from tests.support.service import RunningService, running_service
 
 PATH: Final = "/proxy/api/login"
 KEYS: Final = "/proxy/oauth/keys"
-PATIENCE: Final = 60.0  # seconds before a worker gives up waiting for the test
+TIMEOUT: Final = 60.0  # seconds until a worker stops waiting for the test
 EXCESS: Final = 5
 WORKERS: Final = 2
 
 
 class SlowHashes:
-    """Password checks that last until they are let go, and in which threads they ran."""
+    """Password checks that last until the test releases them, with the threads they ran in."""
 
     def __init__(self) -> None:
         self.threads: list[str] = []
@@ -37,7 +37,7 @@ class SlowHashes:
 
     def verify(self, _hash: str, _password: bytes) -> bool:
         self.threads.append(threading.current_thread().name)
-        self.go.wait(PATIENCE)
+        self.go.wait(TIMEOUT)
         raise VerifyMismatchError
 
 
@@ -45,15 +45,13 @@ class SlowHashes:
 async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     environment = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__PASSWORDS__WORKERS": str(WORKERS)}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
-        await (
-            running.services.passwords.decoy_hash()
-        )  # made once, with the first login of an account that does not exist
+        await running.services.passwords.decoy_hash()  # computed once, with the first login of an unknown account
         yield running
 
 
 @pytest.fixture
 def slow_hashes(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowHashes]:
-    del service  # ends after this: it waits for its workers, so they are let go before
+    del service  # the service waits for its workers when it ends, so they are released first
     hashes = SlowHashes()
     monkeypatch.setattr(argon2.PasswordHasher, "verify", hashes.verify)
     yield hashes
@@ -65,14 +63,14 @@ async def log_in(service: RunningService, login: str, password: str = "wrong") -
 
 
 def begin(service: RunningService, number: int) -> list[asyncio.Task[httpx2.Response]]:
-    return [asyncio.create_task(log_in(service, f"no_one{one}@studio.example")) for one in range(number)]
+    return [asyncio.create_task(log_in(service, f"no_one{n}@studio.example")) for n in range(number)]
 
 
 async def first_answers(tasks: list[asyncio.Task[httpx2.Response]], number: int) -> list[httpx2.Response]:
     done: set[asyncio.Task[httpx2.Response]] = set()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while len(done) < number:
-            more, _ = await asyncio.wait([one for one in tasks if one not in done], return_when="FIRST_COMPLETED")
+            more, _ = await asyncio.wait([task for task in tasks if task not in done], return_when="FIRST_COMPLETED")
             done |= more
     return [task.result() for task in done]
 
@@ -82,17 +80,17 @@ async def test_r_19_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answe
 ) -> None:
     tasks = begin(service, MAX_WAITING + EXCESS)
     shed = await first_answers(tasks, EXCESS)
-    assert [answer.status_code for answer in shed] == [503] * EXCESS
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in shed)
+    assert [response.status_code for response in shed] == [503] * EXCESS
+    assert all(int(response.headers["retry-after"]) > 0 for response in shed)
     assert len(slow_hashes.threads) <= WORKERS
     assert (await service.client.get(KEYS)).status_code == 200
     assert (await log_in(service, "late@studio.example")).status_code == 503
     assert sum(task.done() for task in tasks) == EXCESS
     slow_hashes.go.set()
-    answers = await asyncio.gather(*tasks)
-    assert sum(answer.status_code == 200 and answer.json() == {"status": "LOGINERROR"} for answer in answers) == (
-        MAX_WAITING
-    )
+    responses = await asyncio.gather(*tasks)
+    assert sum(
+        response.status_code == 200 and response.json() == {"status": "LOGINERROR"} for response in responses
+    ) == (MAX_WAITING)
     assert len(slow_hashes.threads) == MAX_WAITING
     assert {name.rpartition("_")[0] for name in slow_hashes.threads} == {"argon2"}
     assert len(set(slow_hashes.threads)) <= WORKERS
@@ -104,12 +102,12 @@ async def test_r_19_many_guesses_at_one_account_at_once_are_blocked_with_the_sec
 ) -> None:
     tasks = [asyncio.create_task(log_in(service, "anna@studio.example")) for _ in range(30)]
     blocked = await first_answers(tasks, 20)
-    bodies: list[dict[str, Any]] = [answer.json() for answer in blocked]
-    assert all(one["status"] == "BLOCKED" and 0 < one["retry_after"] <= 30 for one in bodies)
+    bodies: list[dict[str, Any]] = [response.json() for response in blocked]
+    assert all(body["status"] == "BLOCKED" and 0 < body["retry_after"] <= 30 for body in bodies)
     assert len(blocked) == 20
     slow_hashes.go.set()
-    answers = await asyncio.gather(*tasks)
-    assert sum(answer.json() == {"status": "LOGINERROR"} for answer in answers) == 10
+    responses = await asyncio.gather(*tasks)
+    assert sum(response.json() == {"status": "LOGINERROR"} for response in responses) == 10
     assert len(slow_hashes.threads) == 10
 
 
@@ -121,8 +119,8 @@ async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
 
     with monkeypatch.context() as storm:
         storm.setattr(service.services.passwords, "_run", raise_unavailable)
-        answers = [await log_in(service, anna.login or "", PASSWORD) for _ in range(12)]
-    assert [answer.status_code for answer in answers] == [503] * 12
+        responses = [await log_in(service, anna.login or "", PASSWORD) for _ in range(12)]
+    assert [response.status_code for response in responses] == [503] * 12
     again = await log_in(service, anna.login or "", PASSWORD)
     assert again.json()["status"] == "OK"
 

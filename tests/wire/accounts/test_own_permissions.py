@@ -1,4 +1,4 @@
-"""What a person sees of her own permissions: where she holds what, and why; from outside."""
+"""A person's own permissions on the account page: where they have what, and why."""
 
 from collections.abc import AsyncIterator
 
@@ -88,7 +88,7 @@ async def test_a_role_through_a_group_says_so_and_names_the_group_to_anyone_who_
 async def test_own_permissions_include_those_held_by_a_condition(
     service: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    """In applications where nothing is written about her: by a role's condition, and by a group's."""
+    """In applications without a record about her: by a role's condition, and by a group's."""
     await apply_document(service)
     await apply_document(service, BY_CONDITION)
     section = await permissions_section(await console_browsers(PIA))
@@ -106,7 +106,7 @@ async def test_own_permissions_are_truncated_with_a_count_of_the_rest(
 ) -> None:
     await apply_document(service)
     rules = ", ".join(f"r{number}: {{value: false}}" for number in range(MANY))
-    given = rules.replace("false", "true")
+    granted_rules = rules.replace("false", "true")
     await apply_document(
         service,
         f"""
@@ -114,7 +114,7 @@ applications:
   - application_id: $shop
     name: Shop
     schema: {{private_data: {{many: {{{rules}}}}}}}
-    users: {{"$max": {{private_data: {{many: {{{given}}}}}}}}}
+    users: {{"$max": {{private_data: {{many: {{{granted_rules}}}}}}}}}
 """,
     )
     section = await permissions_section(await console_browsers(MAX))

@@ -1,4 +1,4 @@
-"""Another password, from the account page."""
+"""Changing the password on the account page."""
 
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ async def read_user(service: RunningService, user: User) -> User:
 
 
 async def forget_password(service: RunningService, user: User) -> None:
-    """Make it an account that was never given one."""
+    """Turn it into an account without a password."""
     without = replace(await read_user(service, user), password_hash=None)
     await service.services.storage.runner.write(partial(update_user, without))
 
@@ -29,8 +29,8 @@ async def forget_password(service: RunningService, user: User) -> None:
 async def test_the_new_password_works_and_the_old_one_does_not(
     account_browser: AccountBrowser, browser_client: HttpBrowser
 ) -> None:
-    said = await account_browser.submit_and_read_notice("/account/password", **CHANGE)
-    assert said == "Password changed. All other devices are signed out."
+    notice = await account_browser.submit_and_read_notice("/account/password", **CHANGE)
+    assert notice == "Password changed. All other devices are signed out."
     assert (await browser_client.sign_in(LOGIN)).status_code == 403
     assert (await browser_client.sign_in(LOGIN, NEW)).status_code == 303
 
@@ -72,9 +72,9 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     for _ in range(10):
-        answer = await account_browser.submit("/account/password", **{**CHANGE, "current": "not this one"})
-        assert answer.status_code == 403
-        assert account_browser.problem_in(answer) == "Your current password is wrong."
+        response = await account_browser.submit("/account/password", **{**CHANGE, "current": "not this one"})
+        assert response.status_code == 403
+        assert account_browser.problem_in(response) == "Your current password is wrong."
     closed = await account_browser.submit("/account/password", **CHANGE)
     assert closed.status_code == 429
     assert int(closed.headers["retry-after"]) > 0
@@ -94,12 +94,12 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
 async def test_a_password_that_breaks_the_rules_is_refused(
     service: RunningService, account_browser: AccountBrowser, anna: User, fields: dict[str, str], words: str
 ) -> None:
-    answer = await account_browser.submit("/account/password", **{**CHANGE, **fields})
-    assert answer.status_code == 400
-    assert words in account_browser.problem_in(answer)
-    assert NEW not in answer.text
-    kept = await read_user(service, anna)
-    assert (kept.password_hash, kept.rev) == (anna.password_hash, anna.rev)
+    response = await account_browser.submit("/account/password", **{**CHANGE, **fields})
+    assert response.status_code == 400
+    assert words in account_browser.problem_in(response)
+    assert NEW not in response.text
+    user = await read_user(service, anna)
+    assert (user.password_hash, user.rev) == (anna.password_hash, anna.rev)
 
 
 async def test_links_mailed_before_are_dead_afterwards(
@@ -123,8 +123,8 @@ async def test_password_change_fails_after_sign_out_everywhere_during_hashing(
         return await hashing(password)
 
     monkeypatch.setattr(service.services.passwords, "hash", hash_slowly)
-    answer = await account_browser.submit("/account/password", **CHANGE)
-    assert answer.status_code == 409
+    response = await account_browser.submit("/account/password", **CHANGE)
+    assert response.status_code == 409
     assert (await read_user(service, anna)).password_hash == anna.password_hash
 
 
@@ -136,8 +136,8 @@ async def test_an_account_without_a_password_gets_one_after_a_fresh_proof(
     page = await account_browser.get("/account")
     assert "This account has no password." in page.text
     await service.clock.advance(601)
-    asked = await account_browser.submit("/account/password", password=NEW, repeated=NEW)
-    assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fpassword"
+    response = await account_browser.submit("/account/password", password=NEW, repeated=NEW)
+    assert response.headers["location"] == "/confirm?next=%2Faccount%2Fpassword"
     back = await account_browser.confirm(otp=totp_code(secret, service))
     assert back.headers["location"] == "/account#password"
     assert "changed" in await account_browser.submit_and_read_notice("/account/password", password=NEW, repeated=NEW)

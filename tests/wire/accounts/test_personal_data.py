@@ -1,4 +1,4 @@
-"""People's data in applications: asked for, collected, removed (R6), against two applications on loopback."""
+"""GDPR requests to applications: export and removal (R6), with two applications on loopback."""
 
 import asyncio
 import json
@@ -94,7 +94,7 @@ async def test_every_application_is_called_and_its_data_collected_once(data_setu
     assert (paths(data_setup.shop), paths(data_setup.forum)) == (["/characters", "/fetch"],) * 2
     assert set((await data_setup.states(request_id)).values()) == {"done"}
     collected = await services.data_requests.collect(anna.user_id)
-    assert [(one.application, json.loads(one.document)) for one in collected] == [
+    assert [(jobs.application, json.loads(jobs.document)) for jobs in collected] == [
         *(("Shop", {"orders": [7]}), ("Shop", {"orders": [7]}), ("Forum", ["a post"]), ("Forum", ["a post"])),
     ]
     assert await services.data_requests.collect(anna.user_id) == []
@@ -129,13 +129,13 @@ async def test_answers_move_to_another_master_key_like_every_secret(data_setup: 
     services = data_setup.service.services
     await services.data_requests.request_export(anna.user_id, OPERATOR)
     await data_setup.run()
-    [place] = [place for place in SEALED_COLUMNS if place.name == "gdpr_calls"]
-    rows = await services.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
-    assert [rewrap_row(place, row, services.masters) is not None for row in rows] == [True] * 4
+    [column] = [column for column in SEALED_COLUMNS if column.name == "gdpr_calls"]
+    rows = await services.storage.runner.snapshot_read(partial(column.read_page, b"another", None, 10))
+    assert [rewrap_row(column, row, services.masters) is not None for row in rows] == [True] * 4
 
 
 @pytest.mark.parametrize(
-    ("said", "trouble"),
+    ("raw_response", "trouble"),
     [
         (BUSY, "answered 503"),
         (http_response(b"", "302 Found", Location="http://127.0.0.1/"), "answered 302"),
@@ -145,9 +145,9 @@ async def test_answers_move_to_another_master_key_like_every_secret(data_setup: 
     ],
 )
 async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
-    data_setup: DataSetup, anna: User, said: bytes, trouble: str
+    data_setup: DataSetup, anna: User, raw_response: bytes, trouble: str
 ) -> None:
-    well, data_setup.shop.respond = data_setup.shop.respond, lambda _: said
+    well, data_setup.shop.respond = data_setup.shop.respond, lambda _: raw_response
     request_id = await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
     await data_setup.run()
     states = await data_setup.states(request_id)
@@ -160,14 +160,14 @@ async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     assert trouble in call.trouble
     assert call.next_try_at == data_setup.service.clock.now() + 60
     await data_setup.run()
-    assert len(data_setup.shop.received) == 2, "not before its time"
+    assert len(data_setup.shop.received) == 2, "no retry before its time"
     await data_setup.service.clock.advance(60)
     await data_setup.run()
     assert len(data_setup.shop.received) == 4
     data_setup.shop.respond = well
     await data_setup.service.clock.advance(119)
     await data_setup.run()
-    assert len(data_setup.shop.received) == 4, "twice as long"
+    assert len(data_setup.shop.received) == 4, "the second retry waits twice as long"
     await data_setup.service.clock.advance(1)
     await data_setup.run()
     assert set((await data_setup.states(request_id)).values()) == {"done"}
@@ -189,8 +189,8 @@ async def test_r_27_one_that_never_answers_is_given_up_in_the_end(data_setup: Da
     assert (await data_setup.request(request_id)).calls[0].trouble == "answered 503"
 
 
-async def test_a_house_that_died_in_the_middle_is_finished_by_another(data_setup: DataSetup, anna: User) -> None:
-    """The call was taken and its taker is gone: no one calls until the lease has run out, then someone does."""
+async def test_call_of_a_process_that_ended_is_made_by_another(data_setup: DataSetup, anna: User) -> None:
+    """A call was claimed by a process that has ended: after its lease it is claimed again."""
     store, clock = data_setup.service.services.storage.personal_data, data_setup.service.clock
     await data_setup.service.services.erasure.erase(anna, OPERATOR)
     assert len(await store.claim_due_calls(clock.now(), 50, 9)) == 2
@@ -217,7 +217,7 @@ async def test_no_url_has_two_concurrent_calls(data_setup: DataSetup, anna: User
     data_setup.shop.pause = pause
     for user in (anna, *others):
         await services.erasure.erase(user, OPERATOR)
-    neighbour = DataJobs(  # as another node has them, on the same database
+    neighbour = DataJobs(  # like a second node, on the same database
         store=services.storage.personal_data,
         poster=outbound_client(services.settings),
         signer=services.signer,
@@ -226,7 +226,7 @@ async def test_no_url_has_two_concurrent_calls(data_setup: DataSetup, anna: User
         clock=services.clock,
         issuer=services.base_url,
     )
-    rounds = [asyncio.create_task(one.run_once()) for one in (services.data_jobs, neighbour)]
+    rounds = [asyncio.create_task(jobs.run_once()) for jobs in (services.data_jobs, neighbour)]
     await entered.wait()
     assert data_setup.shop.connections == 1
     gate.set()
@@ -255,7 +255,9 @@ async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(
     assert "Forum: waiting for an answer" in page
     assert "answered 503" not in page
     copy = json.loads((await account_browser.submit("/account/export")).text)
-    assert [(one["application"], one["data"]) for one in copy["applications"]] == [("Shop", {"orders": [7]})] * 2
+    assert [(application["application"], application["data"]) for application in copy["applications"]] == [
+        ("Shop", {"orders": [7]})
+    ] * 2
     await account_browser.get("/account")
     assert json.loads((await account_browser.submit("/account/export")).text)["applications"] == []
 
@@ -327,11 +329,11 @@ async def test_a_serving_house_calls_by_itself(data_setup: DataSetup, anna: User
         await asyncio.wait_for(called.wait(), 20)
 
 
-# -- where nothing is allowed -------------------------------------------------------------------------
+# -- blocked targets ----------------------------------------------------------------------------------
 
 
 async def test_ap_08_an_address_inside_is_not_called_though_it_was_saved(installed_url: str, tmp_path: Path) -> None:
-    """As if outbound.allow had listed it when it was saved, or a name leads elsewhere by now."""
+    """As if outbound.allow had listed it when it was saved, or the name now resolves differently."""
     canary = StubServer()
     async with run_stub_server(canary), running_service(installed_url, tmp_path) as service:
         services = service.services

@@ -1,4 +1,4 @@
-"""Making an account for oneself."""
+"""Self-registration."""
 
 import re
 from pathlib import Path
@@ -25,12 +25,12 @@ async def account(service: RunningService, login: str = BOB["login"]) -> User | 
 async def test_a_person_registers_confirms_the_address_and_signs_in(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    answer = await register(browser_client)
-    assert answer.status_code == 200
-    assert "bob@studio.example" in answer.text
-    made = await account(service)
-    assert made is not None
-    assert (made.nick, made.email_verified, made.has_second_factor) == ("Bob", False, False)
+    response = await register(browser_client)
+    assert response.status_code == 200
+    assert "bob@studio.example" in response.text
+    new_account = await account(service)
+    assert new_account is not None
+    assert (new_account.nick, new_account.email_verified, new_account.has_second_factor) == ("Bob", False, False)
     assert "gh_session" not in browser_client.cookies
     await browser_client.get(await link_in_new_message(service))
     assert (await browser_client.post("/verify-email")).status_code == 200
@@ -55,21 +55,21 @@ async def test_invalid_registration_form_shows_the_error_and_creates_nothing(
         ({"login": "not an address"}, "must be an email address"),
         ({"nick": "\u202eanna"}, "the nick must be"),
     ):
-        answer = await register(browser_client, **fields)
-        assert answer.status_code == 400
-        assert words in answer.text
-        assert PASSWORD not in answer.text
+        response = await register(browser_client, **fields)
+        assert response.status_code == 400
+        assert words in response.text
+        assert PASSWORD not in response.text
     assert await account(service) is None
     assert await new_messages(service) == []
 
 
 async def test_the_form_comes_back_with_what_was_typed_in_the_readers_language(browser_client: HttpBrowser) -> None:
     browser_client.client.headers["Accept-Language"] = "de"
-    answer = await register(browser_client, nick='"><script>', password="kurz", repeated="kurz")
-    assert 'lang="de"' in answer.text
-    assert "mindestens 10 Zeichen" in answer.text
-    assert 'value="bob@studio.example"' in answer.text
-    assert "<script>" not in answer.text
+    response = await register(browser_client, nick='"><script>', password="kurz", repeated="kurz")
+    assert 'lang="de"' in response.text
+    assert "mindestens 10 Zeichen" in response.text
+    assert 'value="bob@studio.example"' in response.text
+    assert "<script>" not in response.text
 
 
 async def test_the_account_speaks_the_language_it_was_made_in(
@@ -78,22 +78,22 @@ async def test_the_account_speaks_the_language_it_was_made_in(
     browser_client.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
     await register(browser_client)
     (message,) = await new_messages(service)
-    made = await account(service)
-    assert made is not None
-    assert (message.lang, made.lang) == ("de", "de")
+    new_account = await account(service)
+    assert new_account is not None
+    assert (message.lang, new_account.lang) == ("de", "de")
 
 
 async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    answer = await register(
+    response = await register(
         browser_client,
         login="ANNA@studio.example",
         nick="Not Anna",
         password="another good phrase",
         repeated="another good phrase",
     )
-    assert answer.status_code == 200
+    assert response.status_code == 200
     (message,) = await new_messages(service)
     assert (message.to, message.subject) == ("anna@studio.example", "You already have an account")
     assert "Not Anna" not in message.text
@@ -139,7 +139,7 @@ async def test_the_acts_are_in_the_audit_log_without_password_or_link(
         browser_client, login=anna.login or "", password="another good phrase", repeated="another good phrase"
     )
     records = await service.services.storage.audit.unsealed_records(100)
-    assert {"user.registered", "user.email_verified", "user.registered_again"} <= {one.event for one in records}
+    assert {"user.registered", "user.email_verified", "user.registered_again"} <= {record.event for record in records}
     assert PASSWORD not in repr(records)
     assert link.partition("=")[2] not in repr(records)
 
@@ -150,9 +150,9 @@ async def test_no_one_registers_where_registration_is_closed(installed_url: str,
         assert (await service.client.get("/register")).status_code == 403
         browser_client = HttpBrowser(service)
         await browser_client.get("/forgot")
-        answer = await browser_client.post("/register", **BOB)
-        assert answer.status_code == 403
-        assert "invitation" in answer.text
+        response = await browser_client.post("/register", **BOB)
+        assert response.status_code == 403
+        assert "invitation" in response.text
         assert await account(service) is None
         await browser_client.client.aclose()
 
@@ -162,11 +162,11 @@ async def test_only_addresses_of_the_allowed_domains_register(installed_url: str
     async with running_service(installed_url, tmp_path, environment=allowed) as service:
         browser_client = HttpBrowser(service)
         for login in ("bob@evil.example", "bob@studio.example.evil.example", "bob@sub.studio.example"):
-            answer = await register(browser_client, login=login)
-            assert answer.status_code == 400
-            assert "addresses of this domain cannot register" in answer.text
+            response = await register(browser_client, login=login)
+            assert response.status_code == 400
+            assert "addresses of this domain cannot register" in response.text
             assert await account(service, login) is None
-        assert "studio.example, partner.example" in answer.text
+        assert "studio.example, partner.example" in response.text
         assert (await register(browser_client, login="bob@STUDIO.example")).status_code == 200
         assert await account(service) is not None
         await browser_client.client.aclose()

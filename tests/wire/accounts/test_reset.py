@@ -1,4 +1,4 @@
-"""Choosing a new password by a mailed link."""
+"""Choosing a new password by an emailed link."""
 
 from pathlib import Path
 
@@ -30,8 +30,8 @@ async def choose(browser_client: HttpBrowser, link: str, password: str = NEW) ->
 async def test_the_new_password_is_good_the_old_one_is_not_and_no_one_is_signed_in_by_it(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    answer = await choose(browser_client, await reset_link(service, browser_client))
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=password_reset")
+    response = await choose(browser_client, await reset_link(service, browser_client))
+    assert (response.status_code, response.headers["location"]) == (303, "/sign-in?notice=password_reset")
     assert "gh_session" not in browser_client.cookies
     assert "Sign in with the new one" in (await browser_client.follow()).text
     assert (await browser_client.sign_in(LOGIN, PASSWORD)).status_code == 403
@@ -53,9 +53,9 @@ async def test_invalid_new_password_shows_the_error_and_keeps_the_link_valid(
 ) -> None:
     link = await reset_link(service, browser_client)
     for password, words in (("tiny", "at least 10"), ("AnnaAnna2027", "too easy to guess")):
-        answer = await choose(browser_client, link, password)
-        assert (answer.status_code, words in answer.text) == (400, True)
-        assert password not in answer.text
+        response = await choose(browser_client, link, password)
+        assert (response.status_code, words in response.text) == (400, True)
+        assert password not in response.text
     await browser_client.get(link)
     differs = await browser_client.post("/reset", password=NEW, repeated=f"{NEW} ")
     assert "The passwords do not match" in differs.text
@@ -98,9 +98,9 @@ async def test_a_password_of_the_operators_list_is_refused(installed_url: str, t
         )
         browser_client = HttpBrowser(service)
         link = await reset_link(service, browser_client)
-        refused = await choose(browser_client, link)
-        assert refused.status_code == 400
-        assert "appeared in a data breach" in refused.text
+        refusal = await choose(browser_client, link)
+        assert refusal.status_code == 400
+        assert "appeared in a data breach" in refusal.text
         assert (await choose(browser_client, link, f"{NEW} and more")).status_code == 303
         await browser_client.client.aclose()
 
@@ -111,9 +111,11 @@ async def test_the_act_is_in_the_audit_log_without_password_or_link(
     link = await reset_link(service, browser_client)
     await choose(browser_client, link)
     records = [
-        one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == anna.user_id
+        record
+        for record in await service.services.storage.audit.unsealed_records(100)
+        if record.subject == anna.user_id
     ]
-    record_by_event = {one.event: one for one in records}
+    record_by_event = {record.event: record for record in records}
     assert {"password.reset_asked", "password.reset"} <= set(record_by_event)
     assert (record_by_event["password.reset"].actor, record_by_event["password.reset_asked"].actor) == (
         anna.user_id,

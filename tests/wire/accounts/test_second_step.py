@@ -1,4 +1,4 @@
-"""Between the password and the second factor an account may change (R2)."""
+"""An account may change between the password and the second factor (R2)."""
 
 import pytest
 
@@ -13,7 +13,7 @@ NEW = "another horse battery staple 9"
 
 @pytest.fixture
 async def secret(service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser) -> str:
-    """The secret of Anna's authenticator app, whose code is asked for after her password."""
+    """The secret of Anna's authenticator app, whose code is required after her password."""
     secret, _ = await account_browser.set_up_totp(service)
     await service.clock.advance(60)
     await at_the_second_step(browser_client)
@@ -27,8 +27,8 @@ async def at_the_second_step(browser_client: HttpBrowser, begun_at: str = "/sign
 
 
 async def assert_has_to_start_again(service: RunningService, browser_client: HttpBrowser, secret: str) -> None:
-    answer = await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
-    assert (answer.status_code, "set-cookie" in answer.headers) == (400, False)
+    response = await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
+    assert (response.status_code, "set-cookie" in response.headers) == (400, False)
     assert (await browser_client.get("/account")).status_code == 303
 
 

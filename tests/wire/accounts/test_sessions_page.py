@@ -1,4 +1,4 @@
-"""Ending sessions from the account page."""
+"""Ending sessions on the account page."""
 
 from collections.abc import AsyncIterator
 
@@ -63,8 +63,8 @@ async def test_no_one_ends_someone_elses_session(service: RunningService, accoun
     guest = AccountBrowser(service)
     await guest.sign_in_and_open_account("bob@studio.example")
     (session,) = await service.services.storage.sessions.sessions_of_user(bob.user_id, service.clock.now())
-    answer = await account_browser.post_with_csrf("/account/sessions/end", session_id=session.session_id)
-    assert answer.status_code == 303
+    response = await account_browser.post_with_csrf("/account/sessions/end", session_id=session.session_id)
+    assert response.status_code == 303
     assert await guest.is_signed_in()
     assert await service.services.storage.audit.newest_records(9, bob.user_id, "session.ended") == []
     await guest.client.aclose()

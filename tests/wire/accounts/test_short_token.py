@@ -20,9 +20,9 @@ async def test_short_token_asks_first_and_opens_one_limited_session(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     stoken = await short_token(service)
-    shown = await browser_client.get(f"/?stoken={stoken}")
-    assert shown.status_code == 200
-    assert "Anna" in shown.text
+    response = await browser_client.get(f"/?stoken={stoken}")
+    assert response.status_code == 200
+    assert "Anna" in response.text
     assert "gh_session" not in browser_client.cookies
     assert (await browser_client.post("/sign-in/stoken")).status_code == 303
     session = await service.services.storage.sessions.find_session(
@@ -54,11 +54,11 @@ async def test_an_address_that_someone_only_says_proves_nothing(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     stoken = await short_token(service)
-    said = {"X-Forwarded-For": "203.0.113.9"}  # by a peer that is no trusted proxy
-    assert (await browser_client.client.get(f"/?stoken={stoken}", headers=said)).status_code == 403
+    headers = {"X-Forwarded-For": "203.0.113.9"}  # from a peer that is not a trusted proxy
+    assert (await browser_client.client.get(f"/?stoken={stoken}", headers=headers)).status_code == 403
     await browser_client.get(f"/?stoken={stoken}")
     form = hidden_fields(browser_client.page.text if browser_client.page else "")
-    assert (await browser_client.client.post("/sign-in/stoken", data=form, headers=said)).status_code == 403
+    assert (await browser_client.client.post("/sign-in/stoken", data=form, headers=headers)).status_code == 403
     assert "gh_session" not in browser_client.cookies
     assert (await browser_client.post("/sign-in/stoken")).status_code == 303
 

@@ -1,4 +1,4 @@
-"""Signing in and out with a password, from outside (checklist LG-01 to LG-10)."""
+"""Signing in and out with a password (checklist LG-01 to LG-10)."""
 
 import re
 
@@ -13,15 +13,15 @@ from tests.support.service import RunningService
 LOGIN = "anna@studio.example"
 
 
-def comparable_text(answer: httpx2.Response) -> str:
-    """The page without what differs on every load, and without what was typed."""
-    text = re.sub(r"[\w-]+@[\w.]+", "", answer.text)
+def comparable_text(response: httpx2.Response) -> str:
+    """The page without what differs on every load, and without the person's input."""
+    text = re.sub(r"[\w-]+@[\w.]+", "", response.text)
     return re.sub(r'value="[^"]*"|data-[\w-]+="[^"]*"|<code>\w+</code>', "", text)
 
 
 async def test_the_right_password_opens_a_session(browser_client: HttpBrowser, anna: User) -> None:
-    answer = await browser_client.sign_in(LOGIN)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account")
+    response = await browser_client.sign_in(LOGIN)
+    assert (response.status_code, response.headers["location"]) == (303, "/account")
     assert "gh_session" in browser_client.cookies
     home = await browser_client.get("/")
     assert (home.status_code, home.headers["location"]) == (303, "/account")
@@ -40,10 +40,10 @@ async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer
     unknown = await browser_client.sign_in("no_one@studio.example", "not the password")
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     blocked = await browser_client.sign_in(LOGIN)
-    answers = [wrong, unknown, blocked]
-    assert [answer.status_code for answer in answers] == [403, 403, 403]
-    assert len({comparable_text(answer) for answer in answers}) == 1
-    assert len({tuple(sorted(answer.headers)) for answer in answers}) == 1
+    responses = [wrong, unknown, blocked]
+    assert [response.status_code for response in responses] == [403, 403, 403]
+    assert len({comparable_text(response) for response in responses}) == 1
+    assert len({tuple(sorted(response.headers)) for response in responses}) == 1
 
 
 @pytest.mark.usefixtures("anna")
@@ -58,9 +58,9 @@ async def test_lg_01_the_session_id_is_new_after_every_sign_in_and_the_old_one_i
     second = browser_client.client.cookies["gh_session"]
     assert second != first
     for stale in (first, "chosen-by-an-attacker", ""):
-        answer = await service.client.get("/", headers={"Cookie": f"gh_session={stale}"})
-        assert answer.status_code == 200
-        assert "gh_session" not in answer.cookies
+        response = await service.client.get("/", headers={"Cookie": f"gh_session={stale}"})
+        assert response.status_code == 200
+        assert "gh_session" not in response.cookies
 
 
 @pytest.mark.usefixtures("anna")
@@ -70,9 +70,9 @@ async def test_signing_out_kills_the_session_and_shows_nothing_from_the_cache(
     await browser_client.sign_in(LOGIN)
     stolen = browser_client.client.cookies["gh_session"]
     await browser_client.get("/sign-in")
-    answer = await browser_client.post("/sign-out")
-    assert answer.status_code == 200
-    assert answer.headers["cache-control"] == "no-store"
+    response = await browser_client.post("/sign-out")
+    assert response.status_code == 200
+    assert response.headers["cache-control"] == "no-store"
     assert "gh_session" not in browser_client.cookies
     assert (await service.client.get("/", headers={"Cookie": f"gh_session={stolen}"})).status_code == 200
 
@@ -80,8 +80,8 @@ async def test_signing_out_kills_the_session_and_shows_nothing_from_the_cache(
 @pytest.mark.usefixtures("anna")
 async def test_lg_02_cookies_are_for_this_host_only_and_out_of_scripts_reach(browser_client: HttpBrowser) -> None:
     await browser_client.get("/sign-in")
-    answer = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
-    for cookie in answer.headers.get_list("set-cookie"):
+    response = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
+    for cookie in response.headers.get_list("set-cookie"):
         assert "HttpOnly" in cookie
         assert "SameSite=lax" in cookie
         assert "Path=/" in cookie
@@ -128,8 +128,8 @@ async def test_lg_06_the_count_survives_a_restart_because_it_is_in_the_database(
 ) -> None:
     for _ in range(10):
         await browser_client.sign_in(LOGIN, "not the password")
-    kept = await service.services.storage.runner.revision()  # the same database a restarted process would open
-    assert kept
+    revision = await service.services.storage.runner.revision()  # the database that a restarted process would open
+    assert revision
     assert (await browser_client.sign_in(LOGIN.upper())).status_code == 429
 
 
@@ -153,8 +153,8 @@ async def test_lg_10_one_password_against_many_accounts_is_throttled_by_source(b
     statuses = []
     for number in range(102):
         browser_client.page = page
-        answer = await browser_client.post("/sign-in", login=f"user{number}@studio.example", password="Summer2026!")
-        statuses.append(answer.status_code)
+        response = await browser_client.post("/sign-in", login=f"user{number}@studio.example", password="Summer2026!")
+        statuses.append(response.status_code)
     assert statuses[:100] == [403] * 100
     assert statuses[-1] == 429
 
@@ -202,6 +202,6 @@ async def test_lg_17_a_password_too_long_to_be_one_is_refused_like_any_wrong_one
 
 
 async def test_error_pages_speak_the_readers_language(service: RunningService) -> None:
-    answer = await service.client.get("/nowhere", headers={"Accept-Language": "de-AT,de;q=0.9"})
-    assert answer.status_code == 404
-    assert 'lang="de"' in answer.text
+    response = await service.client.get("/nowhere", headers={"Accept-Language": "de-AT,de;q=0.9"})
+    assert response.status_code == 404
+    assert 'lang="de"' in response.text

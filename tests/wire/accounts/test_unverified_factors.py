@@ -1,4 +1,4 @@
-"""Someone who registers another person's address keeps no access to the account once the owner takes it."""
+"""A person who registers someone else's address loses access to the account once the owner takes it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The proof that an address is one's own."""
+"""Verifying an email address."""
 
 import httpx2
 
@@ -71,8 +71,8 @@ async def test_no_verification_email_goes_to_a_confirmed_or_unknown_address(
     link = await link_in_new_message(service)
     await browser_client.get(link)
     await browser_client.post("/verify-email")
-    answers = [await ask_again(browser_client), await ask_again(browser_client, "no_one@studio.example")]
-    assert [answer.status_code for answer in answers] == [200, 200]
+    responses = [await ask_again(browser_client), await ask_again(browser_client, "no_one@studio.example")]
+    assert [response.status_code for response in responses] == [200, 200]
     assert await new_messages(service) == []
     assert await is_proved(service, anna)
 

@@ -1,4 +1,4 @@
-"""Commands about one installation, on each database in turn."""
+"""Commands on one installation, on each database."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from tests.support.command_line import CommandLine, InstallationPaths
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
-    """Today's schema, and nothing in it."""
+def installation(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+    """An installation with the current schema and no data."""
     return InstallationPaths(data=tmp_path / "data", url=migrated_url)
 
 
 @pytest.fixture
-def gatehouse(place: InstallationPaths) -> CommandLine:
-    return place.command_line()
+def gatehouse(installation: InstallationPaths) -> CommandLine:
+    return installation.command_line()

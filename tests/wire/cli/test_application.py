@@ -10,7 +10,7 @@ BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--password-stdin")
 
 
 async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     gatehouse("user", "create", *BOB, stdin=PASSWORD)
     printed = gatehouse.run("application", "email-secret", "1")
@@ -19,15 +19,15 @@ async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
     result = gatehouse.json("application", "email-secret", "1")
     assert (result["application_id"], first != result["email_secret"]) == (1, True)
 
-    asked = {"login": "bob@studio.example", "password": PASSWORD, "app_id": 1}
-    async with running_service(place.url, place.data) as service:
-        for secret, shown in ((first, True), (result["email_secret"], True), (first[:-1], False)):
-            answer = await service.client.post("/proxy/api/login", json={**asked, "with_email": secret})
-            assert answer.json()["status"] == "OK"
-            assert answer.json().get("login") == ("bob@studio.example" if shown else None)
+    login = {"login": "bob@studio.example", "password": PASSWORD, "app_id": 1}
+    async with running_service(installation.url, installation.data) as service:
+        for secret, is_shown in ((first, True), (result["email_secret"], True), (first[:-1], False)):
+            response = await service.client.post("/proxy/api/login", json={**login, "with_email": secret})
+            assert response.json()["status"] == "OK"
+            assert response.json().get("login") == ("bob@studio.example" if is_shown else None)
 
     events = gatehouse.json("audit", "show", "--subject", "application 1")
-    assert [one["event"] for one in events] == ["application.email_secret_made"] * 2
+    assert [event["event"] for event in events] == ["application.email_secret_made"] * 2
     assert not [secret for secret in (first, result["email_secret"]) if secret in str(events)]
 
 

@@ -11,11 +11,11 @@ BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
 
 def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
-    with Node(data=place.data, environment=place.settings) as node:
+    with Node(data=installation.data, environment=installation.settings) as node:
         gatehouse("user", "create", *BOB)
-        node.terminate()  # which seals what is there
+        node.terminate()  # which seals the records
     sound = gatehouse.json("audit", "verify")
     assert sound["problems"] == []
     assert (sound["records"], sound["first_place"], sound["unsealed"]) == (3, 1, 0)
@@ -23,19 +23,20 @@ def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
 
     gatehouse("user", "block", "bob@studio.example")
     assert gatehouse.json("audit", "verify")["unsealed"] == 1
-    [made] = gatehouse.json("audit", "show", "--event", "user.created")
-    assert made["place"] is not None
-    execute_statements(place.url, [f"UPDATE audit_events SET actor = 'no_one' WHERE place = {made['place']}"])  # noqa: S608
+    [record] = gatehouse.json("audit", "show", "--event", "user.created")
+    assert record["place"] is not None
+    change = f"UPDATE audit_events SET actor = 'no_one' WHERE place = {record['place']}"  # noqa: S608
+    execute_statements(installation.url, [change])
     broken = gatehouse.run("audit", "verify")
     assert broken.code == 1
-    assert f"record {made['place']} ({made['record_id']}) was changed" in broken.err
+    assert f"record {record['place']} ({record['record_id']}) was changed" in broken.err
     assert broken.out.startswith("Damaged: 3 records")
 
 
 def test_the_log_verifies_while_a_running_service_seals_more(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
-    with Node(data=place.data, environment=place.settings):
+    with Node(data=installation.data, environment=installation.settings):
         for number in range(20):
             login = f"u{number}@studio.example"
             gatehouse("user", "create", "--login", login, "--nick", "U", "--no-password")
@@ -43,32 +44,32 @@ def test_the_log_verifies_while_a_running_service_seals_more(
 
 
 def test_a_refused_request_is_found_by_the_id_its_caller_was_shown(
-    place: InstallationPaths, gatehouse: CommandLine
+    installation: InstallationPaths, gatehouse: CommandLine
 ) -> None:
     refusal = RECORDER.refusal("game.poll", ORIGIN, reason="the signature is wrong", subject="a-gsid")
 
     async def refuse() -> None:
-        async with open_storage(place.url, migrate=False) as storage:
+        async with open_storage(installation.url, migrate=False) as storage:
             await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())
-    [found] = gatehouse.json("audit", "show", "--record", refusal.record_id)
-    assert (found["refused"], found["reason"], found["subject"]) == (True, "the signature is wrong", "a-gsid")
+    [record] = gatehouse.json("audit", "show", "--record", refusal.record_id)
+    assert (record["refused"], record["reason"], record["subject"]) == (True, "the signature is wrong", "a-gsid")
     assert "the signature is wrong" in gatehouse("audit", "show", "--record", refusal.record_id)
     assert "no record none" in gatehouse.expect_failure("audit", "show", "--record", "none")
 
 
-def test_no_whole_gsid_is_printed(place: InstallationPaths, gatehouse: CommandLine) -> None:
+def test_no_whole_gsid_is_printed(installation: InstallationPaths, gatehouse: CommandLine) -> None:
     gsid = "7d4f0f0e-3c1b-4f6e-9d6a-0b8f7b1c2a3d"
     refusal = RECORDER.refusal("game_session.ended", ORIGIN, reason="canceled in the browser", subject=gsid)
 
     async def refuse() -> None:
-        async with open_storage(place.url, migrate=False) as storage:
+        async with open_storage(installation.url, migrate=False) as storage:
             await storage.audit.add_refusal(refusal, kept=1_000)
 
     asyncio.run(refuse())
-    [found] = gatehouse.json("audit", "show", "--record", refusal.record_id)
-    assert found["subject"] == "7d4f0f0e…"
+    [record] = gatehouse.json("audit", "show", "--record", refusal.record_id)
+    assert record["subject"] == "7d4f0f0e…"
     assert gsid not in gatehouse("audit", "show", "--record", refusal.record_id)
 
 
@@ -79,8 +80,8 @@ def test_records_are_shown_newest_first_and_as_many_as_asked_for(gatehouse: Comm
     assert one["personal"] == {"address": "", "login": "bob@studio.example", "nick": "Bob"}
     assert one["actor"].startswith("cli:")
     assert len(gatehouse.json("audit", "show", "--limit", "1")) == 1
-    printed = gatehouse("audit", "show", "--record", one["record_id"])
-    assert "login=bob@studio.example" in printed
+    output = gatehouse("audit", "show", "--record", one["record_id"])
+    assert "login=bob@studio.example" in output
 
 
 def test_an_event_that_is_none_is_named_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:

@@ -31,17 +31,17 @@ Contents = dict[str, list[dict[str, object]]]
 
 
 def contents(url: str) -> Contents:
-    found: Contents = {}
+    tables: Contents = {}
 
     def put(table: str, rows: Any) -> None:
-        found.setdefault(table, []).extend(row._asdict() for row in rows)
+        tables.setdefault(table, []).extend(row._asdict() for row in rows)
 
     async def read() -> None:
         async with open_storage(url, migrate=False) as storage:
             await storage.runner.snapshot_read(partial(dump_rows, put))
 
     asyncio.run(read())
-    return found
+    return tables
 
 
 def refuse_someone(url: str) -> None:
@@ -55,35 +55,35 @@ def refuse_someone(url: str) -> None:
 
 
 @pytest.fixture
-def filled_installation(gatehouse: CommandLine, place: InstallationPaths) -> CommandLine:
-    """Something in most tables."""
+def filled_installation(gatehouse: CommandLine, installation: InstallationPaths) -> CommandLine:
+    """An installation with data in most tables."""
     gatehouse("user", "create", *BOB)
     gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
     gatehouse("admin", "setup-link")
     gatehouse("key", "rotate", "--alg", "ES256")
-    refuse_someone(place.url)
-    refuse_someone(place.url)
+    refuse_someone(installation.url)
+    refuse_someone(installation.url)
     return gatehouse
 
 
 @pytest.fixture
 def other_installation(
-    filled_installation: CommandLine, place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
+    filled_installation: CommandLine, installation: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
-    """Another machine, which knows the master key, with an empty database of the other kind."""
+    """A second machine with the master key, and an empty database of the other kind."""
     filled_installation("key", "list")
-    kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
-    key = (place.data / "dev.key").read_text().strip()
+    kind = "postgres" if installation.url.startswith("sqlite:") else "sqlite"
+    key = (installation.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
     return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
 
 
-def without_fence_columns(held: Contents) -> Contents:
-    """What a restore leaves alone."""
+def without_fence_columns(tables: Contents) -> Contents:
+    """The columns that a restore does not change."""
     left = {"users": {"rev"}, "once": {"taken_at"}, "permission_clock": {"structure"}}
-    records = [one for one in held["audit_events"] if one["event"] != "installation.restored"]
-    facts = [one for one in held["installation"] if one["name"] != "epoch"]
-    plain = {**held, "audit_events": records, "installation": facts}
+    records = [record for record in tables["audit_events"] if record["event"] != "installation.restored"]
+    facts = [one for one in tables["installation"] if one["name"] != "epoch"]
+    plain = {**tables, "audit_events": records, "installation": facts}
     return {
         table: [{name: value for name, value in row.items() if name not in left.get(table, ())} for row in rows]
         for table, rows in plain.items()
@@ -91,43 +91,46 @@ def without_fence_columns(held: Contents) -> Contents:
 
 
 def test_a_backup_of_one_database_restores_to_the_other_and_back(
-    place: InstallationPaths, filled_installation: CommandLine, other_installation: InstallationPaths, tmp_path: Path
+    installation: InstallationPaths,
+    filled_installation: CommandLine,
+    other_installation: InstallationPaths,
+    tmp_path: Path,
 ) -> None:
     there, back = tmp_path / "there.gz", tmp_path / "back.gz"
-    made = filled_installation.json("backup", there)
-    before = contents(place.url)
-    assert made["rows"] == sum(map(len, before.values()))
+    created = filled_installation.json("backup", there)
+    before = contents(installation.url)
+    assert created["rows"] == sum(map(len, before.values()))
     assert stat.S_IMODE(there.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.glob(".there*")] == []
     gatehouse = other_installation.command_line()
-    assert gatehouse.json("restore", there)["rows"] == made["rows"]
+    assert gatehouse.json("restore", there)["rows"] == created["rows"]
     restored = contents(other_installation.url)
     assert without_fence_columns(restored) == without_fence_columns(before)
     assert gatehouse.json("audit", "verify")["problems"] == []
     assert gatehouse.json("key", "list") == filled_installation.json("key", "list")
-    refuse_someone(other_installation.url)  # the numbers the database gives out go on
+    refuse_someone(other_installation.url)  # the database's sequences continue
     gatehouse("client", "rotate-secret", "web")
     gatehouse("backup", back)
     after = contents(other_installation.url)
     assert "the database is not empty" in filled_installation.expect_failure("restore", back)
     assert "All tokens issued before now are rejected" in filled_installation("restore", back, "--replace")
-    assert without_fence_columns(contents(place.url)) == without_fence_columns(after)
+    assert without_fence_columns(contents(installation.url)) == without_fence_columns(after)
     assert len(after["audit_refusals"]) == 3
 
 
 def test_r_23_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
-    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
+    installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     """R-23."""
     file = tmp_path / "backup.gz"
     gatehouse = filled_installation
-    [link] = contents(place.url)["once"]
+    [link] = contents(installation.url)["once"]
     assert link["taken_at"] == 0
     gatehouse("backup", file)
     blocked = gatehouse.json("user", "block", "bob@studio.example")
     free = gatehouse.json("user", "unblock", "bob@studio.example")
     gatehouse("restore", file, "--replace")
-    after = contents(place.url)
+    after = contents(installation.url)
     [bob] = after["users"]
     assert bob["rev"] > free["rev"] > blocked["rev"]
     [link] = after["once"]
@@ -137,7 +140,7 @@ def test_r_23_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
     assert epoch == record["at"] * 1_000
     assert record["details"]["backup_made_at"] <= record["at"]
     gatehouse("restore", file, "--replace")
-    assert contents(place.url)["users"][0]["rev"] >= bob["rev"]
+    assert contents(installation.url)["users"][0]["rev"] >= bob["rev"]
 
 
 def change_backup(file: Path, to: Path, change: Callable[[list[Any]], None]) -> Path:
@@ -150,7 +153,7 @@ def change_backup(file: Path, to: Path, change: Callable[[list[Any]], None]) -> 
 
 
 def add_administrator(lines: list[Any]) -> None:
-    """An administrator more, and a checksum that fits: all that can be done without the master key."""
+    """Add an administrator and a matching checksum: all that is possible without the master key."""
     rows = next(line for line in lines if line.get("table") == "role_assignments")["rows"]
     rows.append([1, "6666666666", "", "", "", "administrator", 1, 0, 0])
     lines[-1]["counts"]["role_assignments"] += 1
@@ -160,7 +163,7 @@ def add_administrator(lines: list[Any]) -> None:
 
 
 def test_a_backup_that_is_not_to_be_believed_changes_nothing(
-    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
+    installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     gatehouse = filled_installation
     gatehouse(
@@ -169,7 +172,7 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
     file = tmp_path / "backup.gz"
     gatehouse("backup", file)
     gatehouse("user", "create", "--login", "later@studio.example", "--nick", "Later", "--no-password")
-    before = contents(place.url)
+    before = contents(installation.url)
     whole = file.read_bytes()
 
     def restore_failure(content: Path | bytes) -> str:
@@ -197,31 +200,31 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
     assert "needs master key" in gatehouse.expect_failure(
         "restore", file, "--replace", environment={MASTER: OTHER_KEY}
     )
-    assert contents(place.url) == before
+    assert contents(installation.url) == before
 
 
 def test_r_23_nothing_is_restored_under_a_running_service(
-    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
+    installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup.gz"
     filled_installation("backup", file)
-    before = contents(place.url)
-    if place.url.startswith("sqlite:"):
-        with serve_lock(place.url.removeprefix("sqlite:///")):
+    before = contents(installation.url)
+    if installation.url.startswith("sqlite:"):
+        with serve_lock(installation.url.removeprefix("sqlite:///")):
             assert "is in use by a running service: stop it first" in filled_installation.expect_failure(
                 "restore", file, "--replace"
             )
     else:
-        asyncio.run(restored_beside_another(place, filled_installation, file))
-    assert contents(place.url) == before
+        asyncio.run(restored_beside_another(installation, filled_installation, file))
+    assert contents(installation.url) == before
 
 
-async def restored_beside_another(place: InstallationPaths, gatehouse: CommandLine, file: Path) -> None:
-    heard = asyncio.Event()
-    async with open_storage(place.url, migrate=False) as storage:
-        storage.runner.listen("keys", lambda _: heard.set())
+async def restored_beside_another(installation: InstallationPaths, gatehouse: CommandLine, file: Path) -> None:
+    notified = asyncio.Event()
+    async with open_storage(installation.url, migrate=False) as storage:
+        storage.runner.listen("keys", lambda _: notified.set())
         await storage.runner.write(call_endpoint)
-        await heard.wait()  # that, or the word that it listens only now: as every process of the service does
+        await notified.wait()  # that, or the notification that it listens only now, as every process gets it
         output = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
         assert "another Gatehouse process is connected" in output
 
@@ -275,15 +278,15 @@ def test_a_backup_never_overwrites_and_is_never_made_of_nothing(gatehouse: Comma
 
 
 def test_someone_who_watches_sees_how_far_it_is(
-    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
+    installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     filled_installation("key", "list")
     ours, theirs = os.openpty()
-    command = [*GATEHOUSE_COMMAND, "backup", str(tmp_path / "b.gz"), "--dev", "--data", str(place.data)]
-    environment = inherited_environment({**place.settings, "TERM": "xterm", "COLUMNS": "80"})
+    command = [*GATEHOUSE_COMMAND, "backup", str(tmp_path / "b.gz"), "--dev", "--data", str(installation.data)]
+    environment = inherited_environment({**installation.settings, "TERM": "xterm", "COLUMNS": "80"})
     finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=True)
-    shown = os.read(ours, 65_536).decode()
+    output = os.read(ours, 65_536).decode()
     os.close(theirs)
     os.close(ours)
-    assert "Backing up, rows" in shown
+    assert "Backing up, rows" in output
     assert b"Backed up" in finished.stdout

@@ -1,4 +1,4 @@
-"""`gatehouse client`: every field of a client, and its end."""
+"""`gatehouse client`: every field of a client, and its removal."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ PUBLIC_KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPa
 def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp_path: Path) -> None:
     keys = tmp_path / "jwks.json"
     keys.write_text(json.dumps({"keys": [PUBLIC_KEY]}))
-    made = gatehouse.json(
+    created = gatehouse.json(
         *("client", "create", "shop", "--name", "Web shop", "--profile", "oidc", *REDIRECT),
         *("--post-logout-uri", "https://shop.example/bye", "--origin", "https://shop.example"),
         *("--backchannel-logout-uri", "https://shop.example/out", "--jwks", str(keys)),
@@ -20,10 +20,10 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         *("--id-token-alg", "ES256", "--access-seconds", "600", "--refresh-seconds", "86400"),
         *("--refresh-grace-seconds", "10", "--device-grant", "--explain-errors", "--may-exchange", "--require-pkce"),
     )
-    assert len(made["client_secret"]) == 43
-    shown = gatehouse.json("client", "show", "shop")
-    assert made["client_secret"] not in json.dumps(shown)
-    assert {name: shown[name] for name in shown if name not in ("created_at", "secrets")} == {
+    assert len(created["client_secret"]) == 43
+    output = gatehouse.json("client", "show", "shop")
+    assert created["client_secret"] not in json.dumps(output)
+    assert {name: output[name] for name in output if name not in ("created_at", "secrets")} == {
         "client_id": "shop",
         "name": "Web shop",
         "profile": "oidc",
@@ -68,8 +68,8 @@ def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, 
     keys.write_text("no")
     assert "is not valid JSON" in gatehouse.expect_failure(*make, "--jwks", str(keys), code=2)
     keys.write_text(json.dumps({"keys": [{**PUBLIC_KEY, "d": "secret"}]}))
-    said = gatehouse.expect_failure(*make, "--jwks", str(keys))
-    assert "private key" in said
+    output = gatehouse.expect_failure(*make, "--jwks", str(keys))
+    assert "private key" in output
     assert "client not found" in gatehouse.expect_failure("client", "show", "shop").lower()
 
 
@@ -80,7 +80,7 @@ def test_a_client_is_removed_for_good_and_that_is_on_record(gatehouse: CommandLi
     assert gatehouse.json("client", "list") == []
     assert "was used before" in gatehouse.expect_failure(*make)
     assert "client not found" in gatehouse.expect_failure("client", "remove", "shop").lower()
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "shop")]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", "shop")]
     assert sorted(events) == ["client.created", "client.removed"]
 
 

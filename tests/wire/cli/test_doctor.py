@@ -1,4 +1,4 @@
-"""`gatehouse doctor`: sound installations, and each way to be ill."""
+"""`gatehouse doctor` on healthy installations, and on each kind of problem."""
 
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,17 @@ def worst_findings(gatehouse: CommandLine, **environment: str) -> dict[str, tupl
     result: Any = gatehouse.run("doctor", "--json", environment=environment).json()
     order = ("ok", "warn", "bad")
     worst: dict[str, tuple[str, str]] = {}
-    for one in sorted(result["findings"], key=lambda one: order.index(one["level"])):
-        worst[one["topic"]] = (one["level"], one["text"])
+    for finding in sorted(result["findings"], key=lambda finding: order.index(finding["level"])):
+        worst[finding["topic"]] = (finding["level"], finding["text"])
     assert result["ok"] == ("bad" not in {level for level, _ in worst.values()})
     return worst
 
 
 @pytest.fixture
-def filled_installation(place: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
-    """Moved in, and an administrator made."""
+def filled_installation(installation: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
+    """A bootstrapped installation with an administrator."""
     gatehouse("admin", "create", *ANNA, stdin="correct horse battery")
-    place.data.chmod(0o700)
+    installation.data.chmod(0o700)
     return gatehouse
 
 
@@ -37,7 +37,7 @@ def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: P
     printed = lived_in("doctor")
     assert all(line.startswith(("ok   ", "warn ")) for line in printed.splitlines())
     topics = worst_findings(lived_in)
-    assert {topic for topic, (level, _) in topics.items() if level != "ok"} == {"settings"}, "it runs with --dev"
+    assert {topic for topic, (level, _) in topics.items() if level != "ok"} == {"settings"}, "--dev must be reported"
     assert "encrypts everything" in topics["master key"][1]
     assert topics["signing keys"][1] == "5 signing"
     assert topics["setup"] == ("ok", "closed")
@@ -47,7 +47,7 @@ def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: P
 def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told(
     migrated_postgres_url: str, tmp_path: Path
 ) -> None:
-    """The cluster of the tests skips the disk, and its only role owns everything."""
+    """The cluster of the tests runs without fsync, and its only role owns everything."""
     gatehouse = InstallationPaths(data=tmp_path / "data", url=migrated_postgres_url).command_line()
     gatehouse("key", "list")
     result = gatehouse.run("doctor")
@@ -65,8 +65,8 @@ def test_doctor_warns_before_the_first_administrator_exists(gatehouse: CommandLi
 
 
 def test_doctor_reports_a_missing_database_without_creating_it(tmp_path: Path) -> None:
-    place = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
-    gatehouse = place.command_line()
+    installation = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
+    gatehouse = installation.command_line()
     level, text = worst_findings(gatehouse)["database"]
     assert (level, "no database at" in text) == ("bad", True)
     assert not (tmp_path / "none.db").exists()
@@ -77,45 +77,46 @@ def test_doctor_reports_a_missing_database_without_creating_it(tmp_path: Path) -
 
 
 def test_a_wrong_master_key_and_another_schema_are_told(
-    place: InstallationPaths, filled_installation: CommandLine
+    installation: InstallationPaths, filled_installation: CommandLine
 ) -> None:
     level, text = worst_findings(filled_installation, **{MASTER: OTHER_KEY})["master key"]
     assert (level, "configure the right key" in text) == ("bad", True)
-    execute_statements(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
+    execute_statements(installation.url, ["UPDATE alembic_version SET version_num = '9999'"])
     assert "upgrade Gatehouse" in worst_findings(filled_installation)["schema"][1]
-    execute_statements(place.url, ["UPDATE alembic_version SET version_num = '0000'"])
+    execute_statements(installation.url, ["UPDATE alembic_version SET version_num = '0000'"])
     assert "gatehouse migrate" in worst_findings(filled_installation)["schema"][1]
 
 
 def test_keys_that_are_damaged_gone_or_old_are_named(
-    place: InstallationPaths, filled_installation: CommandLine
+    installation: InstallationPaths, filled_installation: CommandLine
 ) -> None:
-    old, gone, damaged, *_ = filled_installation.json("key", "list")
+    old, removed, damaged, *_ = filled_installation.json("key", "list")
     long_ago = f"UPDATE signing_keys SET created_at = 1 WHERE kid = '{old['kid']}'"  # noqa: S608
-    execute_statements(place.url, [long_ago])
+    execute_statements(installation.url, [long_ago])
     assert worst_findings(filled_installation)["signing keys"] == (
         "warn",
         f"{old['kid']} is due for rotation: the service rotates it while it is running",
     )
-    hex_form = "x'00'" if place.url.startswith("sqlite:") else "'\\x00'"
+    hex_form = "x'00'" if installation.url.startswith("sqlite:") else "'\\x00'"
     execute_statements(
-        place.url,
+        installation.url,
         [
-            f"DELETE FROM signing_keys WHERE kid = '{gone['kid']}'",  # noqa: S608
+            f"DELETE FROM signing_keys WHERE kid = '{removed['kid']}'",  # noqa: S608
             f"UPDATE signing_keys SET sealed_private = {hex_form} WHERE kid = '{damaged['kid']}'",  # noqa: S608
         ],
     )
     result = filled_installation.run("doctor")
     assert result.code == 1
-    assert f"no {gone['alg']} key for {gone['purpose']}" in result.out
+    assert f"no {removed['alg']} key for {removed['purpose']}" in result.out
     assert f"{damaged['kid']} cannot be used" in result.out
 
 
 def test_a_missing_index_and_a_log_no_one_seals_are_noticed(
-    place: InstallationPaths, filled_installation: CommandLine
+    installation: InstallationPaths, filled_installation: CommandLine
 ) -> None:
     execute_statements(
-        place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
+        installation.url,
+        ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"],
     )
     output = filled_installation.run("doctor").out
     assert "missing indexes: ix_users_reg_time" in output
@@ -123,13 +124,13 @@ def test_a_missing_index_and_a_log_no_one_seals_are_noticed(
 
 
 def test_a_data_directory_open_to_others_is_warned_of(
-    place: InstallationPaths, filled_installation: CommandLine
+    installation: InstallationPaths, filled_installation: CommandLine
 ) -> None:
-    place.data.chmod(0o755)
-    (place.data / "dev.key").chmod(0o644)
+    installation.data.chmod(0o755)
+    (installation.data / "dev.key").chmod(0o644)
     output = filled_installation.run("doctor").out
-    assert f"{place.data} is accessible to other users (mode 0755)" in output
-    assert f"{place.data}/dev.key is accessible to other users (mode 0644)" in output
+    assert f"{installation.data} is accessible to other users (mode 0755)" in output
+    assert f"{installation.data}/dev.key is accessible to other users (mode 0644)" in output
 
 
 def test_settings_that_would_not_start_are_all_told(filled_installation: CommandLine) -> None:
@@ -137,12 +138,12 @@ def test_settings_that_would_not_start_are_all_told(filled_installation: Command
         "doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"}
     )
     assert result.code == 1
-    assert {one["topic"] for one in result.json()["findings"]} == {"settings"}
+    assert {finding["topic"] for finding in result.json()["findings"]} == {"settings"}
     assert len(result.json()["findings"]) == 2
 
 
 def test_ro_22_stored_rules_with_a_reserved_name_are_told_and_left_out_of_an_export(
-    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
+    installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     file, exported = tmp_path / "file.yaml", tmp_path / "export.yaml"
     file.write_text(
@@ -162,7 +163,7 @@ applications:
     filled_installation("apply", file)
     assert worst_findings(filled_installation)["rules"] == ("ok", "no reserved names")
     execute_statements(
-        place.url,
+        installation.url,
         [
             """UPDATE application_schemas SET private_data = replace(private_data, '"hidden"', '"secret_data"')""",
             """UPDATE roles SET meta = replace(meta, '"hidden2"', '"private_data"')""",
@@ -181,10 +182,10 @@ applications:
         )
     ]
     assert "this name is reserved" in filled_installation.run("export", "--output", exported).err
-    assert filled_installation.run("apply", exported, "--dry-run").code in (0, 2), "what is left can be applied"
+    assert filled_installation.run("apply", exported, "--dry-run").code in (0, 2), "the rest can be applied"
     text = exported.read_text()
     assert "plain" in text
     file.write_text(file.read_text().replace("hidden2", "secret_data"))
-    refused = filled_installation.run("apply", file)
-    assert refused.code != 0
-    assert "secret_data: this name is reserved" in refused.err
+    refusal = filled_installation.run("apply", file)
+    assert refusal.code != 0
+    assert "secret_data: this name is reserved" in refusal.err

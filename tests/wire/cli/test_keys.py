@@ -1,4 +1,4 @@
-"""`gatehouse key`: rotation, the master key, and sealing everything anew."""
+"""`gatehouse key`: rotation, the master key, and resealing."""
 
 import stat
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ KEYS = "/proxy/oauth/keys"
 
 
 def states(gatehouse: CommandLine, *options: str) -> list[tuple[str, str, str]]:
-    return sorted((one["purpose"], one["alg"], one["state"]) for one in gatehouse.json("key", "list", *options))
+    return sorted((key["purpose"], key["alg"], key["state"]) for key in gatehouse.json("key", "list", *options))
 
 
 def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: CommandLine) -> None:
-    first = {one["kid"] for one in gatehouse.json("key", "list")}
+    first = {key["kid"] for key in gatehouse.json("key", "list")}
     assert {state for _, _, state in states(gatehouse)} == {"signing"}
 
     [planned] = gatehouse.json("key", "rotate", "--purpose", "tokens", "--alg", "ES256")
@@ -35,15 +35,15 @@ def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: Command
 
     distrusted = gatehouse.json("key", "rotate", "--distrust")
     assert "audit" not in {one["purpose"] for one in distrusted}
-    live = {one["kid"]: one["state"] for one in gatehouse.json("key", "list")}
+    live = {key["kid"]: key["state"] for key in gatehouse.json("key", "list")}
     assert set(live.values()) == {"signing"}
     assert len(live) == len(first) == 5
-    assert len(first & live.keys()) == 1, "the audit key alone is still trusted"
-    retired = [one for one in gatehouse.json("key", "list", "--all") if one["state"] == "retired"]
-    assert {one["kid"] for one in retired} == (first | {planned["kid"]}) - live.keys()
+    assert len(first & live.keys()) == 1, "only the audit key is still trusted"
+    retired = [key for key in gatehouse.json("key", "list", "--all") if key["state"] == "retired"]
+    assert {key["kid"] for key in retired} == (first | {planned["kid"]}) - live.keys()
     assert "no matching keys" in gatehouse.expect_failure("key", "rotate", "--purpose", "audit", "--distrust", code=2)
 
-    events = [one["event"] for one in gatehouse.json("audit", "show") if one["event"] != "key.made"]
+    events = [record["event"] for record in gatehouse.json("audit", "show") if record["event"] != "key.made"]
     assert sorted(events) == ["key.distrusted"] * 4 + ["key.rotated"] * 2
 
 
@@ -78,19 +78,21 @@ def dev_installation(gatehouse: CommandLine, tmp_path: Path) -> Path:
     return path
 
 
-def without_dev(place: InstallationPaths, key: Path) -> CommandLine:
-    return CommandLine(("--data", place.data), {**place.settings, **BASE_URL, f"{MASTER}__FILE": str(key)})
+def without_dev(installation: InstallationPaths, key: Path) -> CommandLine:
+    return CommandLine(
+        ("--data", installation.data), {**installation.settings, **BASE_URL, f"{MASTER}__FILE": str(key)}
+    )
 
 
 def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
     findings = gatehouse.run("doctor", "--json").json()["findings"]
-    return [one["level"] for one in findings if one["topic"] == topic]
+    return [finding["level"] for finding in findings if finding["topic"] == topic]
 
 
 def test_an_installation_moves_on_from_dev_to_a_production_key(
-    place: InstallationPaths, dev_installation: Path
+    installation: InstallationPaths, dev_installation: Path
 ) -> None:
-    gatehouse = without_dev(place, dev_installation)
+    gatehouse = without_dev(installation, dev_installation)
     assert "was created with --dev" in gatehouse.expect_failure("key", "list", code=78)
     outcome = gatehouse.json("key", "rewrap")
     assert outcome == {
@@ -99,49 +101,49 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(
     }
     again = gatehouse("key", "rewrap")
     assert "Everything is encrypted with the current master key" in again
-    assert f"Delete {place.data / 'dev.key'}" in again
-    (place.data / "dev.key").unlink()
+    assert f"Delete {installation.data / 'dev.key'}" in again
+    (installation.data / "dev.key").unlink()
     assert levels(gatehouse, "master key") == ["ok"]
     assert len(gatehouse.json("key", "list")) == 5
     records = gatehouse.json("audit", "show", "--event", "installation.rewrapped")
-    assert {one["subject"] for one in records} == {"keys", "client_secrets", "totp_factors", "installation"}
+    assert {record["subject"] for record in records} == {"keys", "client_secrets", "totp_factors", "installation"}
     assert gatehouse.json("audit", "verify")["problems"] == []
     assert gatehouse("export").count("sealed") >= 3
 
 
 def test_r_24_everything_is_sealed_anew_while_the_service_runs(
-    place: InstallationPaths, dev_installation: Path
+    installation: InstallationPaths, dev_installation: Path
 ) -> None:
-    """R-24: new key primary and old key previous, re-wrap, then the old key is taken away."""
+    """R-24: new key primary and old key previous, re-wrap, then the old key is removed."""
     new = {MASTER: dev_installation.read_text().strip()}
-    old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}
-    both = replace(place, environment={**new, **old})
+    old = {PREVIOUS: (installation.data / "dev.key").read_text().strip()}
+    both = replace(installation, environment={**new, **old})
     gatehouse = both.command_line()
-    with Node(data=place.data, environment=both.settings) as node:
+    with Node(data=installation.data, environment=both.settings) as node:
         before = httpx2.get(f"{node.address}{KEYS}").json()
         assert levels(gatehouse, "master key") == ["warn"] * 4
         assert gatehouse.json("key", "rewrap")["left"] == {}
-        assert levels(gatehouse, "master key") == ["warn"], "the previous key can go"
+        assert levels(gatehouse, "master key") == ["warn"], "the previous key can be removed"
         assert httpx2.get(f"{node.address}{KEYS}").json() == before
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
         node.terminate()
-    only = replace(place, environment=new)
+    only = replace(installation, environment=new)
     gatehouse = only.command_line()
-    with Node(data=place.data, environment=only.settings) as node:
+    with Node(data=installation.data, environment=only.settings) as node:
         assert httpx2.get(f"{node.address}{KEYS}").json() == before
         assert levels(gatehouse, "master key") == ["ok"]
         assert gatehouse("client", "rotate-secret", "web")
 
 
 def test_a_wrong_master_key_changes_nothing(
-    place: InstallationPaths, gatehouse: CommandLine, dev_installation: Path
+    installation: InstallationPaths, gatehouse: CommandLine, dev_installation: Path
 ) -> None:
     """R-24."""
     keys = gatehouse.json("key", "list")
     records = len(gatehouse.json("audit", "show"))
     wrong = {MASTER: dev_installation.read_text().strip()}
-    for command in (("key", "rotate"), ("migrate",), ("user", "show", "1"), ("backup", place.data / "b.gz")):
+    for command in (("key", "rotate"), ("migrate",), ("user", "show", "1"), ("backup", installation.data / "b.gz")):
         assert "encrypted with" in gatehouse.expect_failure(*command, environment=wrong)
     assert gatehouse.json("key", "list") == keys
     assert len(gatehouse.json("audit", "show")) == records
-    assert not (place.data / "b.gz").exists()
+    assert not (installation.data / "b.gz").exists()

@@ -1,4 +1,4 @@
-"""What commands do where there is no installation: a wrong --data is found out, and nothing is made of it."""
+"""Commands without an installation: a wrong --data is reported, and nothing is created."""
 
 import stat
 from pathlib import Path
@@ -34,7 +34,7 @@ NEED_AN_INSTALLATION = [
 
 @pytest.fixture
 def empty_installation(database_url: str, tmp_path: Path) -> InstallationPaths:
-    """An empty database, which for SQLite is none."""
+    """An empty database; for SQLite, none."""
     return InstallationPaths(data=tmp_path / "data", url=database_url)
 
 
@@ -47,7 +47,7 @@ def test_commands_that_need_an_installation_make_none(empty_installation: Instal
         assert "check --data" in finished.err or "run gatehouse migrate" in finished.err, (command, finished.err)
         assert "Traceback" not in finished.err
     assert not list(tmp_path.glob("**/gatehouse.db*"))
-    assert gatehouse.json("migrate")["before"] == "", "PostgreSQL's is as empty as before"
+    assert gatehouse.json("migrate")["before"] == "", "the PostgreSQL database must stay empty"
 
 
 @pytest.mark.parametrize("command", ["apply -", "admin setup-link"])
@@ -89,4 +89,4 @@ def test_a_postgresql_that_is_away_or_refuses_is_named_without_its_password(
         output = InstallationPaths(data=tmp_path / "data", url=url).command_line().expect_failure("key", "list")
         assert what in output
         assert f"database.url is {url.replace('hunter2hunter2', '********')}" in output
-    assert "cannot reach" not in output, "it was reached"
+    assert "cannot reach" not in output, "the command must reach the database"

@@ -20,9 +20,9 @@ def bob(gatehouse: CommandLine) -> str:
     return gatehouse("user", "create", *BOB).strip()
 
 
-def with_passkey(place: InstallationPaths, user_id: str) -> None:
+def with_passkey(installation: InstallationPaths, user_id: str) -> None:
     async def work() -> None:
-        loaded = load(data=place.data, config=None, dev=True, environment=place.settings, flags={})
+        loaded = load(data=installation.data, config=None, dev=True, environment=installation.settings, flags={})
         async with open_services(loaded, clock=SystemClock(), serving=False) as services:
             await add_passkey(services, user_id)
 
@@ -38,7 +38,7 @@ async def add_passkey(services: Services, user_id: str) -> None:
 
 
 def events(gatehouse: CommandLine, user_id: str) -> list[str]:
-    return [one["event"] for one in gatehouse.json("audit", "show", "--subject", user_id)]
+    return [record["event"] for record in gatehouse.json("audit", "show", "--subject", user_id)]
 
 
 def test_revoke_all_raises_the_epoch_and_is_on_record(gatehouse: CommandLine, bob: str) -> None:
@@ -51,41 +51,41 @@ def test_revoke_all_raises_the_epoch_and_is_on_record(gatehouse: CommandLine, bo
 
 
 def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
-    place: InstallationPaths, gatehouse: CommandLine, bob: str
+    installation: InstallationPaths, gatehouse: CommandLine, bob: str
 ) -> None:
-    with_passkey(place, bob)
+    with_passkey(installation, bob)
     assert "2step_passkey" in gatehouse.json("user", "show", bob)["tags"]
     result = gatehouse.json("admin", "reset-2fa", "bob@studio.example")
-    shown = gatehouse.json("user", "show", bob)
-    assert (result["user_id"], result["second_factor"], result["rev"]) == (bob, False, shown["rev"])
-    assert shown["tags"] == []
+    user = gatehouse.json("user", "show", bob)
+    assert (result["user_id"], result["second_factor"], result["rev"]) == (bob, False, user["rev"])
+    assert user["tags"] == []
     (record,) = gatehouse.json("audit", "show", "--subject", bob, "--event", "factor.all_removed")
     assert record["actor"].startswith("cli:")
     assert gatehouse("admin", "reset-2fa", bob) == f"Second factors of {bob} removed\n"
 
 
 def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
-    place: InstallationPaths, gatehouse: CommandLine, bob: str
+    installation: InstallationPaths, gatehouse: CommandLine, bob: str
 ) -> None:
-    with_passkey(place, bob)
-    kept = gatehouse.run("user", "erase", bob, stdin="n\n")
-    assert (kept.code, kept.out) == (1, "")
-    assert "Permanently erase" in kept.err
+    with_passkey(installation, bob)
+    result = gatehouse.run("user", "erase", bob, stdin="n\n")
+    assert (result.code, result.out) == (1, "")
+    assert "Permanently erase" in result.err
     assert gatehouse.json("user", "show", bob)["user_id"] == bob
     assert gatehouse("user", "erase", "bob@studio.example", stdin="y\n") == f"{bob} erased\n"
     assert f"no user {bob}" in gatehouse.expect_failure("user", "show", bob)
     assert f"no user {bob}" in gatehouse.expect_failure("user", "erase", bob, "--yes")
     records = gatehouse.json("audit", "show", "--subject", bob)
-    assert "user.erased" in {one["event"] for one in records}
+    assert "user.erased" in {record["event"] for record in records}
     assert "bob@" not in str(records)
     assert gatehouse.json("audit", "verify")["problems"] == []
 
 
 def test_the_last_administrator_is_erased_by_an_explicit_word_only(gatehouse: CommandLine) -> None:
-    made = gatehouse.run(
+    created = gatehouse.run(
         "admin", "create", "--login", "a@x.example", "--nick", "A", "--password-stdin", stdin="correct horse battery"
     )
-    user_id = made.out.split()[0]
+    user_id = created.out.split()[0]
     assert "last administrator" in gatehouse.expect_failure("user", "erase", user_id, "--yes")
     assert gatehouse.json("user", "erase", user_id, "--yes", "--even-last-administrator") == {
         "user_id": user_id,

@@ -21,35 +21,35 @@ def test_an_account_is_made_shown_blocked_and_let_in_again(gatehouse: CommandLin
     secret = tmp_path / "password"
     secret.write_text(f"{PASSWORD}\n")
     user_id = gatehouse("user", "create", *BOB, "--password-file", secret).strip()
-    shown = gatehouse.json("user", "show", "BOB@Studio.example")
-    assert (shown["user_id"], shown["login"], shown["nick"]) == (user_id, "bob@studio.example", "Bob")
-    assert (shown["password"], shown["blocked"], shown["roles"]) == (True, False, [])
-    assert PASSWORD not in json.dumps(shown)
-    assert "argon2" not in json.dumps(shown)
+    user = gatehouse.json("user", "show", "BOB@Studio.example")
+    assert (user["user_id"], user["login"], user["nick"]) == (user_id, "bob@studio.example", "Bob")
+    assert (user["password"], user["blocked"], user["roles"]) == (True, False, [])
+    assert PASSWORD not in json.dumps(user)
+    assert "argon2" not in json.dumps(user)
     assert "bob@studio.example" in gatehouse("user", "show", user_id)
 
     blocked = gatehouse.json("user", "block", user_id)
     assert blocked["blocked"]
-    assert blocked["rev"] > shown["rev"]
+    assert blocked["rev"] > user["rev"]
     assert "is blocked" in gatehouse.expect_failure("user", "token", user_id, "--factor", "f")
     free = gatehouse.json("user", "unblock", "bob@studio.example")
     assert not free["blocked"]
     assert free["rev"] > blocked["rev"]
 
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "bob@studio.example")]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", "bob@studio.example")]
     assert sorted(events) == ["user.blocked", "user.created", "user.unblocked"]
 
 
 def test_a_token_for_a_script_is_printed_alone_and_bound_to_its_factor(gatehouse: CommandLine) -> None:
     user_id = gatehouse("user", "create", *BOB, "--no-password").strip()
-    printed = gatehouse("user", "token", user_id, "--factor", "a-factor")
-    assert printed.count("\n") == 1
-    claims = claims_of(printed.strip())
+    output = gatehouse("user", "token", user_id, "--factor", "a-factor")
+    assert output.count("\n") == 1
+    claims = claims_of(output.strip())
     assert (claims["uid"], claims["iss"], claims["rev"]) == (user_id, "http://localhost:8080", 0)
     assert claims["fac"] == factor_digest("a-factor", claims["slt"])
     result = gatehouse.json("user", "token", "bob@studio.example", "--factor", "a-factor")
     assert claims_of(result["jwt"])["uid"] == result["user_id"] == user_id
-    assert [one["event"] for one in gatehouse.json("audit", "show", "--event", "user.token_made")] == [
+    assert [record["event"] for record in gatehouse.json("audit", "show", "--event", "user.token_made")] == [
         "user.token_made",
         "user.token_made",
     ]
@@ -72,10 +72,10 @@ def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, 
 
 
 def test_a_client_is_made_listed_and_given_a_new_secret(gatehouse: CommandLine) -> None:
-    made = gatehouse.json("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
+    client = gatehouse.json("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
     secret = gatehouse("client", "rotate-secret", "web").strip()
-    assert len(secret) == len(made["client_secret"]) == 43
-    assert secret != made["client_secret"]
+    assert len(secret) == len(client["client_secret"]) == 43
+    assert secret != client["client_secret"]
     oidc = ("--profile", "oidc", "--redirect-uri", "https://spa.example/cb", "--public", "--scope", "openid")
     assert gatehouse.json("client", "create", "spa", "--name", "SPA", *oidc)["client_secret"] is None
 
@@ -85,27 +85,27 @@ def test_a_client_is_made_listed_and_given_a_new_secret(gatehouse: CommandLine) 
     old, new = web["secrets"]
     assert old["expires_at"] > new["created_at"]
     assert new["expires_at"] == 0
-    printed = gatehouse("client", "list")
-    assert "Web shop" in printed
-    assert secret not in printed
+    output = gatehouse("client", "list")
+    assert "Web shop" in output
+    assert secret not in output
 
     assert "has no secret" in gatehouse.expect_failure("client", "rotate-secret", "spa")
     assert "Client not found" in gatehouse.expect_failure("client", "rotate-secret", "none")
     assert "needs a redirect URI" in gatehouse.expect_failure("client", "create", "bare", "--name", "Bare")
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "web")]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", "web")]
     assert sorted(events) == ["client.created", "client.secret_rotated"]
 
 
 def test_a_person_is_invited_by_mail_and_the_link_is_not_printed(gatehouse: CommandLine) -> None:
     invited = gatehouse.json("user", "invite", "eve@studio.example", "--nick", "Eve", "--lang", "de")
-    shown = gatehouse.json("user", "show", "eve@studio.example")
-    assert (shown["user_id"], shown["nick"], shown["lang"]) == (invited["user_id"], "Eve", "de")
-    assert (shown["password"], shown["email_verified"]) == (False, False)
+    user = gatehouse.json("user", "show", "eve@studio.example")
+    assert (user["user_id"], user["nick"], user["lang"]) == (invited["user_id"], "Eve", "de")
+    assert (user["password"], user["email_verified"]) == (False, False)
     assert invited["expires_in"] == 7 * 86_400
     printed = gatehouse.run("user", "invite", "eve@studio.example")
     assert (printed.out.strip(), "token" in printed.out + printed.err) == (invited["user_id"], False)
     assert "eve@studio.example" in printed.err
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", invited["user_id"])]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", invited["user_id"])]
     assert events == ["user.invited", "user.invited"]
     gatehouse("user", "create", *BOB, "--password-stdin", stdin=PASSWORD)
     assert "already exists" in gatehouse.expect_failure("user", "invite", "bob@studio.example")

@@ -18,23 +18,23 @@ BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 
 
 @pytest.fixture
-def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
+def installation(migrated_url: str, tmp_path: Path) -> InstallationPaths:
     environment = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
     return InstallationPaths(data=tmp_path / "data", url=migrated_url, environment=environment)
 
 
 @pytest.fixture
-async def shop(place: InstallationPaths) -> AsyncIterator[StubServer]:
+async def shop(installation: InstallationPaths) -> AsyncIterator[StubServer]:
     async with run_stub_server(StubServer(respond=lambda _: http_response(b'{"orders": [7]}'))) as outsider:
         base = f"http://127.0.0.1:{outsider.port}"
         settings = {"gdpr": {"data_sources": [{"fetch": f"{base}/fetch", "remove": f"{base}/remove"}]}}
-        async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+        async with open_services(installation.load_settings(), clock=SystemClock(), serving=False) as services:
             await create_application(services.storage, name="Shop", settings=settings)
         yield outsider
 
 
 class Operator:
-    """Types commands while the application's server goes on answering."""
+    """Runs commands while the application's server keeps responding."""
 
     def __init__(self, gatehouse: CommandLine) -> None:
         self._gatehouse = gatehouse
@@ -53,18 +53,18 @@ def operator(gatehouse: CommandLine) -> Operator:
 
 async def test_export_asks_and_with_wait_prints_everything_there_is(operator: Operator, shop: StubServer) -> None:
     bob = (await operator("user", "create", *BOB)).strip()
-    asked = await operator.json("user", "export", "bob@studio.example")
-    [request] = asked["requests"]
+    output = await operator.json("user", "export", "bob@studio.example")
+    [request] = output["requests"]
     assert (request["kind"], request["user_id"], request["settled"]) == ("export", bob, False)
     assert [call["state"] for call in request["calls"]] == ["waiting"]
-    assert (shop.connections, "data" in asked) == (0, False)
+    assert (shop.connections, "data" in output) == (0, False)
     whole = json.loads(await operator("user", "export", bob, "--wait"))
     assert whole["requests"][0]["request_id"] == request["request_id"]
     assert whole["data"]["account"]["login"] == "bob@studio.example"
-    assert [one["data"] for one in whole["data"]["applications"]] == [{"orders": [7]}]
+    assert [application["data"] for application in whole["data"]["applications"]] == [{"orders": [7]}]
     assert whole["requests"][0]["settled"]
     assert shop.connections == 1
-    events = [one["event"] for one in await operator.json("audit", "show", "--subject", bob)]
+    events = [record["event"] for record in await operator.json("audit", "show", "--subject", bob)]
     assert {"user.data_asked", "user.data_answered", "user.data_exported"} <= set(events)
 
 
@@ -89,7 +89,7 @@ async def test_erase_is_carried_on_and_gdpr_shows_how_far_it_is(
     assert request["calls"][0]["url"] == f"http://127.0.0.1:{shop.port}/remove"
     [again] = await operator.json("user", "gdpr", request["request_id"])
     assert again == request
-    shown = await operator("user", "gdpr", bob)
-    assert "Shop" in shown
-    assert "waiting" in shown
+    output = await operator("user", "gdpr", bob)
+    assert "Shop" in output
+    assert "waiting" in output
     assert "no user" in await asyncio.to_thread(gatehouse.expect_failure, "user", "export", bob)

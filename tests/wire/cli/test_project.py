@@ -27,8 +27,12 @@ def test_erase_lists_what_goes_asks_and_removes_only_what_is_removed(gatehouse: 
 
     result = gatehouse.json(*erase, "--dry-run")
     assert (result["applications"], result["roles"], result["people"], result["erased"]) == (1, 1, 1, False)
-    kept = gatehouse.run(*erase, stdin="n\n")
-    assert (kept.code, "applications" in kept.out, "Permanently delete Mind Games?" in kept.err) == (1, True, True)
+    declined = gatehouse.run(*erase, stdin="n\n")
+    assert (declined.code, "applications" in declined.out, "Permanently delete Mind Games?" in declined.err) == (
+        1,
+        True,
+        True,
+    )
     assert "Project mind_games permanently deleted" in gatehouse("project", "erase", "mg", stdin="y\n")
 
     assert "Project not found." in gatehouse.expect_failure(*erase, "--yes")

@@ -16,9 +16,9 @@ KICK = "private_data.user.kick"
 
 
 @pytest.fixture
-async def shop(place: InstallationPaths) -> str:
-    """The id of an application whose rule user.kick the other user holds at the root, the owner in the project."""
-    async with running_service(place.url, place.data) as service:
+async def shop(installation: InstallationPaths) -> str:
+    """The id of an application whose rule user.kick the other user has at the root and the owner in the project."""
+    async with running_service(installation.url, installation.data) as service:
         studio = await a_studio(service)
         await put_roles(studio, role_granting("moderator"), role_granting("other"))
         await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
@@ -56,14 +56,14 @@ def test_explain_names_what_is_missing(gatehouse: CommandLine, shop: str) -> Non
     assert explanation.startswith(f"Denied: {KICK} at the root.\n")
     assert "The role moderator would grant it, but it is not assigned at the root." in explanation
     assert f"It is granted in project {PROJECT}, which does not apply here." in explanation
-    found = gatehouse.json("explain", shop, OTHER_USER, "user.kick")
-    assert (found["allowed"], found["user_id"], found["path"][0]["role"]) == (True, OTHER_USER, "moderator")
+    output = gatehouse.json("explain", shop, OTHER_USER, "user.kick")
+    assert (output["allowed"], output["user_id"], output["path"][0]["role"]) == (True, OTHER_USER, "moderator")
     assert "data.ip" in gatehouse.expect_failure("explain", shop, OWNER, "user.kick", "--ip", "here")
 
 
 def test_members_are_listed_in_three_ways(gatehouse: CommandLine, shop: str) -> None:
-    found = gatehouse.json("members", shop, "--rule", "user.kick")
-    assert [one["user_id"] for one in found] == [OTHER_USER]
+    members = gatehouse.json("members", shop, "--rule", "user.kick")
+    assert [user["user_id"] for user in members] == [OTHER_USER]
     assert "assigned role moderator" in gatehouse("members", shop, "--role", "moderator", "--project", PROJECT)
     [row] = csv.DictReader(io.StringIO(gatehouse("members", shop, "--rule", "user.kick", "--csv")))
     assert (row["user_id"], row["role"]) == (OTHER_USER, "moderator")
@@ -76,8 +76,8 @@ def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: st
     output = gatehouse("simulate", shop, file)
     assert f"{OTHER_USER}\n  - role moderator\n  - {KICK}\n" in output
     assert output.endswith("2 affected\n")
-    found: Any = gatehouse.json("simulate", shop, file)
-    assert [one["user_id"] for one in found] == [OWNER, OTHER_USER]
+    simulation: Any = gatehouse.json("simulate", shop, file)
+    assert [user["user_id"] for user in simulation] == [OWNER, OTHER_USER]
     assert gatehouse.run("check", shop, OTHER_USER, "user.kick").code == 0
     file.write_text("kind: weather\n")
     assert "weather" in gatehouse.expect_failure("simulate", shop, file)

@@ -1,4 +1,4 @@
-"""`gatehouse serve` and `sample-app` where they cannot start."""
+"""`gatehouse serve` and `sample-app` when they cannot start."""
 
 import socket
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ from tests.support.processes import GATEHOUSE_COMMAND, LOOPBACK, WatchedProcess
 
 @pytest.fixture
 def used_port() -> Iterator[int]:
-    """A port that another program listens on."""
+    """A port that a different program listens on."""
     with socket.create_server((LOOPBACK, 0)) as other:
         yield other.getsockname()[1]
 
 
 def test_a_taken_port_is_named_and_no_one_is_sent_there(
-    place: InstallationPaths, gatehouse: CommandLine, used_port: int
+    installation: InstallationPaths, gatehouse: CommandLine, used_port: int
 ) -> None:
     refusal = (
         f"Error: cannot listen on {LOOPBACK}:{used_port}: Address already in use; use --port to choose another\n"
     )
-    words = [*GATEHOUSE_COMMAND, "serve", "--dev", "--data", str(place.data), "--port", str(used_port)]
-    with WatchedProcess(words, environment={**place.settings, "GATEHOUSE__LOG__LEVEL": "info"}) as serving:
+    words = [*GATEHOUSE_COMMAND, "serve", "--dev", "--data", str(installation.data), "--port", str(used_port)]
+    with WatchedProcess(words, environment={**installation.settings, "GATEHOUSE__LOG__LEVEL": "info"}) as serving:
         assert serving.wait() == 1
         assert (serving.stdout, serving.stderr) == ([], [refusal])
     sample = gatehouse.run("sample-app", "--port", str(used_port))

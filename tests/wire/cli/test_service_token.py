@@ -15,26 +15,26 @@ def claims_of(jwt: str) -> Any:
 
 
 def test_a_service_jwt_is_printed_alone(gatehouse: CommandLine) -> None:
-    printed = gatehouse("service-token", "1")
-    assert printed.count("\n") == 1
-    claims = claims_of(printed.strip())
+    output = gatehouse("service-token", "1")
+    assert output.count("\n") == 1
+    claims = claims_of(output.strip())
     assert (claims["typ"], claims["aud"], claims["iss"]) == ("service_jwt", "1", "http://localhost:8080")
     assert claims["exp"] - claims["iat"] == 90 * DAY
 
 
 def test_tokens_are_listed_and_revoked_and_all_of_it_is_on_record(gatehouse: CommandLine) -> None:
-    made = gatehouse.json("service-token", "1", "--days", "365", "--comment", "nightly")
-    claims = claims_of(made["jwt"])
-    assert (claims["jti"], claims["exp"]) == (made["jti"], made["created_at"] + 365 * DAY)
+    output = gatehouse.json("service-token", "1", "--days", "365", "--comment", "nightly")
+    claims = claims_of(output["jwt"])
+    assert (claims["jti"], claims["exp"]) == (output["jti"], output["created_at"] + 365 * DAY)
     [listed] = gatehouse.json("service-token", "1", "--list")
-    assert listed == {name: value for name, value in made.items() if name != "jwt"}
+    assert listed == {name: value for name, value in output.items() if name != "jwt"}
     assert "nightly" in gatehouse("service-token", "1", "--list")
-    assert " revoked" in gatehouse("service-token", "1", "--revoke", made["jti"])
+    assert " revoked" in gatehouse("service-token", "1", "--revoke", output["jti"])
     [listed] = gatehouse.json("service-token", "1", "--list")
     assert listed["revoked"]
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "application 1")]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", "application 1")]
     assert sorted(events) == ["service_token.made", "service_token.revoked"]
-    assert made["jwt"] not in json.dumps(gatehouse.json("audit", "show", "--subject", "application 1"))
+    assert output["jwt"] not in json.dumps(gatehouse.json("audit", "show", "--subject", "application 1"))
 
 
 def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine) -> None:

@@ -1,4 +1,4 @@
-"""A studio whose shop is an application with the client inside, on each database in turn."""
+"""A studio whose shop is an application with the client library, on each database."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ KICK = {"user": {"kick": {"value": True}}}
 
 @dataclass
 class WatchedTransport:
-    """The client's own transport, with a list of what was asked and answered, and a cable that can be pulled."""
+    """The client's transport, which records requests and responses and can be disconnected."""
 
     inner: StandardTransport
     seen: list[tuple[str, int]] = field(default_factory=list)
@@ -23,7 +23,7 @@ class WatchedTransport:
 
     async def send(self, request: Request) -> Reply:
         if self.is_disconnected:
-            raise Unavailable("the cable is pulled")
+            raise Unavailable("disconnected by the test")
         reply = await self.inner.send(request)
         self.seen.append((request.path.rpartition("/")[2], reply.status))
         return reply
@@ -32,7 +32,7 @@ class WatchedTransport:
         await self.inner.close()
 
     def statuses_from(self, last: str) -> list[int]:
-        """The statuses of all answers from there."""
+        """The statuses of all responses from there."""
         return [status for path, status in self.seen if path == last]
 
 
@@ -54,7 +54,7 @@ class ClientShop:
         return Gatehouse(self.studio.service.base_url, **{**wanted, **changes})
 
     async def save(self, person: Person, **data: object) -> None:
-        """The owner changes what someone holds in the shop."""
+        """Change what a person has in the shop, as the owner."""
         ask = {
             "action": "save",
             "application_id": self.studio.shop.application_id,
@@ -63,7 +63,7 @@ class ClientShop:
         await self.studio.expect_ok("meta/data", ask, self.studio.owner.headers)
 
     async def a_role(self, name: str) -> None:
-        """A role that gives user.kick."""
+        """A role that grants user.kick."""
         ask = {
             "action": "save",
             "application_id": self.studio.shop.application_id,
@@ -72,7 +72,7 @@ class ClientShop:
         await self.studio.expect_ok("roles", ask, self.studio.owner.headers)
 
     async def jwt(self, person: Person, **more: Any) -> str:
-        """Another user JWT of theirs."""
+        """A new user JWT of the person."""
         services = self.studio.service.services
         user = await services.storage.accounts.user(person.user_id)
         return await services.user_tokens.issue(user, auth="login", factor=FACTOR, **more)

@@ -1,4 +1,4 @@
-"""An application behind the middleware, and the guide that says how to make one."""
+"""An application behind the middleware, and the guide that explains it."""
 
 import logging
 import re
@@ -87,8 +87,8 @@ async def test_request_with_the_rule_passes_and_others_get_401_or_403(shop: Clie
     async with client_of(an_app(shop)) as client:
         for path in ("/kick", "/late"):
             assert (await client.post(path, headers=browser_client)).json() == {"kicked by": "Anna"}
-            refused = await client.post(path, headers=owner)
-            assert (refused.status_code, refused.json()["status"]) == (403, "ERROR")
+            refusal = await client.post(path, headers=owner)
+            assert (refusal.status_code, refusal.json()["status"]) == (403, "ERROR")
             unknown = await client.post(path)
             assert (unknown.status_code, unknown.json()) == (401, {"status": "ERROR", "error": "invalid token"})
             assert unknown.headers["www-authenticate"] == "Bearer"
@@ -162,8 +162,8 @@ async def test_application_answers_503_while_the_service_is_down(shop: ClientSho
         assert (await client.get("/", headers=headers)).status_code == 200
         shop.transport.is_disconnected = True
         await shop.studio.service.clock.advance(2)
-        answer = await client.get("/", headers=headers)
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+        response = await client.get("/", headers=headers)
+    assert (response.status_code, response.headers["retry-after"]) == (503, "2")
 
 
 async def test_wrong_application_credentials_are_logged_and_answered_with_503(
@@ -175,9 +175,9 @@ async def test_wrong_application_credentials_are_logged_and_answered_with_503(
         caplog.clear()
         async with client_of(an_app(shop, gatehouse=mistaken)) as client:
             assert (await client.get("/", headers=bearer_headers(jwt))).status_code == 503
-        [said] = [record for record in caplog.records if record.name == "gatehouse.client"]
-        assert said.levelname == "WARNING"
-        assert "this application's credentials: check that the key is valid" in said.getMessage()
+        [log_record] = [record for record in caplog.records if record.name == "gatehouse.client"]
+        assert log_record.levelname == "WARNING"
+        assert "this application's credentials: check that the key is valid" in log_record.getMessage()
     assert not [text for text in (jwt, shop.key, "0" * 64) if text in caplog.text]
 
 
@@ -194,8 +194,8 @@ async def test_a_service_that_calls_itself_otherwise_is_named_in_the_log(
     )
     async with client_of(an_app(shop, gatehouse=elsewhere)) as client:
         assert (await client.get("/", headers=bearer_headers(shop.studio.other_user.jwt))).status_code == 401
-    [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert said == f"base_url is http://127.0.0.1:9, but the service there issues JWTs as {service.base_url}"
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning == f"base_url is http://127.0.0.1:9, but the service there issues JWTs as {service.base_url}"
 
 
 async def test_a_refusal_is_told_to_who_listens_without_the_token(
@@ -206,9 +206,11 @@ async def test_a_refusal_is_told_to_who_listens_without_the_token(
     async with client_of(an_app(shop)) as client:
         await client.post("/kick", headers=bearer_headers(jwt))
         await client.get("/", headers=bearer_headers(jwt, Factor="another"))
-    said = [record.getMessage() for record in caplog.records if record.name == "gatehouse.client"]
-    assert said[0].startswith(f"answered with 403: 'user {shop.studio.other_user.user_id} does not have user.kick")
-    assert said[1:] == ["answered with 401: 'wrong factor'"]
+    messages = [record.getMessage() for record in caplog.records if record.name == "gatehouse.client"]
+    assert messages[0].startswith(
+        f"answered with 403: 'user {shop.studio.other_user.user_id} does not have user.kick"
+    )
+    assert messages[1:] == ["answered with 401: 'wrong factor'"]
 
 
 async def socket_messages(app: Any, jwt: str) -> list[str]:
@@ -251,18 +253,18 @@ async def test_the_application_of_the_guide_does_what_the_guide_says(
     installed_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [source] = [block for block in blocks() if "app = Starlette" in block]
-    clock = MovableClock(SystemClock().now())  # the application of the guide lives in real time
+    clock = MovableClock(SystemClock().now())  # the application of the guide uses the real clock
     async with running_service(installed_url, tmp_path, clock=clock) as service:
         studio = await a_studio(service)
         monkeypatch.setenv("GATEHOUSE_URL", service.base_url)
         monkeypatch.setenv("GATEHOUSE_APPLICATION", str(studio.shop.application_id))
         monkeypatch.setenv("GATEHOUSE_KEY", await studio.access_key())
-        made: dict[str, Any] = {}
-        exec(compile(source, GUIDE.name, "exec"), made)  # noqa: S102 - our own page
+        created: dict[str, Any] = {}
+        exec(compile(source, GUIDE.name, "exec"), created)  # noqa: S102 - our own page
         ask = {"action": "save", "application_id": studio.shop.application_id}
         data = {"user_id": studio.other_user.user_id, "private_data": KICK}
         await studio.expect_ok("meta/data", {**ask, "data": data}, studio.owner.headers)
-        async with made["gatehouse"], client_of(made["app"]) as client:
+        async with created["gatehouse"], client_of(created["app"]) as client:
             statuses = [
                 (await client.post("/kick", headers=headers)).status_code
                 for headers in (bearer_headers(studio.other_user.jwt), bearer_headers(studio.owner.jwt), {})

@@ -1,4 +1,4 @@
-"""What the client says someone may do, against the running service (R5)."""
+"""The client's permission checks, against the running service (R5)."""
 
 import asyncio
 from pathlib import Path
@@ -103,7 +103,7 @@ async def test_blocked_or_signed_out_user_is_unknown_within_two_seconds(shop: Cl
     await shop.studio.service.clock.advance(2)
     with pytest.raises(Unauthenticated):
         await gatehouse.allows(user, "user.kick")
-    shop.transport.is_disconnected = True  # nor is anything remembered about them
+    shop.transport.is_disconnected = True  # nothing is cached about them either
     with pytest.raises(Unavailable):
         await gatehouse.allows(user, "user.kick")
 
@@ -130,7 +130,7 @@ async def test_nothing_is_allowed_beyond_max_age_while_the_service_is_down(shop:
     await clock.advance(1)
     with pytest.raises(Unavailable):
         await gatehouse.allows(user, "user.kick")
-    assert (await gatehouse.user(browser_client.jwt)).user_id == browser_client.user_id  # the keys are still known
+    assert (await gatehouse.user(browser_client.jwt)).user_id == browser_client.user_id  # the keys are still cached
     shop.transport.is_disconnected = False
     assert await gatehouse.allows(user, "user.kick")
 

@@ -1,4 +1,4 @@
-"""The client's own way of asking: kept connections, TLS that is verified, and an end to waiting."""
+"""The client's HTTP transport: kept connections, verified TLS, and timeouts."""
 
 import asyncio
 import datetime as dt
@@ -20,11 +20,11 @@ from tests.support.tokens import application_private_key
 
 GET = Request(method="GET", path="/")
 HELLO = b'HTTP/1.1 200 OK\r\nETag: "tag"\r\nContent-Length: 5\r\n\r\nhello'
-PATIENCE = 30  # seconds, on a busy machine
+TIMEOUT = 30  # seconds, on a busy machine
 
 
-class Other:
-    """The other end: answers every request with the same bytes, and counts who connected."""
+class FixedResponseServer:
+    """A server that responds to every request with the same bytes, and counts connections."""
 
     def __init__(self, answer: bytes, *, hangs_up: bool = False) -> None:
         self.connections = 0
@@ -48,7 +48,7 @@ class Other:
 
 
 @asynccontextmanager
-async def run_server(other: Other, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def run_server(other: FixedResponseServer, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     server = await asyncio.start_server(other, "127.0.0.1", 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
@@ -58,7 +58,7 @@ async def run_server(other: Other, tls: ssl.SSLContext | None = None) -> AsyncIt
 
 @asynccontextmanager
 async def transport_to(
-    port: int, *, scheme: str = "http", patience: float = PATIENCE, tls: ssl.SSLContext | None = None
+    port: int, *, scheme: str = "http", patience: float = TIMEOUT, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[StandardTransport]:
     transport = StandardTransport(f"{scheme}://127.0.0.1:{port}", timeout=patience, tls=tls)
     try:
@@ -68,7 +68,7 @@ async def transport_to(
 
 
 async def test_a_connection_is_used_again() -> None:
-    other = Other(HELLO)
+    other = FixedResponseServer(HELLO)
     async with run_server(other) as port, transport_to(port) as transport:
         for _ in range(3):
             reply = await transport.send(GET)
@@ -77,7 +77,7 @@ async def test_a_connection_is_used_again() -> None:
 
 
 async def test_a_connection_that_was_given_up_meanwhile_is_replaced() -> None:
-    other = Other(HELLO, hangs_up=True)
+    other = FixedResponseServer(HELLO, hangs_up=True)
     async with run_server(other) as port, transport_to(port) as transport:
         for _ in range(3):
             assert (await transport.send(GET)).body == b"hello"
@@ -85,7 +85,7 @@ async def test_a_connection_that_was_given_up_meanwhile_is_replaced() -> None:
 
 
 async def test_a_redirect_is_not_followed() -> None:
-    other = Other(b"HTTP/1.1 307 Elsewhere\r\nLocation: /else\r\nContent-Length: 0\r\n\r\n")
+    other = FixedResponseServer(b"HTTP/1.1 307 Elsewhere\r\nLocation: /else\r\nContent-Length: 0\r\n\r\n")
     async with run_server(other) as port, transport_to(port) as transport:
         assert (await transport.send(GET)).status == 307
     assert len(other.requests) == 1
@@ -93,13 +93,13 @@ async def test_a_redirect_is_not_followed() -> None:
 
 @pytest.mark.parametrize("answer", [b"nonsense\r\n\r\n", HELLO[:-1], b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"])
 async def test_half_an_answer_is_none(answer: bytes) -> None:
-    async with run_server(Other(answer, hangs_up=True)) as port, transport_to(port) as transport:
+    async with run_server(FixedResponseServer(answer, hangs_up=True)) as port, transport_to(port) as transport:
         with pytest.raises(Unavailable):
             await transport.send(GET)
 
 
 async def test_silent_server_is_unavailable_after_the_timeout() -> None:
-    async with run_server(Other(b"")) as port, transport_to(port, patience=0.05) as transport:
+    async with run_server(FixedResponseServer(b"")) as port, transport_to(port, patience=0.05) as transport:
         with pytest.raises(Unavailable):
             await transport.send(GET)
 
@@ -112,12 +112,12 @@ async def test_closed_port_is_unavailable() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Certificate and key for an address, signed by no one but themselves."""
+    """A self-signed certificate and key for an address."""
 
     def make(address: str) -> Path:
         key, name = application_private_key(), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
         begin = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-        made = (
+        created = (
             x509.CertificateBuilder()
             .subject_name(name)
             .issuer_name(name)
@@ -130,7 +130,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
         )
         path = tmp_path_factory.mktemp("tls") / "both.pem"
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        path.write_bytes(private + made.public_bytes(Encoding.PEM))
+        path.write_bytes(private + created.public_bytes(Encoding.PEM))
         return path
 
     return make
@@ -143,7 +143,7 @@ def server_context(pem: Path) -> ssl.SSLContext:
 
 
 async def test_a_certificate_of_unknown_origin_is_refused(certificate: Callable[[str], Path]) -> None:
-    other, pem = Other(HELLO), certificate("127.0.0.1")
+    other, pem = FixedResponseServer(HELLO), certificate("127.0.0.1")
     async with run_server(other, server_context(pem)) as port, transport_to(port, scheme="https") as transport:
         with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
             await transport.send(GET)
@@ -157,7 +157,7 @@ async def test_a_certificate_of_a_trusted_authority_is_accepted_for_its_own_name
         pem = certificate(address)
         trusting = ssl.create_default_context(cafile=pem)
         async with (
-            run_server(Other(HELLO), server_context(pem)) as port,
+            run_server(FixedResponseServer(HELLO), server_context(pem)) as port,
             transport_to(port, scheme="https", tls=trusting) as transport,
         ):
             if accepted:

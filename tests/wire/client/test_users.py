@@ -1,4 +1,4 @@
-"""Whom the client believes, against the running service (R2)."""
+"""The client's verification of users, against the running service (R2)."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.wire.client.conftest import ClientShop
 
 RSA = KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)
 DAY = 86_400
-THROTTLE = 5  # seconds between two looks for a key that is not there
+THROTTLE = 5  # seconds between two fetches for an unknown key
 
 
 async def test_a_user_is_who_the_jwt_says(shop: ClientShop) -> None:
@@ -70,20 +70,20 @@ async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: ClientShop
     jwt = await shop.jwt(shop.studio.other_user, fixed_ips=["10.0.0.0/8"])
     gatehouse = shop.client()
     user = await gatehouse.user(jwt, address="10.1.2.3")
-    assert not await gatehouse.allows(user, "user.kick")  # the service agrees that they are there
+    assert not await gatehouse.allows(user, "user.kick")  # the service agrees that they exist
     for address in ("11.1.2.3", "::1", "nonsense", "", None):
         with pytest.raises(Denied):
             await gatehouse.user(jwt, address=address)
 
 
 async def test_a_jwt_for_one_application_is_good_there_only(shop: ClientShop) -> None:
-    asked = {"jwt": shop.studio.other_user.jwt, "factor": FACTOR}
-    made = await shop.studio.expect_ok("exchangeJwt", asked, {"Authorization": f"Bearer {shop.key}"})
+    request_body = {"jwt": shop.studio.other_user.jwt, "factor": FACTOR}
+    body = await shop.studio.expect_ok("exchangeJwt", request_body, {"Authorization": f"Bearer {shop.key}"})
     gatehouse = shop.client()
-    user = await gatehouse.user(made["jwt"], factor=FACTOR)
+    user = await gatehouse.user(body["jwt"], factor=FACTOR)
     assert not await gatehouse.allows(user, "user.kick")
     with pytest.raises(Denied):
-        await shop.client(application_id=shop.studio.other.application_id).user(made["jwt"])
+        await shop.client(application_id=shop.studio.other.application_id).user(body["jwt"])
 
 
 async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_stays(shop: ClientShop) -> None:
@@ -94,7 +94,7 @@ async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_
     await services.keyring.reload()
     new = await shop.jwt(shop.studio.other_user)
     with pytest.raises(Unauthenticated):
-        await gatehouse.user(new)  # it looked a moment ago, and does not look for every made-up key
+        await gatehouse.user(new)  # it fetched recently, and does not fetch for every made-up key
     await shop.studio.service.clock.advance(THROTTLE)
     for jwt in (new, old):
         assert (await gatehouse.user(jwt)).user_id == shop.studio.other_user.user_id

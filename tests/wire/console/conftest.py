@@ -1,4 +1,4 @@
-"""A furnished studio, on each database in turn, and people who come into its console."""
+"""A studio with data, on each database, and people who use its console."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Access in the console: the same answers as the API's, with the rights of R6."""
+"""Access in the console: the same results as the API's, with the permissions of R6."""
 
 import csv
 import io
@@ -24,11 +24,11 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    held = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # found by nick
-    assert "Yes: Pia has user.kick in Shop" in held
-    assert "Role moderator: allow" in held
-    assert "Schema default: deny" in held
-    assert "Missing:" not in held
+    page = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # matched by nick
+    assert "Yes: Pia has user.kick in Shop" in page
+    assert "Role moderator: allow" in page
+    assert "Schema default: deny" in page
+    assert "Missing:" not in page
     by_condition = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
     assert "Tag must be beta" in by_condition
     assert "(actual: beta)" in by_condition
@@ -38,7 +38,7 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     lacking = (await ada.get(f"{CHECK}&user_id={PIA}&rule=store.refund")).text
     assert "No: Pia does not have store.refund in Shop" in lacking
     assert "Role cashier would allow it, but is not assigned" in lacking
-    # The very answer of the API and the command line is offered beside it.
+    # The page also shows the API's and the command line's output.
     facts = await studio.services.permission_loader.load_facts(PIA, (SHOP,))
     assert facts is not None
     case = await studio.services.permission_loader.load_input(facts)
@@ -51,13 +51,13 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
 async def test_a_check_tells_an_unverified_address_from_another_domain(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    """Only a verified address counts (R1), so the domain that everybody can read is not the case."""
+    """Only a verified address counts (R1), so the public domain alone does not decide."""
     await apply_document(studio, STUDIO.replace("{tag: beta}", "{domain: players.example}"))
     ada = await console_browsers(ADA)
-    said = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
-    assert "Email domain must be players.example <small>(no verified email)</small>" in said
-    assert "the login domain must be players.example, and no address is verified" in said
-    assert "there is none" not in said
+    page_text = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
+    assert "Email domain must be players.example <small>(no verified email)</small>" in page_text
+    assert "the login domain must be players.example, and no address is verified" in page_text
+    assert "there is none" not in page_text
 
 
 async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
@@ -66,31 +66,31 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
     ada = await console_browsers(ADA)
     assert "This person can sign in to Shop." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
     await studio.services.administration.block(PIA, ORIGIN)
-    said = (await ada.get(f"{CHECK}&user_id={PIA}")).text
-    assert "The account is blocked and cannot sign in anywhere." in said
-    assert "This person can sign in" not in said
+    page_text = (await ada.get(f"{CHECK}&user_id={PIA}")).text
+    assert "The account is blocked and cannot sign in anywhere." in page_text
+    assert "This person can sign in" not in page_text
 
 
 async def test_everybody_asks_about_themselves_and_about_others_who_may_read_what_they_hold(
     console_browsers: ConsoleBrowsers,
 ) -> None:
-    asked = [
+    paths = [
         (PIA, "", 200),
         (PIA, MAX, 403),
         (DEV, PIA, 403),
         (MAX, PIA, 200),
-        (MAX, "Pia", 404),  # only who administers looks people up by name
+        (MAX, "Pia", 404),  # only administrators look people up by name
         (OLGA, "", 200),
     ]
-    for who, about, status in asked:
+    for who, about, status in paths:
         browser_client = await console_browsers(who)
         page = await browser_client.get(f"{CHECK}&user_id={about}&rule=user.kick")
         assert (page.status_code, 'class="tree"' in page.text) == (status, status == 200), (who, about)
-        assert "This person can sign in" not in page.text  # what keeps people out is for who administers
+        assert "This person can sign in" not in page.text  # blocks are shown only to administrators
         assert (await browser_client.get("/console/access/people?user_id=pia")).text.strip() == ""
     ada = await console_browsers(ADA)
-    found = (await ada.get("/console/access/people?user_id=pia@pl")).text
-    assert f'<option value="{PIA}">Pia · pia@players.example</option>' in found
+    page_text = (await ada.get("/console/access/people?user_id=pia@pl")).text
+    assert f'<option value="{PIA}">Pia · pia@players.example</option>' in page_text
 
 
 async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_who_may_see_them(
@@ -99,9 +99,9 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
     await apply_document(
         studio, "projects: [{title: Chess Club}]\ngroups: [{project_id: chess_club, title: Testers}]"
     )
-    groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
+    groups = {group.title: group.group_id for group in (await project_of(studio)).groups.values()}
     project, testers = f'<option value="{PROJECT}">Mind Games</option>', f'<option value="{groups["Testers"]}">'
-    asked = {
+    paths = {
         "projects?project_id=": (True, True, False),
         "projects?project_id=GAMES": (True, True, False),
         "projects?project_id=chess": (False, False, False),
@@ -110,9 +110,9 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
         "groups?group_id=&project_id=chess_club": (False, False, False),
         f"resources?kind=groups&resource_id=test&project_id={PROJECT}": (True, True, False),
     }
-    people = [await console_browsers(one) for one in (ADA, OLGA, PIA)]
-    for path, expected in asked.items():
-        offered = [(await one.get(f"/console/access/{path}")).text for one in people]
+    people = [await console_browsers(user_id) for user_id in (ADA, OLGA, PIA)]
+    for path, expected in paths.items():
+        offered = [(await person.get(f"/console/access/{path}")).text for person in people]
         wanted = project if path.startswith("projects") else testers
         assert tuple(wanted in text for text in offered) == expected, path
         assert "<html" not in offered[0]
@@ -121,8 +121,8 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
     assert "Chess Club" in (await ada.get("/console/access/projects?project_id=chess")).text
     shop = f'<option value="{SHOP}">Shop</option>'
     for kind, is_offered in (("applications", True), ("services", True), ("", False)):
-        found = await olga.get(f"/console/access/resources?kind={kind}&resource_id=sho")
-        assert (shop in found.text) is is_offered
+        response = await olga.get(f"/console/access/resources?kind={kind}&resource_id=sho")
+        assert (shop in response.text) is is_offered
 
 
 async def test_the_beginnings_of_permissions_are_suggested_where_someone_may_read_the_schema(
@@ -130,8 +130,8 @@ async def test_the_beginnings_of_permissions_are_suggested_where_someone_may_rea
 ) -> None:
     page = (await (await console_browsers(ADA)).get(WHO)).text
     offered = page.partition('<datalist id="beginnings">')[2].partition("</datalist>")[0]
-    for one in ("user.", "user.kick", "badge.gold"):
-        assert f'<option value="{one}">' in offered
+    for user_id in ("user.", "user.kick", "badge.gold"):
+        assert f'<option value="{user_id}">' in offered
 
 
 async def test_holder_matrix_shows_the_source_and_end_of_each_cell(
@@ -150,8 +150,8 @@ async def test_holder_matrix_shows_the_source_and_end_of_each_cell(
     assert why in kicking
     assert "Olga" not in kicking
     searched = (await ada.get(f"{WHO}&rules=user.&q=olga")).text
-    assert "Olga" in searched  # a person who is searched for is shown with what they lack
-    assert [PIA in page for page in (kicking, searched)] == [True, False]  # and no one else, not in the answer either
+    assert "Olga" in searched  # a search also shows people without it
+    assert [PIA in page for page in (kicking, searched)] == [True, False]  # and no one else, not even in the markup
     file = await ada.get(f"{WHO}&format=csv")
     rows = {row["user_id"]: row for row in csv.DictReader(io.StringIO(file.text))}
     assert rows[PIA]["private_data.user.kick"] == "given"
@@ -197,8 +197,8 @@ async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the
         pages.append(re.findall(r'<th scope="col"><code>many\.(r[0-9]+)</code>', page))
         following = re.search(r'href="\?([^"]*columns=[^"&]*)" rel="next"', page)
         address = f"/console/access/who?{following[1].replace('&amp;', '&')}" if following else ""
-    assert [len(shown) for shown in pages] == [12] * 10
-    assert len({rule for shown in pages for rule in shown}) == 120
+    assert [len(rows) for rows in pages] == [12] * 10
+    assert len({rule for rows in pages for rule in rows}) == 120
     assert "Permissions 109 to 120 of 120" in page
     assert 'rel="prev"' in page
     assert "Permissions 109 to 120 of 120" in (await ada.get(f"{WHO}&rules=many.&columns=99")).text
@@ -209,7 +209,7 @@ async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the
 async def test_a_change_is_simulated_counted_and_not_made(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
+    groups = {group.title: group.group_id for group in (await project_of(studio)).groups.values()}
     ada = await console_browsers(ADA)
     changes = {
         f"change=take_role&user_id={PIA}&role=moderator": ("1 person loses", "user.kick"),
@@ -222,10 +222,10 @@ async def test_a_change_is_simulated_counted_and_not_made(
         f"change=membership&project_id={PROJECT}&group_id={groups['Staff']}&list=allow": ("Impact", ""),
     }
     before = await state_of(studio)
-    for change, said in changes.items():
+    for change, text in changes.items():
         page = await ada.get(f"{SIMULATE}&{change}")
         assert page.status_code == 200, (change, page.text)
-        assert all(word in page.text for word in said), change
+        assert all(word in page.text for word in text), change
         assert "Make this change" in page.text
     assert await state_of(studio) == before
     assert (await ada.get(f"{SIMULATE}&change=give_role&user_id={PIA}&role=nothing")).status_code == 404
@@ -275,4 +275,4 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
         denied = await browser_client.follow()
         assert denied.status_code == 403
         assert ("login.can" in denied.text) is names_rule
-        assert "Mind Games" in denied.text  # whom to ask
+        assert "Mind Games" in denied.text  # where to request access

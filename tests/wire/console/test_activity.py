@@ -1,4 +1,4 @@
-"""Activity in the console: what happened, filtered, with before and after, sealed, to be taken along."""
+"""Activity in the console: filters, before and after, verification, export."""
 
 import csv
 import io
@@ -55,9 +55,9 @@ async def test_a_change_is_told_with_what_stood_there_before(
     assert "New words" in (await ada.get(f"{LOG}/{record_id}")).text
     roles = (await ada.get(f"{LOG}?group=user_schema&subject={PIA}")).text
     assert '<span class="piece">moderator</span>' in roles
-    assert "{&#39;" not in roles  # words, not the values of a program
-    # One that was changed in the database is found out.
-    await spoil(studio, record_id)
+    assert "{&#39;" not in roles  # words, not a program's values
+    # A record changed in the database is detected.
+    await damage_record(studio, record_id)
     assert "modified" in (await ada.get(f"{LOG}/{record_id}")).text
 
 
@@ -70,8 +70,8 @@ async def test_each_row_names_what_was_changed(console_browsers: ConsoleBrowsers
     assert '<option value="webhook">Webhooks</option>' in page
 
 
-async def spoil(studio: RunningService, record_id: str) -> None:
-    """As an attacker with the database could."""
+async def damage_record(studio: RunningService, record_id: str) -> None:
+    """Change a record as an attacker with access to the database could."""
 
     def verb() -> Verb[None]:
         yield CHANGE_ACTOR(one=record_id, by=PIA)
@@ -82,7 +82,7 @@ async def spoil(studio: RunningService, record_id: str) -> None:
 async def test_activity_is_filtered_and_paged(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     await fill(studio, 130)
-    found = {
+    pages = {
         f"q={SHOP}": "An application was created",
         f"subject=application+{SHOP}": "An application was created",
         f"application_id={SHOP}": "Permissions of a user in an application were changed",
@@ -90,7 +90,7 @@ async def test_activity_is_filtered_and_paged(studio: RunningService, console_br
         "q=mind_games": "A project was created",
         "since=2001-01-01&until=2999-01-01&group=project": "A project was created",
     }
-    for query, words in found.items():
+    for query, words in pages.items():
         page = await ada.get(f"{LOG}?{query}")
         assert words in page.text, query
         assert "A role was created or changed" not in page.text
@@ -108,14 +108,14 @@ async def test_activity_is_filtered_and_paged(studio: RunningService, console_br
 
 
 async def fill(studio: RunningService, number: int) -> None:
-    """As many saves of a role, several in each second."""
+    """Save a role this often, several times in each second."""
 
     def verb() -> Verb[None]:
-        for place in range(number):
+        for n in range(number):
             saved = studio.services.recorder.record(
                 AuditEvent.ROLE_SAVED, AuditOrigin(actor="test"), subject="nothing"
             )
-            yield from add_audit_record(replace(saved, at=saved.at - place // 7))
+            yield from add_audit_record(replace(saved, at=saved.at - n // 7))
 
     await studio.services.storage.runner.write(verb)
 
@@ -130,7 +130,7 @@ async def test_an_owner_sees_what_happened_to_their_project_and_no_one_else_anyt
     assert "By Ada" in page
     assert "An application was created" in page
     assert "signed in" not in page
-    assert "127.0.0.1" not in page  # where others come from is not hers to know
+    assert "127.0.0.1" not in page  # other people's addresses are not shown to her
     assert "No results" in (await olga.get(f"{LOG}?subject={PIA}")).text
     signed_in = (await studio.services.storage.audit.newest_records(1, PIA, "session.opened"))[0]
     assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 404
@@ -160,7 +160,7 @@ async def test_project_viewer_sees_project_activity_only(
             assert (await pia.get(f"{LOG}/{record_id}")).status_code == (200 if is_seen else 404), kind
             assert (await olga.get(f"{LOG}/{record_id}")).status_code == 200
     assert "By Ada" in texts[0]
-    # With a right on one application, its records come, and no other's.
+    # A permission on one application shows its records, and no other's.
     secret = set_fields(secret_data={"application": {"canReadSchema": {"value": True}}})
     await studio.services.storage.user_records.edit_record(SHOP, PIA, secret, NOW)
     lines = (await pia.get(f"{LOG}?format=jsonl")).text.splitlines()
@@ -171,8 +171,8 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_the
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await change_project(console_browsers, ADA, "By Ada")
-    refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
-    records = {"refusal": refused.json()["error"], "none": "0" * 32}
+    refusal = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    records = {"refusal": refusal.json()["error"], "none": "0" * 32}
     for name, about, event in (
         ("project", f"project {PROJECT}", "project.changed"),
         ("shop", f"application {SHOP}", ""),
@@ -191,11 +191,11 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_the
         (DEV, "app_developer", {"project", "shop"}),
         (MAX, "app_users_manager", {"project"}),
     ):
-        held = {
+        visible = {
             Scope(PROJECT): holdings_with_rules("project.can_view_project"),
             application_scope(PROJECT, SHOP): holdings_with(role),
         }
-        await studio.services.storage.user_records.edit_record(1, user_id, set_fields(scopes=held), NOW)
+        await studio.services.storage.user_records.edit_record(1, user_id, set_fields(scopes=visible), NOW)
         await each_record(studio, console_browsers, records, user_id, seen)
 
 
@@ -206,22 +206,22 @@ async def each_record(
     user_id: str,
     seen: Collection[str] | None,
 ) -> None:
-    """`seen`: names of what they see; None when they have no log at all, which differs from not finding it."""
+    """Check each record; `seen` names the visible ones, or is None for a person without a log."""
     browser_client, jwt = await console_browsers(user_id), await jwt_of(studio, user_id)
     for name, record_id in records.items():
         ask = {"action": "get", "data": {"record_id": record_id}}
         headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
-        answer = await studio.client.post("/api/permissions/activity", json=ask, headers=headers)
+        response = await studio.client.post("/api/permissions/activity", json=ask, headers=headers)
         page = await browser_client.get(f"{LOG}/{record_id}")
         expected = 403 if seen is None else 200 if name in seen else 404
-        assert answer.status_code == expected, (user_id, name)
+        assert response.status_code == expected, (user_id, name)
         assert page.status_code == (404 if name == "refusal" and expected == 200 else expected), (user_id, name)
         if page.status_code == 200:
-            assert shown_in(page.text)[0][1] == answer.json()["data"]
-            is_told = user_id == ADA and name != "key"  # which the service made itself
-            assert ("address" in answer.json()["data"]) == is_told, (user_id, name)
+            assert shown_in(page.text)[0][1] == response.json()["data"]
+            is_told = user_id == ADA and name != "key"  # which the service generated
+            assert ("address" in response.json()["data"]) == is_told, (user_id, name)
         elif expected == 404:
-            assert "Record not found" in answer.json()["error"]
+            assert "Record not found" in response.json()["error"]
 
 
 async def test_refused_requests_are_listed_with_their_reason_for_administrators(
@@ -232,24 +232,24 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     assert f'href="{address}"' in (await ada.get(LOG)).text
     assert "No refused requests." in (await ada.get(address)).text
     recorder = studio.services.recorder
-    kept = [
+    refusals = [
         recorder.refusal("client.refused", ORIGIN, reason=f"wrong secret {number}", subject="shop-web")
         for number in range(ONE_PAGE + 1)
     ]
-    for one in kept:
+    for one in refusals:
         await studio.services.storage.audit.add_refusal(one, 1_000)
     first = (await ada.get(address)).text
     assert f"<small>wrong secret {ONE_PAGE} · <code" in first
     assert first.count("/console/games/record?id=") == ONE_PAGE
-    assert f"/console/games/record?id={kept[-1].record_id}" in first
+    assert f"/console/games/record?id={refusals[-1].record_id}" in first
     following = re.search(r'href="(\?after=[0-9]+)" rel="next"', first)
     assert following is not None
     second = (await ada.get(f"{address}{following[1]}")).text
     assert second.count("/console/games/record?id=") == 1
-    assert kept[0].record_id in second
+    assert refusals[0].record_id in second
     assert 'rel="next"' not in second
     rows = list(csv.DictReader(io.StringIO((await ada.get(f"{address}?format=csv")).text)))
-    assert [row["record_id"] for row in rows] == [one.record_id for one in reversed(kept)]
+    assert [row["record_id"] for row in rows] == [refusal.record_id for refusal in reversed(refusals)]
     assert (await (await console_browsers(OLGA)).get(address)).status_code == 403
 
 

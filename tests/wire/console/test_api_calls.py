@@ -1,4 +1,4 @@
-"""Every object of the console shows its API call and its JSON: pasted into a shell, the call answers just that."""
+"""Every object of the console shows its API call and its JSON: the call, run in a shell, returns the same."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ OBJECTS = (
     *(f"/console/settings/{tab}" for tab in ("branding", "configuration", "email", "health", "policies", "risks")),
     *("/console/settings/email?page=2", "/console/settings/webhooks"),
 )
-# Pages of no object of their own.
+# Pages without an object.
 WITHOUT = {
     "an act on an object, which says what breaks": (*("applications/client_act", "confirm", "settings/rotate"),),
     "the form of something that is not there yet": (
@@ -72,7 +72,7 @@ WITHOUT = {
 }
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the console shows curl, and there is none here")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, which the console shows")
 async def test_every_object_shows_its_api_call_and_the_matching_json(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -119,12 +119,12 @@ async def test_holder_matrix_shows_its_api_call_without_the_response(
         await (await console_browsers(ADA)).get(f"/console/access/who?application_id={SHOP}&rules=user.kick")
     ).text
     assert RECORD.search(page) is None
-    found = await call_with_curl(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
-    assert [one["user_id"] for one in found["members"]] == [PIA]
+    response = await call_with_curl(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
+    assert [member["user_id"] for member in response["members"]] == [PIA]
 
 
 async def fill_studio(studio: RunningService, ada: HttpBrowser) -> Sequence[str]:
-    """Everything a document cannot make; the pages of what that is."""
+    """Create everything that a document cannot; return the pages of it."""
     await apply_document(studio, MORE)
     webhook, group, _ = await fill_lists(studio, ada)
     await ada.get(f"{APPLICATION}/service_tokens")
@@ -132,16 +132,16 @@ async def fill_studio(studio: RunningService, ada: HttpBrowser) -> Sequence[str]
     (session, *_) = re.findall(
         r'href="(/console/games/[0-9a-f]{8}-[0-9a-f]{4})"', (await ada.get("/console/games")).text
     )
-    log = (await ada.get("/console/activity?group=project")).text  # an owner sees these as well
+    log = (await ada.get("/console/activity?group=project")).text  # an owner sees these too
     (record, *_) = re.findall(r'href="(/console/activity/[0-9a-f]{32})"', log)
-    refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    refusal = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     return [
         webhook,
         group,
         f"{group}/conditions/new",
         session,
         record,
-        f"/console/games/record?id={refused.json()['error']}",
+        f"/console/games/record?id={refusal.json()['error']}",
     ]
 
 
@@ -157,7 +157,7 @@ def shown_in(page: str) -> Sequence[tuple[str, Any]]:
 
 
 def without_size(record: Any) -> Any:
-    """A database may grow between two looks at it."""
+    """A database may grow between two requests."""
     return {**record, "megabytes": 0} if "megabytes" in record else record
 
 
@@ -166,8 +166,8 @@ async def call_with_curl(studio: RunningService, jwt: str, curl: str) -> Any:
     process = await asyncio.create_subprocess_exec(
         "bash", "-euc", curl.replace("curl ", "curl -s ", 1), env=environment, stdout=asyncio.subprocess.PIPE
     )
-    said, _ = await process.communicate()
-    answer = json.loads(said)
+    output, _ = await process.communicate()
+    answer = json.loads(output)
     return answer.get("data", answer)
 
 

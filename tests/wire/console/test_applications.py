@@ -1,4 +1,4 @@
-"""Applications in the console: the same rights and the same commands as at the API."""
+"""Applications in the console: the same permissions and commands as in the API."""
 
 import re
 from html import unescape
@@ -25,9 +25,9 @@ async def model_of(studio: RunningService, application_id: int = SHOP) -> Applic
 
 
 def secret_on(page: Any) -> str:
-    found = SHOWN.search(page.text)
-    assert found is not None, page.text
-    return unescape(found[1])
+    match = SHOWN.search(page.text)
+    assert match is not None, page.text
+    return unescape(match[1])
 
 
 def rule_of(model: ApplicationModel, *path: str) -> Any:
@@ -38,7 +38,7 @@ def rule_of(model: ApplicationModel, *path: str) -> Any:
 
 
 async def confirm_password(browser_client: HttpBrowser) -> None:
-    """Goes the way that a stale proof leads to."""
+    """Follow the redirect of a stale proof and confirm the password."""
     await browser_client.follow()
     await browser_client.post("/confirm", password=PASSWORD)
     await browser_client.follow()
@@ -72,8 +72,8 @@ async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
 ) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
     await olga.get(f"{APPLICATIONS}/new?project_id={PROJECT}")
-    refused = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
-    assert refused.status_code == 403
+    refusal = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
+    assert refusal.status_code == 403
     await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="mg")
     assert "Application created." in (await olga.follow()).text
     await ada.get(f"{APPLICATIONS}/new")
@@ -141,8 +141,8 @@ async def test_a_service_is_described_by_who_may_publish_one(
     assert stored.sealed_private_key is not None
     await ada.get(PAGE)
     await ada.post(f"{PAGE}/service", **service, remove_private_key="yes")
-    kept = (await model_of(studio)).application
-    assert (kept.service_key, kept.sealed_private_key) == (stored.service_key, None)
+    application = (await model_of(studio)).application
+    assert (application.service_key, application.sealed_private_key) == (stored.service_key, None)
 
 
 async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
@@ -153,7 +153,7 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
     await olga.get(f"{PAGE}/remove")
     await confirm_password(olga)
     assert olga.page is not None
-    assert "<strong>3</strong> people lose" in olga.page.text  # who holds a role in it, and who looks after it
+    assert "<strong>3</strong> people lose" in olga.page.text  # those with a role in it, and its developers
     assert (await olga.post(f"{PAGE}/remove", name="shop")).status_code == 400
     await olga.post(f"{PAGE}/remove", name="Shop")
     assert (await model_of(studio)).application.removed
@@ -172,15 +172,15 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
 async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_saved(
     studio: RunningService, console_browsers: ConsoleBrowsers, page: str, path: str, typed: dict[str, str]
 ) -> None:
-    olga, said = await console_browsers(OLGA), "Nothing is saved yet"
+    olga, notice = await console_browsers(OLGA), "Nothing is saved yet"
     await olga.get(page)
     await studio.clock.advance(601)
     await olga.post(path, **typed)
     await confirm_password(olga)
     assert olga.page is not None
     assert (olga.page.status_code, olga.page.url.path) == (200, page)
-    assert said in olga.page.text
-    assert said not in (await olga.get(page)).text  # once
+    assert notice in olga.page.text
+    assert notice not in (await olga.get(page)).text  # shown once
 
 
 async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
@@ -196,13 +196,13 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
 
     kick = f"{PAGE}/rules/private_data.user.kick"
     await olga.get(kick)
-    held = await olga.post(kick, protected="yes", description="Throw someone out", value="")
-    assert (held.status_code, "moderator" in held.text) == (409, True)
+    response = await olga.post(kick, protected="yes", description="Throw someone out", value="")
+    assert (response.status_code, "moderator" in response.text) == (409, True)
 
     await olga.get(f"{PAGE}/rules/private_data.user.mute")
     review = await olga.post(f"{PAGE}/rules/private_data.user.mute", value="yes", description="", protected="")
-    assert "4 people gain" in review.text  # Pia holds it already
-    assert (await model_of(studio)).schema.version == 2, "nothing is saved yet"
+    assert "4 people gain" in review.text  # Pia has it already
+    assert (await model_of(studio)).schema.version == 2, "nothing may be saved yet"
     await olga.post(f"{PAGE}/rules/private_data.user.mute")
     assert rule_of(await model_of(studio), "user", "mute")["value"] is True
 
@@ -238,14 +238,14 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
     await olga.get(f"{PAGE}/rules/import")
     review = await olga.post(f"{PAGE}/rules/import", document=changed)
     assert "role added" in review.text
-    assert "Pia" in review.text  # who loses the role
+    assert "Pia" in review.text  # loses the role
     await olga.post(f"{PAGE}/rules/import")
     assert (await model_of(studio)).roles.keys() == {"beta", "cashier", "sheriff"}
 
-    listed = await olga.get(f"{PAGE}/versions")
-    assert "1 role added" in listed.text
-    assert "1 role removed" in listed.text
-    assert "Olga" in listed.text
+    response = await olga.get(f"{PAGE}/versions")
+    assert "1 role added" in response.text
+    assert "1 role removed" in response.text
+    assert "Olga" in response.text
     compared = await olga.get(f"{PAGE}/versions/compare?old=2&new=1")
     for words in ("Version 1 to version 2", "Handles money", "Counts money", "private_data.user.kick"):
         assert words in compared.text
@@ -261,7 +261,7 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
     )
     assert now.roles["beta"].condition == first.roles["beta"].condition
     olga.page = stale
-    assert (await olga.post(f"{PAGE}/versions/2/restore")).status_code == 409, "someone saved meanwhile"
+    assert (await olga.post(f"{PAGE}/versions/2/restore")).status_code == 409, "a concurrent save must be detected"
     assert (await olga.get(f"{PAGE}/versions/compare?old=1&new=9")).status_code == 404
     broken = await olga.get(f"{PAGE}/rules/import")
     broken = await olga.post(f"{PAGE}/rules/import", document="{")
@@ -272,20 +272,20 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada, pia = await console_browsers(ADA), await console_browsers(PIA)
-    asked = {"login": "pia@players.example", "password": PASSWORD, "app_id": SHOP, "factor": "one"}
-    jwt = (await studio.client.post("/proxy/api/login", json=asked)).json()["jwt"]
+    login_body = {"login": "pia@players.example", "password": PASSWORD, "app_id": SHOP, "factor": "one"}
+    jwt = (await studio.client.post("/proxy/api/login", json=login_body)).json()["jwt"]
     question = {"action": "get", "application_id": SHOP, "jwt": jwt, "data": {"type": "list_short"}}
 
-    async def held_by(value: str) -> int:
+    async def status_with_key(value: str) -> int:
         bearer = {"Authorization": f"Bearer {value}"}
-        answer = await studio.client.post("/api/permissions/meta/data", json=question, headers=bearer)
-        return answer.status_code
+        response = await studio.client.post("/api/permissions/meta/data", json=question, headers=bearer)
+        return response.status_code
 
     await ada.get(f"{PAGE}/access_keys")
-    made = await ada.post(f"{PAGE}/access_keys", comment="the server")
-    value = secret_on(made)
-    assert unescape(made.text).count(value) == 2, "itself, and in the line that uses it"
-    assert await held_by(value) == 200
+    created = await ada.post(f"{PAGE}/access_keys", comment="the server")
+    value = secret_on(created)
+    assert unescape(created.text).count(value) == 2, "once by itself, once where it is used"
+    assert await status_with_key(value) == 200
     listed = await ada.get(f"{PAGE}/access_keys")
     assert value not in listed.text
     await ada.post(f"{PAGE}/access_keys", comment="another")
@@ -294,7 +294,7 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     (key, _) = await studio.services.storage.application_keys.access_keys(SHOP)
     assert "the server" in (await ada.get(f"{PAGE}/access_keys/{key.key_id}/remove")).text
     await ada.post(f"{PAGE}/access_keys/{key.key_id}/remove")
-    assert await held_by(value) == 401
+    assert await status_with_key(value) == 401
     assert (await pia.get(f"{PAGE}/access_keys")).status_code == 403
 
     await ada.get(f"{PAGE}/public_keys")
@@ -315,13 +315,13 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     assert (await studio.client.post("/api/permissions/meta/data", json=plain, headers=headers)).status_code == 401
     await ada.follow()
     secret = secret_on(await ada.post(f"{PAGE}/service_tokens/email_secret"))
-    login = await studio.client.post("/proxy/api/login", json=asked | {"with_email": secret})
+    login = await studio.client.post("/proxy/api/login", json=login_body | {"with_email": secret})
     assert login.json()["login"] == "pia@players.example"
     page = await ada.get(f"{PAGE}/service_tokens")
     (taken,) = re.findall(rf'href="({PAGE}/service_tokens/email_secret/[0-9a-f]+/revoke)"', page.text)
     await ada.get(taken)
     await ada.post(taken)
-    login = await studio.client.post("/proxy/api/login", json=asked | {"with_email": secret})
+    login = await studio.client.post("/proxy/api/login", json=login_body | {"with_email": secret})
     assert "login" not in login.json()
     assert (await ada.get(taken)).status_code == 404
 
@@ -347,44 +347,44 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     assert (wrong.status_code, "the query parameter code is reserved" in wrong.text) == (400, True)
     await olga.get(f"{PAGE}/new_client")
     secret = secret_on(await olga.post(f"{PAGE}/new_client", **fields, profile="oidc"))
-    made = await clients.get("shop-web")
-    assert (made.application_id, made.first_party, made.may_exchange, made.scopes) == (
+    created = await clients.get("shop-web")
+    assert (created.application_id, created.first_party, created.may_exchange, created.scopes) == (
         SHOP,
         False,
         False,
         ("openid", "email"),
     )
-    one = f"{PAGE}/clients/shop-web"
+    client_path = f"{PAGE}/clients/shop-web"
     assert (await olga.get(f"{APPLICATIONS}/{WIKI}/clients/shop-web")).status_code == 404
-    page = await olga.get(one)
+    page = await olga.get(client_path)
     assert secret not in page.text
-    refused = await olga.post(one, **fields | {"claims": "roles=1:roles"})
-    assert refused.status_code == 403, "claims of another application"
-    await ada.get(one)
-    await olga.get(one)
-    await olga.post(one, **fields | {"client_name": "The Shop"})
-    stale = await ada.post(one, **fields | {"client_name": "Ada's"}, first_party="yes")
+    refusal = await olga.post(client_path, **fields | {"claims": "roles=1:roles"})
+    assert refusal.status_code == 403, "claims of a different application"
+    await ada.get(client_path)
+    await olga.get(client_path)
+    await olga.post(client_path, **fields | {"client_name": "The Shop"})
+    stale = await ada.post(client_path, **fields | {"client_name": "Ada's"}, first_party="yes")
     assert (stale.status_code, "The Shop" in stale.text) == (409, True)
-    await olga.get(one)
-    await olga.post(one, **fields | {"client_name": "Our Shop"})
+    await olga.get(client_path)
+    await olga.post(client_path, **fields | {"client_name": "Our Shop"})
     assert (await clients.get("shop-web")).name == "Our Shop"
 
-    await olga.get(f"{one}/rotate")
-    newer = secret_on(await olga.post(f"{one}/rotate"))
+    await olga.get(f"{client_path}/rotate")
+    newer = secret_on(await olga.post(f"{client_path}/rotate"))
     for either in (secret, newer):
-        answer = await studio.client.post(
+        response = await studio.client.post(
             "/proxy/oauth/token",
             data={"grant_type": "authorization_code", "code": "x", "redirect_uri": "https://shop.example/callback"},
             auth=("shop-web", either),
         )
-        assert answer.json()["error"] == "invalid_grant", "the client is known, the code is not"
-    recipe = await olga.get(f"{one}/recipe")
+        assert response.json()["error"] == "invalid_grant", "the client is accepted, the code is not"
+    recipe = await olga.get(f"{client_path}/recipe")
     assert f"{studio.base_url}/.well-known/openid-configuration" in recipe.text
     assert newer not in recipe.text
-    await olga.get(f"{one}/remove")
-    await olga.post(f"{one}/remove")
+    await olga.get(f"{client_path}/remove")
+    await olga.post(f"{client_path}/remove")
     assert "No clients yet." in (await olga.follow()).text
-    assert (await (await console_browsers(DEV)).get(one)).status_code == 403
+    assert (await (await console_browsers(DEV)).get(client_path)).status_code == 403
 
 
 def public_pem() -> str:

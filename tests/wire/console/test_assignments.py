@@ -1,4 +1,4 @@
-"""The users x roles table: reviewed person by person, applied as one save each, undone; all of it without script."""
+"""The users x roles table: reviewed by person, applied as one save each, undone; without JavaScript."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -33,7 +33,7 @@ from tests.support.staged_tables import (
 
 PAGE = f"/console/applications/{SHOP}/users"
 PEOPLE = (ADA, OLGA, DEV, MAX, PIA)
-# A protected role, one that needs a condition, one that a group gets, and a record with more in it than roles.
+# A protected role, one with a condition, one that a group has, and a record with more than roles.
 RICH = STUDIO.replace(
     "      beta:\n",
     "      boss: {protected: true, meta: {private_data: {store: {edit: {value: true}}}}}\n"
@@ -97,8 +97,8 @@ async def test_review_predicts_what_apply_changes_and_undo_reverts(
         Assignment(role="cashier", end=End(expired=now + 3600)),
     )
     assert (saved.root.private_data, saved.version) == (stored.root.private_data, stored.version + 1)
-    assert {scope: held for scope, held in saved.scopes.items() if scope != ROOT} == {
-        scope: held for scope, held in stored.scopes.items() if scope != ROOT
+    assert {scope: holdings for scope, holdings in saved.scopes.items() if scope != ROOT} == {
+        scope: holdings for scope, holdings in stored.scopes.items() if scope != ROOT
     }
     undo = await manager.client.post(f"{PAGE}/review", data=form_of(result))
     await apply_changes(manager, undo.text)
@@ -117,15 +117,15 @@ async def test_those_who_were_saved_are_told_from_those_who_were_not(
     assert "1 change applied" in result
     assert [edit[0] for edit in staged_edits(result)] == [f"{PIA}/cashier"]
     assert (await record_of(service, SHOP, DEV)).root.roles == (Assignment(role="cashier"),)
-    assert "cashier" not in {one.role for one in (await record_of(service, SHOP, PIA)).root.roles}
+    assert "cashier" not in {role.role for role in (await record_of(service, SHOP, PIA)).root.roles}
 
 
 async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     manager = await filled_console(OLGA)
-    review = await review_changes(manager, "\n".join(f"{one},cashier,," for one in (ADA, OLGA, DEV, MAX)))
-    assert "no seats left for 2 people" in review  # the one on the wiki is one of the three
+    review = await review_changes(manager, "\n".join(f"{browser},cashier,," for browser in (ADA, OLGA, DEV, MAX)))
+    assert "no seats left for 2 people" in review  # the assignment on the wiki is one of the three
     result = await apply_changes(manager, review, status=409)
     assert "2 people could not be changed" in result
     assert "The role has reached its user limit." in result
@@ -154,7 +154,7 @@ async def test_unassignable_roles_are_not_offered_and_refused(
     review = await review_changes(olga, f"{PIA},cashier,{PROJECT},2040-01-31")
     await apply_changes(olga, review)
     scopes = (await record_of(service, SHOP, PIA)).scopes
-    assert scopes[application_scope(PROJECT, WIKI)].roles == (Assignment(role="cashier"),)  # stays as it was
+    assert scopes[application_scope(PROJECT, WIKI)].roles == (Assignment(role="cashier"),)  # unchanged
     assert scopes[Scope(PROJECT)].roles == (Assignment(role="cashier", end=End(expired=2_211_580_800)),)
     for user_id, status in ((DEV, 403), (PIA, 403)):
         assert (await (await filled_console(user_id)).get(PAGE)).status_code == status
@@ -165,7 +165,7 @@ async def test_cells_tell_how_a_role_is_held(filled_console: ConsoleBrowsers) ->
     assert listed_rows(page) == [PIA]
     row = page.partition(f'data-row="{PIA}"')[2]
     assert re.search(r'class="locked through"><span>by condition<', row)
-    assert "inactive" in row  # insider: her address is elsewhere
+    assert "inactive" in row  # insider: her address has a different domain
     assert "condition not met" in row
 
 
@@ -176,9 +176,9 @@ async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleB
         (manager, "who=all", [PIA]),
         (manager, "who=all&q=dev", []),
         (manager, f"who=all&q={DEV[-3:]}", []),
-        (manager, f"q={DEV}", [DEV]),  # to anyone who knows the id it tells the nick
+        (manager, f"q={DEV}", [DEV]),  # the nick is shown to people who know the id
         (manager, "q=dev@studio.example", []),
-        (manager, "q=pia@players.example", []),  # nor whose address it is among those they see
+        (manager, "q=pia@players.example", []),  # a search by address finds no one they can see
         (manager, "q=PI", [PIA]),
         (olga, "who=all&q=dev", []),
         (olga, "q=Dev@studio.example", [DEV]),  # she manages the project
@@ -187,9 +187,13 @@ async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleB
         (ada, "who=all&q=studio.example", [ADA, DEV, MAX, OLGA]),
         (ada, "q=dev", []),
     )
-    for browser_client, query, found in cases:
-        assert listed_rows((await browser_client.get(f"{PAGE}?{query}")).text) == found, query
-    assert [">Everyone<" in (await one.get(PAGE)).text for one in (manager, olga, ada)] == [False, False, True]
+    for browser_client, query, user_ids in cases:
+        assert listed_rows((await browser_client.get(f"{PAGE}?{query}")).text) == user_ids, query
+    assert [">Everyone<" in (await browser.get(PAGE)).text for browser in (manager, olga, ada)] == [
+        False,
+        False,
+        True,
+    ]
     by_address = f"dev@studio.example,cashier,,\nnobody@studio.example,cashier,,\n{OLGA},cashier,,"
     for browser_client, problems in ((manager, 2), (olga, 1)):
         review = await review_changes(browser_client, by_address)
@@ -209,12 +213,12 @@ async def test_person_without_role_access_sees_only_role_names(filled_console: C
     assert await columns(manager) == ["beta", "cashier", "insider", "moderator"]
     assert await columns(manager, "roles=cash") == ["cashier"]
     assert await columns(manager, "roles=money") == []
-    seats = [" of 3" in (await one.get(PAGE)).text for one in (manager, olga)]
-    seats += [" of 3" in await review_changes(one, f"{PIA},cashier,,") for one in (manager, olga)]
+    seats = [" of 3" in (await browser.get(PAGE)).text for browser in (manager, olga)]
+    seats += [" of 3" in await review_changes(browser, f"{PIA},cashier,,") for browser in (manager, olga)]
     assert seats == [False, True, False, True]
     ada = await filled_console(ADA)
     await apply_changes(ada, await review_changes(ada, f"{PIA},boss,,"))
-    assert "boss" in await columns(manager)  # someone whom they see holds it
+    assert "boss" in await columns(manager)  # a person they can see has it
 
 
 async def test_a_file_that_comes_back_changes_nothing(filled_console: ConsoleBrowsers) -> None:
@@ -224,7 +228,7 @@ async def test_a_file_that_comes_back_changes_nothing(filled_console: ConsoleBro
     assert csv[0] == "user,role,scope,until,nick"
     assert f"{PIA},moderator,,,Pia" in csv
     assert f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z,Pia" in csv
-    whole = [line for line in csv if "/applications/" not in line]  # what is held on a resource has its own page
+    whole = [line for line in csv if "/applications/" not in line]  # roles on a resource have their own page
     assert "No changes." in await review_changes(olga, "\n".join(whole))
 
 

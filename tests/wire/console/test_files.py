@@ -1,4 +1,4 @@
-"""Every list of the console comes as a file too: the link stands below it, and the rows are the same."""
+"""Every list of the console has a download: the link is below it, and the rows are the same."""
 
 import csv
 import io
@@ -53,7 +53,7 @@ LISTS = (
     "/console/settings/configuration",
     "/console/settings/webhooks",
 )
-# Tables that are no lists: parts of one thing, previews, and what has its file elsewhere.
+# Tables that are not lists: parts of one record, previews, and those with a download elsewhere.
 NO_LISTS = {
     "activity/record.html": "before and after of one record",
     "applications/macros.html": "the differences of two versions",
@@ -79,7 +79,7 @@ async def test_every_list_can_be_downloaded_as_a_file(
 
 
 async def fill_lists(studio: RunningService, ada: HttpBrowser) -> list[str]:
-    """Fill every list that a document cannot fill; return the pages of what that made."""
+    """Fill every list that a document cannot; return the pages of what was created."""
     game = await register_game(studio, app_id=SHOP)
     await studio.client.post(RESULT, json={"gsid": game.gsid}, params={"location": "wrong"})
     await ada.get("/forgot")
@@ -91,26 +91,26 @@ async def fill_lists(studio: RunningService, ada: HttpBrowser) -> list[str]:
     await ada.get("/console/settings/webhooks/new")
     await ada.post("/console/settings/webhooks/new", url="https://receiver.example/", events="account")
     (webhook,) = await studio.services.storage.webhooks.webhooks()
-    one = f"/console/settings/webhooks/{webhook.webhook_id}"
-    await ada.get(one)
-    await ada.post(f"{one}/test")
+    webhook_path = f"/console/settings/webhooks/{webhook.webhook_id}"
+    await ada.get(webhook_path)
+    await ada.post(f"{webhook_path}/test")
     (group,) = re.findall(
         rf'href="({MIND_GAMES}/groups/[0-9a-f]+)"', (await ada.get(f"{MIND_GAMES}/groups?q=Test")).text
     )
-    return [one, group, f"{group}/who"]
+    return [webhook_path, group, f"{group}/who"]
 
 
 async def is_a_file_as_well(browser_client: HttpBrowser, path: str) -> bool:
-    """By each link of the page: a header, and at least one row."""
+    """Check that each download link of the page has a header and at least one row."""
     page = await browser_client.get(path)
     links = [unescape(link) for link in LINK.findall(page.text)]
-    taken = [await browser_client.get(f"{path.partition('?')[0]}{link}") for link in links]
-    return bool(taken) and all(
+    responses = [await browser_client.get(f"{path.partition('?')[0]}{link}") for link in links]
+    return bool(responses) and all(
         file.headers["content-type"].startswith("text/csv")
         and file.headers["content-disposition"].startswith("attachment")
         and len({len(row) for row in csv.reader(io.StringIO(file.text))}) == 1
         and len(file.text.splitlines()) > 1
-        for file in taken
+        for file in responses
     )
 
 

@@ -1,4 +1,4 @@
-"""Game sessions in the console: seen without what would let one take them over, closed, and refusals looked up."""
+"""Game sessions in the console: shown without what would allow a takeover, closed, and error ids looked up."""
 
 import re
 
@@ -23,9 +23,9 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(
     assert f"{ref}…" in page
     assert "page opened" in page
     for search in (shop.gsid, ref, "shop", "127.0.0.1", str(SHOP)):
-        found = (await ada.get(f"{GAMES}?q={search}")).text
-        assert ref in found, search
-        assert (wiki.gsid[:13] in found) is (search == "127.0.0.1")
+        page_text = (await ada.get(f"{GAMES}?q={search}")).text
+        assert ref in page_text, search
+        assert (wiki.gsid[:13] in page_text) is (search == "127.0.0.1")
     one = (await ada.get(f"{GAMES}/{ref}")).text
     assert re.findall(r'<text x="178"[^>]*>([^<]*)</text>', one) == ["Started by the game", "Page opened", "Expires"]
     assert "+7 s" in one
@@ -34,7 +34,7 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(
         assert shop.gsid not in text
         assert shop.location not in text
         assert "fingerprint" not in text
-    assert (await ada.get(f"{GAMES}/{shop.gsid}")).status_code == 404  # the whole of it is no name of a page
+    assert (await ada.get(f"{GAMES}/{shop.gsid}")).status_code == 404  # the full gsid is not a page's name
 
 
 async def test_application_viewer_sees_its_sessions_without_personal_data(
@@ -84,13 +84,13 @@ async def test_the_id_a_refused_game_was_told_is_looked_up(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     game = await register_game(studio, app_id=SHOP)
-    refused = await studio.client.post(
+    refusal = await studio.client.post(
         "/proxy/api/gameSession/getGsidResult", json={"gsid": game.gsid}, params={"location": "wrong"}
     )
     ada = await console_browsers(ADA)
-    page = (await ada.get(f"{GAMES}/record?id={refused.json()['error']}")).text
+    page = (await ada.get(f"{GAMES}/record?id={refusal.json()['error']}")).text
     assert "wrong location" in page
     assert f"{GAMES}/{game.gsid[:13]}" in page
     timeline = (await ada.get(f"{GAMES}/{game.gsid[:13]}")).text
-    assert refused.json()["error"] in timeline
+    assert refusal.json()["error"] in timeline
     assert (await ada.get(f"{GAMES}/record?id={'0' * 32}")).status_code == 404

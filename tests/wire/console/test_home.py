@@ -1,4 +1,4 @@
-"""The first screen of the console: recent sign-ins, what expires soon, what is still to be set up."""
+"""The home page of the console: recent sign-ins, what expires soon, remaining setup steps."""
 
 from tests.support.console import ADA, MAX, OLGA, PIA, SHOP, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
@@ -22,7 +22,7 @@ async def test_the_day_is_counted_and_what_ends_soon_is_named(
     page = (await ada.get("/console")).text
     assert "[[" in page
     counted = await studio.services.storage.tallies.counts_since(0)
-    assert {one.what.value: one.times for one in counted} == {"signed_in": 2, "refused": 1}
+    assert {tally.what.value: tally.times for tally in counted} == {"signed_in": 2, "refused": 1}
     assert "Role moderator" in page
     assert f'href="/console/applications/{SHOP}">Shop' in page
     assert "Turn on two-factor sign-in" in page
@@ -50,7 +50,7 @@ async def test_sign_in_tally_adds_up_over_several_flushes(
     await studio.services.tally.flush()
     await console_browsers(PIA)
     await studio.services.tally.flush()
-    assert [one.times for one in await tallies.counts_since(0)] == [2]
+    assert [tally.times for tally in await tallies.counts_since(0)] == [2]
 
 
 async def test_others_are_greeted_with_what_they_look_after(console_browsers: ConsoleBrowsers) -> None:

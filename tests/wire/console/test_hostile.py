@@ -1,4 +1,4 @@
-"""What a hostile reader of the console found, and finds no more."""
+"""Attacks on the console that worked once, and no longer do."""
 
 from urllib.parse import urlencode
 
@@ -7,7 +7,7 @@ import pytest
 from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
 
-STALE = 601  # seconds after which a proof is not fresh any more
+STALE = 601  # seconds after which a proof is no longer fresh
 VIEWER = """
 applications:
   - application_id: 1
@@ -32,8 +32,8 @@ async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
         (f"{shop}/service", shop),
     ):
         await ada.get(back)
-        answer = await ada.client.post(path, data={"csrf": csrf_of(ada.page.text if ada.page else "")})
-        assert (path, answer.status_code, answer.headers.get("location")) == (
+        response = await ada.client.post(path, data={"csrf": csrf_of(ada.page.text if ada.page else "")})
+        assert (path, response.status_code, response.headers.get("location")) == (
             path,
             303,
             f"/confirm?next={back.replace('/', '%2F')}",
@@ -53,9 +53,9 @@ async def test_form_post_without_the_right_is_forbidden(
         ("service_accounts/new", {"do": "add"}),
         (f"services/{SHOP}", {"do": "add"}),
     ):
-        answer = await pia.client.post(f"/console/projects/{PROJECT}/{path}", data={"csrf": csrf, **fields})
-        assert (path, answer.status_code) == (path, 403)
-        assert "Testers" not in answer.text
+        response = await pia.client.post(f"/console/projects/{PROJECT}/{path}", data={"csrf": csrf, **fields})
+        assert (path, response.status_code) == (path, 403)
+        assert "Testers" not in response.text
 
 
 async def test_pa_13_a_foreign_project_cannot_be_told_from_none(
@@ -90,18 +90,18 @@ async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_noth
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    for place in LISTS:
-        assert (await ada.get(f"/console/{place}")).status_code == 200
+    for screen in LISTS:
+        assert (await ada.get(f"/console/{screen}")).status_code == 200
         for probe in PROBES:
-            found = await ada.get(f"/console/{place}?{urlencode({'q': probe})}")
-            assert found.status_code == 200, (place, probe)
-            assert "pia@players.example" not in found.text, (place, probe)
+            page = await ada.get(f"/console/{screen}?{urlencode({'q': probe})}")
+            assert page.status_code == 200, (screen, probe)
+            assert "pia@players.example" not in page.text, (screen, probe)
         for field in (*FIELDS, *PLACES):
-            answer = await ada.get(f"/console/{place}?{urlencode({field: PROBES[0]})}")
-            assert answer.status_code in {200, 400}, (place, field)
+            response = await ada.get(f"/console/{screen}?{urlencode({field: PROBES[0]})}")
+            assert response.status_code in {200, 400}, (screen, field)
     for probe in PROBES:
-        refused = await ada.client.post("/proxy/api/login", json={"login": probe, "password": probe})
-        assert refused.json() == {"status": "LOGINERROR"}
+        refusal = await ada.client.post("/proxy/api/login", json={"login": probe, "password": probe})
+        assert refusal.json() == {"status": "LOGINERROR"}
     assert (await studio.services.storage.accounts.user(PIA)).nick == "Pia"
 
 

@@ -1,4 +1,4 @@
-"""Whom a condition holds for is counted by the database, and decided by the evaluation: both say the same."""
+"""The database counts the people who meet a condition, and the evaluation decides it: both agree."""
 
 import pytest
 
@@ -38,10 +38,12 @@ async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) 
     store = ConditionMatchStore(services.storage.runner)
     for document in CONDITIONS:
         test = parse_condition(document).test
-        expected = [one.subject.user_id for one in candidates.people if condition_holds(test, one.subject, None)]
+        expected = [
+            person.subject.user_id for person in candidates.people if condition_holds(test, person.subject, None)
+        ]
         match = await store.count_matches(test)
         assert match.count == len(expected), document
-        assert [one.user_id for one in match.first] == expected[:5], document
+        assert [user.user_id for user in match.first] == expected[:5], document
 
 
 async def test_beyond_a_limit_the_count_says_so(studio: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:

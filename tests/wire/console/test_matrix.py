@@ -1,4 +1,4 @@
-"""The roles x permissions matrix: reviewed, applied as one save, undone; all of it without script."""
+"""The roles x permissions matrix: reviewed, applied as one save, undone; without JavaScript."""
 
 from collections.abc import AsyncIterator
 
@@ -22,7 +22,7 @@ from tests.support.studio import secret_document
 
 PAGE = f"/console/applications/{SHOP}/matrix"
 PEOPLE = (ADA, OLGA, DEV, MAX, PIA)
-# Parameters, a rule only a role speaks of, a protected rule: what a table of true and false could lose.
+# Parameters, a rule that only a role mentions, a protected rule: what a table of true and false could lose.
 RICH = (
     STUDIO.replace("mute: {value: true}}}", 'mute: {value: true, params: "eu,us"}, odd: {value: true}}}')
     .replace("edit: {value: false, protected: false", "edit: {value: false, protected: true")
@@ -72,8 +72,8 @@ async def test_review_predicts_what_apply_changes_and_undo_reverts(
     assert staged_edits(result) == []
     undo = await olga.client.post(f"{PAGE}/review", data=form_of(result))
     await apply_changes(olga, undo.text)
-    back = await model_of(service, SHOP)
-    assert {key: role.meta for key, role in back.roles.items()} == {
+    model = await model_of(service, SHOP)
+    assert {key: role.meta for key, role in model.roles.items()} == {
         key: role.meta for key, role in stored.roles.items()
     }
     assert changes_between(before, await held_names(service, SHOP, *PEOPLE)) == {}
@@ -110,7 +110,7 @@ async def test_a_stale_apply_shows_the_other_change_and_keeps_what_is_staged(
     assert stale.status_code == 409
     assert "Someone else changed this" in stale.text
     assert "<strong>Ada</strong>" in stale.text
-    assert "private_data.store.refund" in stale.text  # also what is not in the way of hers
+    assert "private_data.store.refund" in stale.text  # also what does not conflict with her edit
     assert [edit[:3] for edit in staged_edits(stale.text)] == [["private_data.user.kick/moderator", "true", "false"]]
     roles = (await model_of(service, SHOP)).roles
     assert "kick" not in roles["moderator"].meta["private_data"]["user"]
@@ -157,17 +157,17 @@ async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hol
 async def test_schema_editor_without_read_access_learns_nothing_of_other_saves(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
-    """The schema, its versions and the log are closed to them: so is what a stale save or a form tells of them."""
+    """The schema, its versions and the log are hidden from them, so stale saves and forms reveal nothing either."""
     dev, pia = await filled_console(DEV), await filled_console(PIA)
     await apply_changes(dev, await review_changes(dev, "user.mute,moderator,false"))
     stale = '[["private_data.user.kick/cashier","default","true",0,"user.kick","cashier"]]'
     login = f"/console/applications/{SHOP}/rules/login"
     for reads in (False, True):
-        held = secret_document("canModifySchema", *(["canReadSchema"] if reads else []))
-        await service.services.storage.user_records.edit_record(SHOP, PIA, set_fields(secret_data=held), NOW)
+        secret_data = secret_document("canModifySchema", *(["canReadSchema"] if reads else []))
+        await service.services.storage.user_records.edit_record(SHOP, PIA, set_fields(secret_data=secret_data), NOW)
         for form in (login, f"/console/applications/{SHOP}/rules/private_data.user.kick"):
             page = (await pia.get(form)).text
-            assert ("Handles money" in page) == reads  # which is said of another role
+            assert ("Handles money" in page) == reads  # the title of a different role
         restore = await pia.client.get(f"/console/applications/{SHOP}/versions/1/restore")
         assert restore.status_code == (200 if reads else 403)
         fields = {"csrf": form_of(page)["csrf"], "edits": stale}
@@ -196,9 +196,9 @@ async def test_search_filter_and_pages_are_the_servers(service: RunningService) 
     console_browsers = ConsoleBrowsers(service)
     olga = await console_browsers(OLGA)
     first, second = (await olga.get(PAGE)).text, (await olga.get(f"{PAGE}?page=2")).text
-    assert first.count("<tr data-row=") == 30  # a group stays together
+    assert first.count("<tr data-row=") == 30  # a group is not split
     assert 'data-row="private_data.g1.r0"' in second
-    found = (await olga.get(f"{PAGE}?q=silence&roles=mod")).text
-    assert found.count("<tr data-row=") == 1
-    assert found.count("data-column=") == 1
+    page = (await olga.get(f"{PAGE}?q=silence&roles=mod")).text
+    assert page.count("<tr data-row=") == 1
+    assert page.count("data-column=") == 1
     await console_browsers.close()

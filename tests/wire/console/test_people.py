@@ -1,4 +1,4 @@
-"""People in the console: found among many, changed with every act on record, and never without an administrator."""
+"""People in the console: search, recorded changes, and always an administrator left."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ async def newest(studio: RunningService, user_id: str, event: str) -> AuditRecor
 
 
 async def act(browser_client: HttpBrowser, user_id: str, name: str, **typed: str) -> int:
-    """Through the page that says what it breaks."""
+    """Submit the confirmation page of the action."""
     path = f"{HERE}/{user_id}/act/{name}"
     await browser_client.get(path)
     return (await browser_client.post(path, **typed)).status_code
@@ -54,7 +54,7 @@ async def test_only_administrators_see_people_and_settings(console_browsers: Con
         sent = await browser_client.post(f"{HERE}/{DEV}/act/sign_out")
         assert sent.status_code == (303 if user_id == ADA else 403)
         offered = "/console" in (await browser_client.get("/account")).text
-        assert offered is (user_id != PIA)  # the account page points to the console when there is anything in it
+        assert offered is (user_id != PIA)  # the account page links to the console for people who can use it
 
 
 async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
@@ -132,13 +132,13 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     assert "staff" in page.text
     assert (await read_user(studio, PIA)).nick == "Pia B."
     page = await ada.post(page_of_pia, nick="Pia", lang="de", country="SE", tags="email_verified")
-    assert page.status_code == 400  # the service keeps this one in step itself
+    assert page.status_code == 400  # the service manages this one itself
 
     await ada.get(f"{page_of_pia}/email")
     await ada.post(f"{page_of_pia}/email", login="pia@studio.example", email_verified="yes")
-    changed = await read_user(studio, PIA)
-    assert (changed.login, changed.email_verified) == ("pia@studio.example", True)
-    assert (await studio.services.storage.mail.outbox_status()).waiting == 1  # the old mailbox is told
+    user = await read_user(studio, PIA)
+    assert (user.login, user.email_verified) == ("pia@studio.example", True)
+    assert (await studio.services.storage.mail.outbox_status()).waiting == 1  # the old address is notified
     await ada.get(f"{page_of_pia}/email")
     assert (await ada.post(f"{page_of_pia}/email", login="OLGA@studio.example")).status_code == 409
 
@@ -224,13 +224,13 @@ async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_t
             page = await browser_client.get(f"{HERE}/{OLGA}/{tab}")
             headers = {"Authorization": f"Bearer {await jwt_of(studio, user_id)}", "Factor": FACTOR}
             ask = {"action": "get", "data": {"user_id": OLGA}}
-            answer = await studio.client.post(f"/api/permissions/user/{tab}", json=ask, headers=headers)
+            response = await studio.client.post(f"/api/permissions/user/{tab}", json=ask, headers=headers)
             expected = 200 if user_id == ADA else 403
-            assert (page.status_code, answer.status_code) == (expected, expected), (user_id, tab)
+            assert (page.status_code, response.status_code) == (expected, expected), (user_id, tab)
             if user_id == ADA:
                 data_by_tab[tab] = shown_in(page.text)[0][1]
-                assert data_by_tab[tab] == answer.json()["data"]
-                assert [one for one in secrets if one in page.text + answer.text] == []
+                assert data_by_tab[tab] == response.json()["data"]
+                assert [secret for secret in secrets if secret in page.text + response.text] == []
                 no_one = {"action": "get", "data": {"user_id": "77"}}
                 unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=no_one, headers=headers)
                 assert unknown.status_code == 404
@@ -249,7 +249,7 @@ async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_t
 
 
 async def with_everything(studio: RunningService, user_id: str) -> list[str]:
-    """Every factor, and a client that knows her; what no one else may ever see."""
+    """Give her every factor and a client; return the values that must never be shown."""
     them, storage, origin = studio.services, studio.services.storage, AuditOrigin(actor=user_id)
     enrolment = await them.totp.begin_enrollment(await read_user(studio, user_id))
     code = pyotp.TOTP(enrolment.secret).at(NOW)
@@ -258,12 +258,12 @@ async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     await storage.passkeys.add_passkey(
         a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(AuditEvent.FACTOR_ADDED), ()
     )
-    given = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
-    await storage.consents.add_consent(given, a_record())
-    kept = await read_user(studio, user_id)
+    consent = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
+    await storage.consents.add_consent(consent, a_record())
+    user = await read_user(studio, user_id)
     (session,) = await them.sessions.of_user(user_id)
-    values = (kept.sealed_totp or b"", session.digest, b"cose")
-    encoded = [text for one in values for text in (one.hex(), encode_base64url(one).decode())]
+    values = (user.sealed_totp or b"", session.digest, b"cose")
+    encoded = [text for value in values for text in (value.hex(), encode_base64url(value).decode())]
     return [enrolment.secret, *recovery, "$argon2", *encoded]
 
 
@@ -272,19 +272,19 @@ async def test_permissions_of_a_person_are_shown_with_their_source(console_brows
     page = (await ada.get(f"{HERE}/{PIA}/permissions")).text
     assert "Role moderator" in page
     assert "Role beta by condition" in page
-    asked = f"user_id={PIA}&amp;application_id=50001&amp;rule=private_data.user.kick"
-    assert f'href="/console/access/check?{asked}"' in page
+    query = f"user_id={PIA}&amp;application_id=50001&amp;rule=private_data.user.kick"
+    assert f'href="/console/access/check?{query}"' in page
     assert "store.refund" not in page
     lines = (await ada.get(f"{HERE}/{PIA}/permissions?application_id=50001&format=csv")).text.splitlines()
     assert ",private_data.user.mute,,assigned_role moderator," in lines
     olga = (await ada.get(f"{HERE}/{OLGA}/permissions?application_id=1&project_id=mind_games")).text
     assert "project.can_remove_project" in olga
     assert "In project Mind Games" in olga
-    written = (await ada.get(f"{HERE}/{PIA}/roles")).text
-    assert "moderator" in written
-    record = shown_in(written)[0][1]
-    place = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
-    assert (record["roles"], [one["title"] for one in record["groups"]]) == ([place], ["Testers"])
+    page_text = (await ada.get(f"{HERE}/{PIA}/roles")).text
+    assert "moderator" in page_text
+    record = shown_in(page_text)[0][1]
+    assignment = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
+    assert (record["roles"], [group["title"] for group in record["groups"]]) == ([assignment], ["Testers"])
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
 
 
@@ -294,8 +294,8 @@ async def test_rules_of_their_own_are_listed_only_where_there_is_one(
     ada = await console_browsers(ADA)
     for user_id in (PIA, OLGA, DEV):  # roles at the root, in a project and on a resource
         assert "Direct permissions" not in (await ada.get(f"{HERE}/{user_id}/roles")).text
-    given = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
-    await apply_document(studio, f"applications: [{{application_id: $shop, name: Shop, users: {given}}}]")
+    document = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
+    await apply_document(studio, f"applications: [{{application_id: $shop, name: Shop, users: {document}}}]")
     page = (await ada.get(f"{HERE}/{MAX}/roles")).text
     assert ">Shop</a>: In the whole application" in page.partition('id="entries"')[2].partition("</section>")[0]
 
@@ -319,11 +319,11 @@ async def test_changes_to_a_person_are_described_in_words(
     await apply_document(
         studio, STUDIO.replace("roles: [moderator]", "roles: [{name: moderator, expired: 1996620779}]")
     )
-    said = (await (await console_browsers(ADA)).get(f"{HERE}/{PIA}/activity")).text
-    assert '<span class="piece">moderator until 2033-' in said
-    assert "Permissions of a user in an application were changed" in said
-    assert "{&#39;" not in said
-    assert "What you may do" not in said
+    page_text = (await (await console_browsers(ADA)).get(f"{HERE}/{PIA}/activity")).text
+    assert '<span class="piece">moderator until 2033-' in page_text
+    assert "Permissions of a user in an application were changed" in page_text
+    assert "{&#39;" not in page_text
+    assert "What you may do" not in page_text
 
 
 async def test_person_page_links_to_roles_and_assignments(console_browsers: ConsoleBrowsers) -> None:
@@ -332,12 +332,12 @@ async def test_person_page_links_to_roles_and_assignments(console_browsers: Cons
     assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
     table = re.search(rf'href="(/console/applications/{SHOP}/users[^"]*)"', page)
     assert table is not None
-    found = (await ada.get(unescape(table[1]))).text
-    assert f'data-row="{PIA}"' in found
-    assert f'data-row="{MAX}"' not in found
+    page_text = (await ada.get(unescape(table[1]))).text
+    assert f'data-row="{PIA}"' in page_text
+    assert f'data-row="{MAX}"' not in page_text
 
 
 async def test_unknown_person_id_is_not_found(console_browsers: ConsoleBrowsers) -> None:
-    answer = await (await console_browsers(ADA)).get(f"{HERE}/999")
-    assert answer.status_code == 404
-    assert "No person has this ID." in answer.text
+    response = await (await console_browsers(ADA)).get(f"{HERE}/999")
+    assert response.status_code == 404
+    assert "No person has this ID." in response.text

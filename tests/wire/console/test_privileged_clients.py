@@ -1,4 +1,4 @@
-"""Clients that reach beyond their application are changed by administrators only, over API and console alike (R3)."""
+"""Clients that reach beyond their application are changed by administrators only, in API and console (R3)."""
 
 from dataclasses import fields, replace
 from typing import Any, Final
@@ -39,12 +39,12 @@ PRIVILEGED: Final = {
     "may_exchange in profile oidc": replace(ORDINARY, may_exchange=True),
     "claims of another application": replace(ORDINARY, claims=ON_WIKI),
 }
-# Model fields that no request can name, and the one that says which client is meant.
+# Model fields that no request can name, and the client's id.
 NOT_ON_THE_WIRE: Final = {"removed", "created_at"}
 KEY_FIELD: Final = "client_id"
 
 
-OTHER: Final = {  # of fields whose type does not say what else they may be
+OTHER: Final = {  # other values of fields whose type does not define them
     "application_id": WIKI,
     "jwks": KEYS,
     "claims": {"other": {"application_id": SHOP, "told": "groups"}},
@@ -53,20 +53,20 @@ OTHER: Final = {  # of fields whose type does not say what else they may be
 }
 
 
-def another(name: str, value: Any) -> Any:
-    """Another value for the field, as requests write it; a new field is covered by its type."""
+def other_value(name: str, value: Any) -> Any:
+    """A different value for the field, as requests write it; a new field is covered by its type."""
     if name in OTHER:
         return OTHER[name]
     if name == "profile":
         return "native" if value == "oidc" else "oidc"
     if isinstance(value, bool):
         return not value
-    assert isinstance(value, str | list), f"OTHER says what else {name} may be"
+    assert isinstance(value, str | list), f"OTHER needs a second value for {name}"
     return f"{value}x" if isinstance(value, str) else [*value, EVIL]
 
 
 class Callers:
-    """Olga may save the shop, Ada administers; both at the API."""
+    """Olga may save the shop, Ada administers; both use the API."""
 
     def __init__(self, studio: RunningService) -> None:
         self._studio = studio
@@ -85,7 +85,7 @@ class Callers:
 
 
 class FormSender:
-    """One browser in the console, which sends the client's form whole, with single fields changed."""
+    """A browser in the console that submits the whole client form, with single fields changed."""
 
     def __init__(self, studio: RunningService, browser_client: Any) -> None:
         self._studio = studio
@@ -94,13 +94,17 @@ class FormSender:
 
     async def save(self, **changes: object) -> Any:
         form = form_of(await self._studio.services.clients.get("web"))
-        given = {name: getattr(form, name) for name in form_fields()} | changes
-        return await self.post(self.page, **given)
+        form_values = {name: getattr(form, name) for name in form_fields()} | changes
+        return await self.post(self.page, **form_values)
 
-    async def post(self, path: str, **given: Any) -> Any:
+    async def post(self, path: str, **form_values: Any) -> Any:
         guard = hidden_fields((await self._browser.get(self.page)).text)["csrf"]
-        given = {name: list(one) if isinstance(one, tuple) else str(one) for name, one in given.items() if one != ""}
-        return await self._browser.client.post(path, data={"csrf": guard, **given})
+        form_values = {
+            name: list(value) if isinstance(value, tuple) else str(value)
+            for name, value in form_values.items()
+            if value != ""
+        }
+        return await self._browser.client.post(path, data={"csrf": guard, **form_values})
 
 
 def form_fields() -> list[str]:
@@ -121,15 +125,15 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
     assert on_wire <= set(ClientDraft.__struct_fields__)
     record = client_document(stored) | {"version": stored.version, "secrets": [], "created": ""}
     for name in sorted(set(ClientDraft.__struct_fields__) - {KEY_FIELD}):
-        for value in (record[name], another(name, record[name])):
-            answer = await callers.save(OLGA, **{name: value})
-            assert (answer.status_code, privilege in answer.json()["error"]) == (403, True), (name, answer.text)
+        for value in (record[name], other_value(name, record[name])):
+            response = await callers.save(OLGA, **{name: value})
+            assert (response.status_code, privilege in response.json()["error"]) == (403, True), (name, response.text)
     for action in ("save", "rotate", "delete"):
-        answer = await callers.act(OLGA, action)
-        assert (answer.status_code, privilege in answer.json()["error"]) == (403, True), answer.text
-    assert await studio.services.clients.get("web") == stored, "nothing has changed"
+        response = await callers.act(OLGA, action)
+        assert (response.status_code, privilege in response.json()["error"]) == (403, True), response.text
+    assert await studio.services.clients.get("web") == stored, "nothing may have changed"
     assert (await callers.act(OLGA, "get")).status_code == 200
-    assert (await callers.act(OLGA, "revoke")).status_code == 200, "ending sign-ins is no change of the client"
+    assert (await callers.act(OLGA, "revoke")).status_code == 200, "ending sign-ins does not change the client"
     for action in ("save", "rotate", "delete"):
         assert (await callers.act(ADA, action)).status_code == 200
 
@@ -145,14 +149,14 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
         before = getattr(form, name)
         changed = before + 1 if isinstance(before, int) else (*before, "trust") if isinstance(before, tuple) else "x"
         for value in (before, changed):
-            answer = await olga.save(**{name: value})
-            assert (answer.status_code, privilege in answer.text) == (403, True), name
+            response = await olga.save(**{name: value})
+            assert (response.status_code, privilege in response.text) == (403, True), name
     for act in ("rotate", "remove"):
         assert (await olga.post(f"{olga.page}/{act}")).status_code == 403
     page = await (await console_browsers(OLGA)).get(olga.page)
     assert (page.status_code, privilege in page.text, "<fieldset disabled>" in page.text) == (200, True, True)
     assert not [act for act in ("rotate", "remove") if f'href="{olga.page}/{act}"' in page.text]
-    assert await studio.services.clients.get("web") == stored, "nothing has changed"
+    assert await studio.services.clients.get("web") == stored, "nothing may have changed"
     assert (await ada.save(client_name="Renamed")).status_code == 303
     assert (await ada.post(f"{ada.page}/rotate")).status_code == 200
     assert (await ada.post(f"{ada.page}/remove")).status_code == 303
@@ -166,17 +170,17 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
     callers, olga = Callers(studio), FormSender(studio, await console_browsers(OLGA))
     stored = await create_client(studio, replace(ORDINARY, profile=wished.profile))
     record = client_document(replace(wished, redirect_uris=(GOOD,)))
-    answer = await callers.save(OLGA, **record)
-    assert (answer.status_code, privilege in answer.json()["error"]) == (403, True)
-    answer = await callers.act(OLGA, "create", **record | {"client_id": "new"})
-    assert (answer.status_code, privilege in answer.json()["error"]) == (403, True)
+    response = await callers.save(OLGA, **record)
+    assert (response.status_code, privilege in response.json()["error"]) == (403, True)
+    response = await callers.act(OLGA, "create", **record | {"client_id": "new"})
+    assert (response.status_code, privilege in response.json()["error"]) == (403, True)
     form = form_of(replace(wished, redirect_uris=(GOOD,)))
-    given = {name: getattr(form, name) for name in form_fields()}
-    answer = await olga.save(**given)
-    assert (answer.status_code, privilege in answer.text) == (403, True)
-    answer = await olga.post(f"/console/applications/{SHOP}/new_client", **given | {"client_id": "new"})
-    assert (answer.status_code, privilege in answer.text) == (403, True)
-    assert await studio.services.clients.list() == [stored], "nothing has changed"
+    form_values = {name: getattr(form, name) for name in form_fields()}
+    response = await olga.save(**form_values)
+    assert (response.status_code, privilege in response.text) == (403, True)
+    response = await olga.post(f"/console/applications/{SHOP}/new_client", **form_values | {"client_id": "new"})
+    assert (response.status_code, privilege in response.text) == (403, True)
+    assert await studio.services.clients.list() == [stored], "nothing may have changed"
 
 
 async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client_first_party(
@@ -192,7 +196,7 @@ async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client
     now = await studio.services.clients.get("web")
     assert (now.name, now.redirect_uris, now.may_exchange) == ("By console", (GOOD,), True)
     ahead = await olga.save(client_name="Ahead", version=now.version + 1)
-    assert ahead.status_code == 409, "a version that is not there yet replaces none that comes meanwhile"
+    assert ahead.status_code == 409, "a future version must not replace a concurrent save"
 
     assert (await callers.save(ADA, first_party=True)).status_code == 200
     after = await studio.services.clients.get("web")
@@ -212,18 +216,18 @@ async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_firs
     pia = await console_browsers(PIA)
 
     async def open_authorize(redirect_uri: str) -> Any:
-        asked = {
+        parameters = {
             "response_type": "code",
             "client_id": "web",
             "redirect_uri": redirect_uri,
             "scope": "openid email",
             "prompt": "none",
         }
-        return await pia.get(f"/proxy/oauth/authorize?{urlencode(asked)}")
+        return await pia.get(f"/proxy/oauth/authorize?{urlencode(parameters)}")
 
-    answer = await open_authorize(EVIL)
-    assert (answer.status_code, "location" in answer.headers) == (400, False), answer.headers
+    response = await open_authorize(EVIL)
+    assert (response.status_code, "location" in response.headers) == (400, False), response.headers
     assert taken.status_code == 403
-    answer = await open_authorize(GOOD)
-    assert answer.headers["location"].startswith(GOOD)
-    assert "code" in query_of(answer.headers["location"]), "the person is signed in, and asked nothing"
+    response = await open_authorize(GOOD)
+    assert response.headers["location"].startswith(GOOD)
+    assert "code" in query_of(response.headers["location"]), "the person is signed in without a prompt"

@@ -1,4 +1,4 @@
-"""A removed project goes for good in the console, and leaves nothing but the names that stay taken (R5)."""
+"""Permanent deletion of a removed project in the console leaves only the names that stay taken (R5)."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -35,27 +35,29 @@ memberships:
 service_accounts:
   - {project_id: $project, name: ci, user_id: "77", roles: [project_administrator]}
 """
-# Names that stay taken; what is over by its own time.
+# Names that stay taken, and rows that expire by themselves.
 KEPT: Final = frozenset({"project_names", "application_ids"})
 LATER: Final = 4_000_000_000
 
 
 def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
-    """Whatever column of the table says that a row is the project's, with the question whether it is."""
+    """The columns of the table that link a row to the project, with the condition for it."""
     its: dict[str, Sequence[object]] = {
         "project_id": [PROJECT],
         "application_id": [SHOP, WIKI],
         "client_id": [CLIENT],
     }
-    if table.name == "clients":  # its id stays, on a row without an owner
+    if table.name == "clients":  # its id stays, in a row without an owner
         del its["client_id"]
-    asked = {name: or_(*(table.c[name] == one for one in ones)) for name, ones in its.items() if name in table.c}
+    conditions = {
+        name: or_(*(table.c[name] == value for value in ones)) for name, ones in its.items() if name in table.c
+    }
     if "resource_id" in table.c:
-        asked["resource_id"] = or_(*(table.c.resource_id == str(one) for one in (SHOP, WIKI)))
-    return asked
+        conditions["resource_id"] = or_(*(table.c.resource_id == str(value) for value in (SHOP, WIKI)))
+    return conditions
 
 
-def asked_about(table: Table) -> Statement:
+def erasure_statement(table: Table) -> Statement:
     return Statement(select(*list(table.primary_key)[:1]).where(or_(*columns_about(table).values())))
 
 
@@ -63,7 +65,7 @@ TABLES: Final = [table for table in metadata.sorted_tables if columns_about(tabl
 
 
 def insert_row(table: Table) -> Statement:
-    """A row of the project's, in a table where this studio has none."""
+    """Insert a row of the project into a table where this studio has none."""
     named = {"project_id": PROJECT, "application_id": SHOP, "client_id": CLIENT, "user_id": PIA}
     values: dict[type, object] = {JsonDocument: {}, Text: "x", BigInteger: LATER, LargeBinary: b"x", Boolean: False}
     fields = {column.name: named.get(column.name, values[type(column.type)]) for column in table.c}
@@ -72,15 +74,15 @@ def insert_row(table: Table) -> Statement:
 
 def fill() -> Verb[None]:
     for table in TABLES:
-        if not (yield asked_about(table)()):
+        if not (yield erasure_statement(table)()):
             yield insert_row(table)()
 
 
 def with_rows(tables: Collection[Table]) -> Verb[list[str]]:
-    found: list[str] = []
+    filled: list[str] = []
     for table in tables:
-        found += [table.name] if (yield asked_about(table)()) else []
-    return found
+        filled += [table.name] if (yield erasure_statement(table)()) else []
+    return filled
 
 
 def rows(table: Table) -> Verb[list[Row]]:
@@ -88,8 +90,8 @@ def rows(table: Table) -> Verb[list[Row]]:
 
 
 async def publish(studio: RunningService, title: str, author: str, *, limit: int) -> Project:
-    one = Project(project_id=title.lower().replace(" ", "_"), title=title, author=author, created_at=1)
-    return await studio.services.storage.projects.publish_project(one, None, limit, (), lambda _: ())
+    value = Project(project_id=title.lower().replace(" ", "_"), title=title, author=author, created_at=1)
+    return await studio.services.storage.projects.publish_project(value, None, limit, (), lambda _: ())
 
 
 async def test_a_removed_project_goes_for_good_and_only_its_names_stay(

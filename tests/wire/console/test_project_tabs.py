@@ -56,8 +56,8 @@ async def test_every_project_path_is_forbidden_without_the_right(
         browser_client = await console_browsers(user_id)
         await browser_client.get("/console/projects")
         for path, fields in ACTS:
-            answer = await post_form(browser_client, PAGE + path.format(testers=testers), **fields)
-            assert answer.status_code == 403, (user_id, path)
+            response = await post_form(browser_client, PAGE + path.format(testers=testers), **fields)
+            assert response.status_code == 403, (user_id, path)
         for path in PATHS:
             assert (await browser_client.get(PAGE + path.format(testers=testers))).status_code == 403, (user_id, path)
 
@@ -69,17 +69,17 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(console_bro
     assert "on application Shop" in page.text
     assert (
         "No one found." in (await olga.get(f"{PAGE}/members/new?q=ad")).text
-    )  # people outside the project by the whole address only
+    )  # people outside of the project only by their full address
     page = await olga.get(f"{PAGE}/members/new?q=Ada@studio.example")
     assert f"/members/{ADA}" in page.text
     path = f"{PAGE}/members/{ADA}"
     await olga.get(path)
     page = await post_form(olga, path, do="add")
     assert '<option value="project_administrator" selected>' in page.text
-    place = f"applications:{SHOP}"
+    scope = f"applications:{SHOP}"
     rows = {
         "role": ("app_developer", "app_users_manager"),
-        "place": (place, place),
+        "place": (scope, scope),
         "until": ("2030-01-31T12:00", ""),
     }
     wrong = await post_form(olga, path, role="app_developer", place="groups:nowhere", until="")
@@ -128,7 +128,7 @@ async def test_a_service_gives_groups_roles_after_showing_who_gains(
     assert "Testers → cashier, moderator" in page.text
     assert "Staff → removed: cashier" in page.text
     stored = (await studio.services.storage.projects.project(PROJECT)).project.settings.services[SHOP]
-    assert [(one.group_id, one.roles, one.action) for one in stored] == [
+    assert [(group.group_id, group.roles, group.action) for group in stored] == [
         (testers, ("cashier", "moderator"), GrantAction.GRANT),
         (staff, ("cashier",), GrantAction.REVOKE),
     ]
@@ -161,15 +161,15 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(
     assert "No one is listed yet." in page.text
     await olga.post(path, title="Insiders", description="Know more", tags="project\r\nvip")
     assert "Know more" in (await olga.follow()).text
-    page = await olga.get(f"{path}?q=pia")  # she is in another group of the project
+    page = await olga.get(f"{path}?q=pia")  # she is in a second group of the project
     await post_form(olga, f"{path}/access", add=PIA)
     await olga.follow()
     await olga.get(f"{path}/conditions/new")
     rows = {"kind": ("any", "domain", "tag"), "value": ("", "studio.example", "beta"), "depth": ("0", "1", "1")}
     page = await post_form(olga, f"{path}/conditions/new", do="count", title="Near us", **rows)
     assert "<strong>5</strong> people match" in page.text
-    refused = await post_form(olga, f"{path}/conditions/new", title="", **rows)
-    assert refused.status_code == 400
+    refusal = await post_form(olga, f"{path}/conditions/new", title="", **rows)
+    assert refusal.status_code == 400
     await post_form(olga, f"{path}/conditions/new", title="Near us", **rows)
     assert "email at studio.example, or tagged beta" in (await olga.follow()).text
     lines = (await olga.get(f"{path}/who?format=csv")).text.splitlines()
@@ -230,8 +230,8 @@ async def test_a_service_account_gets_its_token_once_and_is_revoked(
     page = await post_form(olga, f"{PAGE}/service_accounts/new", do="add", name="Builder")
     assert 'value="Builder"' in page.text
     fields = {"name": "Builder", "role": "app_developer", "place": f"applications:{SHOP}", "until": ""}
-    refused = await post_form(olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="nowhere")
-    assert refused.status_code == 400
+    refusal = await post_form(olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="nowhere")
+    assert refusal.status_code == 400
     page = await post_form(
         olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="10.0.0.0/8\r\n192.0.2.0/24", days="30"
     )

@@ -1,4 +1,4 @@
-"""Projects in the console: the same rights and the same commands as at the API."""
+"""Projects in the console: the same permissions and commands as in the API."""
 
 import re
 
@@ -35,10 +35,10 @@ async def test_a_project_is_saved_with_what_was_typed(
     page = await olga.follow()
     assert ">Saved</p>" in page.text
     assert "New words" in page.text
-    assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, the way the API answers it
+    assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, like the API's response
     stored = (await studio.services.storage.projects.project(PROJECT)).project
     assert (stored.description, stored.aliases, stored.tags) == ("New words", ("mg", "minds"), ("puzzle",))
-    assert ">Saved</p>" not in (await olga.get(PAGE)).text  # said once
+    assert ">Saved</p>" not in (await olga.get(PAGE)).text  # shown once
 
 
 async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
@@ -79,19 +79,19 @@ async def test_a_complaint_names_the_field_as_the_form_does(console_browsers: Co
     }
     for path, fields in sent.items():
         await ada.get(path)
-        answer = await post_form(ada, path, **fields)
-        assert answer.status_code == 400, path
-        said = re.search(r'<p role="alert" class="problem">([^<]*)</p>', answer.text)
-        assert said is not None, path
-        assert said[1].strip().startswith(("Project: ", "Name: ", "URL: ")), (path, said[1])
+        response = await post_form(ada, path, **fields)
+        assert response.status_code == 400, path
+        match = re.search(r'<p role="alert" class="problem">([^<]*)</p>', response.text)
+        assert match is not None, path
+        assert match[1].strip().startswith(("Project: ", "Name: ", "URL: ")), (path, match[1])
 
 
 async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(console_browsers: ConsoleBrowsers) -> None:
     pia = await console_browsers(PIA)
     for path in ("/console/projects", "/console/applications", "/console/roles"):
-        said = (await pia.get(path)).text
-        assert "Nothing here that you can see." in said, path
-        assert " yet." not in said, path
+        page_text = (await pia.get(path)).text
+        assert "Nothing here that you can see." in page_text, path
+        assert " yet." not in page_text, path
 
 
 async def test_a_form_of_another_browser_is_refused(console_browsers: ConsoleBrowsers) -> None:

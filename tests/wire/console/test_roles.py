@@ -1,4 +1,4 @@
-"""Roles in the console: the same rights and commands as at the API, with who gains and who loses before Apply."""
+"""Roles in the console: the same permissions and commands as in the API, with the impact before Apply."""
 
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, ConsoleBrowsers, post_form
 from tests.support.service import RunningService
@@ -15,7 +15,7 @@ async def test_everyone_sees_the_roles_their_rights_show_them(console_browsers: 
         (ADA, True, 200, 200),
         (OLGA, True, 200, 200),
         (DEV, True, 200, 403),
-        (MAX, False, 403, 403),  # who gives roles need not see how they are made
+        (MAX, False, 403, 403),  # assigning roles does not need read access to them
         (PIA, False, 403, 403),
     ):
         browser_client = await console_browsers(user_id)
@@ -68,7 +68,7 @@ async def test_a_role_is_made_and_its_condition_built_without_script(
     assert "email at studio.example</p>" in page.text
     assert "<strong>4</strong> people match" in page.text
     await post_form(olga, path, description="At home only", user_limit="5", condition_mode="require", **nested)
-    page = await olga.follow()  # no one holds anything by it yet, so there is nothing to confirm
+    page = await olga.follow()  # no one is affected yet, so there is nothing to confirm
     role = (await studio.services.storage.permissions.application_models([SHOP]))[SHOP].roles["vip club"]
     assert role.condition is not None
     assert role.condition.document == {
@@ -78,8 +78,8 @@ async def test_a_role_is_made_and_its_condition_built_without_script(
     assert (
         await post_form(olga, path, do="add:0", kind=("all", "domain"), value=("",), depth=("0",))
     ).status_code == 400
-    taken = await post_form(olga, f"{LIST}/new", application=str(SHOP), name="vip club")
-    assert taken.status_code == 409
+    response = await post_form(olga, f"{LIST}/new", application=str(SHOP), name="vip club")
+    assert response.status_code == 409
 
 
 async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
@@ -94,14 +94,14 @@ async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
     assert "badge.gold" in page.text
     models = studio.services.storage.permissions
     assert (await models.application_models([SHOP]))[SHOP].roles["beta"].description == "Sees what is new"
-    back = await post_form(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
-    assert "Now for staff" in back.text
+    response = await post_form(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
+    assert "Now for staff" in response.text
     await post_form(olga, BETA, do="apply", description="Now for staff", **AT_STUDIO)
     assert ">Saved</p>" in (await olga.follow()).text
     role = (await models.application_models([SHOP]))[SHOP].roles["beta"]
     assert role.condition is not None
     assert (role.description, role.condition.document) == ("Now for staff", {"domain": "studio.example"})
-    assert role.meta == {"public_data": {"badge": {"gold": {"value": True}}}}  # the matrix is elsewhere
+    assert role.meta == {"public_data": {"badge": {"gold": {"value": True}}}}  # the matrix is on a separate page
 
 
 async def test_role_editor_without_access_to_people_can_save_without_seeing_the_impact(

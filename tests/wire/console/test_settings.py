@@ -1,4 +1,4 @@
-"""Settings in the console: what is in force, where it comes from, and keys that are rotated by mouse."""
+"""Settings in the console: values in effect, their sources, and key rotation."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ async def states(studio: RunningService, line: KeyLine) -> list[KeyState]:
 
 
 async def read_settings(studio: RunningService, data: dict[str, object]) -> Any:
-    """Over the API, by Ada."""
+    """Read settings over the API as Ada."""
     user = await studio.services.storage.accounts.user(ADA)
     jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
     headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
     ask = {"action": "get", "data": data}
-    answer = await studio.client.post("/api/permissions/settings", json=ask, headers=headers)
-    return answer.json()["data"]
+    response = await studio.client.post("/api/permissions/settings", json=ask, headers=headers)
+    return response.json()["data"]
 
 
 async def test_keys_are_drawn_and_rotated_in_three_manners(
@@ -39,7 +39,7 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(
     assert "starts signing as scheduled" in (await ada.follow()).text
     assert await states(studio, LINE) == [KeyState.NEXT, KeyState.SIGNING]
     page = (await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")).text
-    assert 'value="planned"' not in page  # one waits already
+    assert 'value="planned"' not in page  # one is planned already
     assert (await ada.post(ROTATE, manner="planned")).status_code == 409
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="at_once")
@@ -48,14 +48,15 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(
     await ada.post(ROTATE, manner="distrust")
     assert await states(studio, LINE) == [KeyState.RETIRED, KeyState.RETIRED, KeyState.SIGNING]
     lines = {
-        (one["purpose"], one["alg"]): one["keys"] for one in (await read_settings(studio, {"part": "keys"}))["lines"]
+        (line["purpose"], line["alg"]): line["keys"]
+        for line in (await read_settings(studio, {"part": "keys"}))["lines"]
     }
     assert sorted(key["state"] for key in lines["tokens", "ES256"]) == ["retired", "retired", "signing"]
     assert len(lines) == 5
     keys = (await studio.services.storage.keys.load_keys()).keys
     signing = [key.kid for key in keys if key.line == LINE and key_state(key, studio.clock.now()) is KeyState.SIGNING]
     served = (await studio.client.get("/proxy/oauth/keys")).json()["keys"]
-    assert [key["kid"] for key in served if key["alg"] == "ES256"] == signing  # at once, on this node
+    assert [key["kid"] for key in served if key["alg"] == "ES256"] == signing  # immediately, on this node
 
     assert 'value="distrust"' not in (await ada.get(f"{ROTATE}?purpose=audit&alg=EdDSA")).text
     assert (await ada.post(ROTATE, manner="distrust")).status_code == 400
@@ -75,11 +76,11 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     assert "passwords.memory_kib,19456,KiB,environment" in file
     assert "sessions.idle_hours,72,hours,default" in file
     assert any(line.startswith("server.port,") and line.endswith(",flag") for line in file)
-    found = (await ada.get(f"{HERE}/configuration?q=IDLE_hours")).text
-    assert "<code>sessions.idle_hours</code>" in found
-    assert "<code>passwords.memory_kib</code>" not in found
+    page_text = (await ada.get(f"{HERE}/configuration?q=IDLE_hours")).text
+    assert "<code>sessions.idle_hours</code>" in page_text
+    assert "<code>passwords.memory_kib</code>" not in page_text
     settings_by_name = {
-        one["name"]: one for one in (await read_settings(studio, {"part": "configuration"}))["settings"]
+        setting["name"]: setting for setting in (await read_settings(studio, {"part": "configuration"}))["settings"]
     }
     assert (settings_by_name["sessions.idle_hours"]["value"], settings_by_name["sessions.idle_hours"]["source"]) == (
         "72",
@@ -129,6 +130,6 @@ async def test_setting_values_are_shown_in_words(console_browsers: ConsoleBrowse
     assert "1 second<" in policies
     assert "1 seconds" not in policies
     for tab in ("policies", "configuration"):
-        shown = (await ada.get(f"{HERE}/{tab}")).text.partition("</table>")[0]
-        assert "<td" in shown, tab
-        assert "`" not in shown, tab
+        table = (await ada.get(f"{HERE}/{tab}")).text.partition("</table>")[0]
+        assert "<td" in table, tab
+        assert "`" not in table, tab

@@ -18,20 +18,22 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
     wrong = await ada.post(f"{PATH}/new", url="http://receiver.example/", events="account")
     assert wrong.status_code == 400
     assert "http://receiver.example/" in wrong.text
-    made = await ada.post(f"{PATH}/new", url="https://receiver.example/hook", events="account", description="Ledger")
-    secret = re.search(r"whsec_[A-Za-z0-9+/=]+", made.text)
+    response = await ada.post(
+        f"{PATH}/new", url="https://receiver.example/hook", events="account", description="Ledger"
+    )
+    secret = re.search(r"whsec_[A-Za-z0-9+/=]+", response.text)
     assert secret is not None
     (webhook,) = await studio.services.storage.webhooks.webhooks()
-    one = f"{PATH}/{webhook.webhook_id}"
-    page = await ada.get(one)
+    webhook_path = f"{PATH}/{webhook.webhook_id}"
+    page = await ada.get(webhook_path)
     assert secret[0] not in page.text  # shown once
-    await ada.post(f"{one}/test")
+    await ada.post(f"{webhook_path}/test")
     assert "webhook.ping" in (await ada.follow()).text
-    rotated = await ada.post(f"{one}/rotate")
+    rotated = await ada.post(f"{webhook_path}/rotate")
     assert secret[0] not in rotated.text
-    await ada.get(one)
+    await ada.get(webhook_path)
     saved = await ada.client.post(
-        one,
+        webhook_path,
         data={
             "csrf": csrf_of(ada.page.text if ada.page else ""),
             "version": "2",
@@ -42,9 +44,9 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
     assert saved.status_code == 303, saved.text
     (changed,) = await studio.services.storage.webhooks.webhooks()
     assert (changed.url, changed.enabled) == ("https://receiver.example/other", False)
-    page = await ada.get(f"{one}/remove")
+    page = await ada.get(f"{webhook_path}/remove")
     assert "<strong>1</strong> pending event is dropped" in page.text
-    await ada.post(f"{one}/remove")
+    await ada.post(f"{webhook_path}/remove")
     assert list(await studio.services.storage.webhooks.webhooks()) == []
 
 
@@ -55,33 +57,33 @@ async def test_deliveries_are_searched_paged_and_downloaded(
     await ada.get(f"{PATH}/new")
     await ada.post(f"{PATH}/new", url="https://receiver.example/hook", events="account")
     (webhook,) = await store.webhooks()
-    one = f"{PATH}/{webhook.webhook_id}"
-    page = await ada.get(one)
+    webhook_path = f"{PATH}/{webhook.webhook_id}"
+    page = await ada.get(webhook_path)
     assert "Nothing sent yet." in page.text
     assert await store.enqueue_and_advance(
         webhook, webhook.place + 60, [a_delivery(webhook, number) for number in range(60)]
     )
-    page = await ada.get(one)
+    page = await ada.get(webhook_path)
     assert "1 to 25 of 60" in page.text
-    assert page.text.index("user.e59") < page.text.index("user.e35")  # the newest first
-    page = await ada.get(f"{one}?page=3")
+    assert page.text.index("user.e59") < page.text.index("user.e35")  # newest first
+    page = await ada.get(f"{webhook_path}?page=3")
     assert "51 to 60 of 60" in page.text
     assert re.findall(r"<code>(user\.e\d+)</code>", page.text) == [
         f"user.e{number:02}" for number in range(9, -1, -1)
     ]
-    page = await ada.get(f"{one}?q=E4&state=given_up")
+    page = await ada.get(f"{webhook_path}?q=E4&state=given_up")
     assert "1 to 5 of 5" in page.text
     assert "?q=E4&state=given_up&format=csv" in page.text.replace("&amp;", "&")
-    file = await ada.get(f"{one}?q=E4&state=given_up&format=csv")
+    file = await ada.get(f"{webhook_path}?q=E4&state=given_up&format=csv")
     assert [line.split(",")[2] for line in file.text.splitlines()[1:]] == [
         f"user.e{number}" for number in (48, 46, 44, 42, 40)
     ]
-    assert len((await ada.get(f"{one}?format=csv")).text.splitlines()) == 61
-    assert "No results." in (await ada.get(f"{one}?q=project")).text
+    assert len((await ada.get(f"{webhook_path}?format=csv")).text.splitlines()) == 61
+    assert "No results." in (await ada.get(f"{webhook_path}?q=project")).text
 
 
 def a_delivery(webhook: Webhook, number: int) -> Delivery:
-    """Every other one was given up."""
+    """A delivery; every second one has failed."""
     return Delivery(
         delivery_id=f"{number:032x}",
         webhook_id=webhook.webhook_id,
@@ -103,6 +105,6 @@ async def test_webhooks_are_hidden_from_people_who_are_not_administrators(consol
 
 
 def csrf_of(page: str) -> str:
-    found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
-    assert found is not None
-    return found[1]
+    match = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
+    assert match is not None
+    return match[1]

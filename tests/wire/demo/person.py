@@ -1,4 +1,4 @@
-"""A person with a browser, before the service and the samples beside it."""
+"""A person with a browser who uses the service and its samples."""
 
 import re
 from typing import Final, Self
@@ -23,7 +23,7 @@ class DemoPerson:
         self.browser.close()
 
     def sign_in_to(self, sample_app: str) -> str:
-        """Begin there, prove who it is, agree if asked to; the page where that ends."""
+        """Start there, sign in, consent if asked to; return the last page."""
         page = self.browser.post(f"{sample_app}sign-in")
         if 'name="password"' in page.text:
             page = self._submit(page, **self._proof)
@@ -42,10 +42,10 @@ class DemoPerson:
         return self.browser.post(f"{sample_app}sign-out")
 
     def _submit(self, page: httpx2.Response, **fields: str) -> httpx2.Response:
-        answer = self.browser.post(page.url, data={**hidden_fields(page.text), **fields})
-        assert answer.is_success, f"{answer.url} {answer.status_code}\n{answer.text}"
-        return answer
+        response = self.browser.post(page.url, data={**hidden_fields(page.text), **fields})
+        assert response.is_success, f"{response.url} {response.status_code}\n{response.text}"
+        return response
 
 
 def rules_on(page: str) -> dict[str, bool]:
-    return {rule: said == "yes" for said, rule in RULE.findall(page)}
+    return {rule: word == "yes" for word, rule in RULE.findall(page)}

@@ -1,4 +1,4 @@
-"""The studio of the demo: what is in it; test_serve_demo.py uses it on SQLite."""
+"""The contents of the demo's studio; test_serve_demo.py uses it on SQLite."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -35,11 +35,11 @@ async def test_an_empty_database_becomes_a_studio_with_a_day_behind_it(postgres_
     clock = MovableClock()
     loaded = load_test_settings(postgres_url, tmp_path, port=free_port())
     assert await seed(loaded, clock) is not None
-    assert await seed(loaded, clock) is None  # it is there, and stays as it is
+    assert await seed(loaded, clock) is None  # it exists, and is not changed
     async with open_services(loaded, clock=clock, serving=True) as services:
         described: dict[str, Any] = await build_provisioning(services).export(secrets=False)
         assert {name: len(described[name]) for name in SIZES} == SIZES
-        own = [one for one in described["applications"] if one["application_id"] != 1]
+        own = [application for application in described["applications"] if application["application_id"] != 1]
         assert [one["application_id"] for one in own] == [50001, 50002, 50003, 50004]
         assert all(12 <= count_leaves(one["schema"]) <= 25 for one in own)
         records = await services.storage.audit.newest_records(1_000, "", "")

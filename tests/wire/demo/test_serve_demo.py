@@ -1,4 +1,4 @@
-"""`serve --demo` and the first steps of an ordinary installation, as a person goes them: in real processes."""
+"""`serve --demo` and the first steps of an ordinary installation, with real processes."""
 
 import re
 import shlex
@@ -25,18 +25,18 @@ NOOR, LUCAS, RICK = "noor.haddad@mail.example", "lucas.ferreira@northgate-qa.exa
 
 
 def accounts_in(lines: list[str]) -> dict[str, str]:
-    return {found[2]: found[3] for line in lines if (found := ACCOUNT.match(line.rstrip()))}
+    return {match[2]: match[3] for line in lines if (match := ACCOUNT.match(line.rstrip()))}
 
 
 def login_status(node: Node, login: str, password: str) -> str:
-    asked = {"login": login, "password": password}
-    status: str = httpx2.post(f"{node.address}/proxy/api/login", data=asked).json()["status"]
+    body = {"login": login, "password": password}
+    status: str = httpx2.post(f"{node.address}/proxy/api/login", data=body).json()["status"]
     return status
 
 
-def play_game(command: list[str], person: DemoPerson, kept: Path) -> str:
-    """The last line of the game, which the person signs in to."""
-    with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(kept)]) as playing:
+def play_game(command: list[str], person: DemoPerson, factor_file: Path) -> str:
+    """Run the game while the person signs in; return its last line."""
+    with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(factor_file)]) as playing:
         person.confirm(playing.wait_for_line(LINK, playing.stdout)[1])
         assert playing.wait() == 0, playing.output()
     return playing.stdout[-1]
@@ -48,19 +48,21 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
     with node:
         accounts = accounts_in(node.process.stdout)
         assert len(accounts) == len(set(accounts.values())) == 10
-        refused = {login for login, password in accounts.items() if login_status(node, login, password) != "OK"}
-        assert refused == {RICK}  # blocked by the administrator
-        kept = data / "demo-accounts.txt"
-        assert accounts_in(kept.read_text().splitlines()) == accounts
-        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        refused_logins = {
+            login for login, password in accounts.items() if login_status(node, login, password) != "OK"
+        }
+        assert refused_logins == {RICK}  # blocked by the administrator
+        accounts_file = data / "demo-accounts.txt"
+        assert accounts_in(accounts_file.read_text().splitlines()) == accounts
+        assert stat.S_IMODE(accounts_file.stat().st_mode) == 0o600
         assert ">Demo<" in httpx2.get(f"{node.address}/sign-in").text
         sample_app = node.process.wait_for_line(SAMPLE_APP, node.process.stdout)[1]
-        walk_through(node, sample_app, accounts, tmp_path)
+        use_demo(node, sample_app, accounts, tmp_path)
 
         node.restart()
         output = "".join(node.process.stdout)
         assert not any(password in output for password in accounts.values())
-        assert str(kept) in output
+        assert str(accounts_file) in output
         assert login_status(node, NOOR, accounts[NOOR]) == "OK"
         with DemoPerson(NOOR, accounts[NOOR]) as noor:
             assert "Hello, Noor Haddad" in noor.sign_in_to(sample_app)
@@ -69,7 +71,7 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         httpx2.get(sample_app)  # ended with the service
 
 
-def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_path: Path) -> None:
+def use_demo(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_path: Path) -> None:
     command = node.process.wait_for_line(r"^Game        (.+)$", node.process.stdout)[1]
     with DemoPerson(NOOR, accounts[NOOR]) as noor, DemoPerson(LUCAS, accounts[LUCAS]) as lucas:
         page = noor.sign_in_to(sample_app)
@@ -80,11 +82,11 @@ def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_p
         assert not rules_on(lucas.sign_in_to(sample_app))["post.hide"]
         assert play_game(shlex.split(command), noor, tmp_path / "factor") == "Welcome aboard, Noor Haddad!\n"
         assert "<h1>Welcome</h1>" in noor.sign_out_of(sample_app).text
-        assert 'name="password"' in noor.browser.get(f"{node.base_url}/").text  # signed out there as well
+        assert 'name="password"' in noor.browser.get(f"{node.base_url}/").text  # signed out there too
 
 
 @pytest.mark.parametrize(
-    ("flags", "environment", "said"),
+    ("flags", "environment", "message"),
     [
         (["--host", "0.0.0.0"], {}, "--host: must be localhost"),  # noqa: S104 - refused
         ([], {BASE_URL: "http://sso.studio.example"}, f"{BASE_URL}: must be on localhost"),
@@ -92,12 +94,12 @@ def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_p
     ],
 )
 def test_a_demo_that_others_could_reach_is_refused_and_told_why(
-    tmp_path: Path, flags: list[str], environment: Mapping[str, str], said: str
+    tmp_path: Path, flags: list[str], environment: Mapping[str, str], message: str
 ) -> None:
-    refused = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path), *flags], env=environment)
-    assert refused.exit_code == 78
-    assert said in refused.output
-    assert "--demo is only for this machine" in refused.output
+    refusal = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path), *flags], env=environment)
+    assert refusal.exit_code == 78
+    assert message in refusal.output
+    assert "--demo is only for this machine" in refusal.output
     assert not (tmp_path / "gatehouse.db").exists()
 
 
@@ -122,12 +124,12 @@ def test_the_first_five_minutes_lead_from_the_setup_link_to_a_sample_application
                 "note.delete": False,
                 "report.open": False,
             }
-            for _ in range(2):  # the second time the application is there
+            for _ in range(2):  # the second time the application exists
                 assert play_game(game, anna, tmp_path / "factor") == "Welcome aboard, Anna!\n"
 
 
 def wait_until_served(port: int) -> None:
-    """The line comes just before the server does."""
+    """Wait until the server responds: the line comes just before."""
     transport = httpx2.HTTPTransport(retries=8)
     with httpx2.Client(transport=transport) as waiting:
         assert waiting.get(f"http://{LOOPBACK}:{port}/").is_success

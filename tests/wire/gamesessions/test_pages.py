@@ -1,4 +1,4 @@
-"""The browser's side of a sign-in from a game: the link, the question, and what comes after (R4)."""
+"""The browser's side of a game sign-in: the link, the confirmation page, and what follows (R4)."""
 
 import re
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ PLACES = {"country": {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schwede
 
 @pytest.fixture
 async def bob(service: RunningService) -> AsyncIterator[HttpBrowser]:
-    """Another person's browser; they are signed in."""
+    """The browser of a second person, signed in."""
     await service.services.administration.create(
         login=BOB, nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
@@ -51,13 +51,13 @@ async def bob(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 @pytest.fixture
 async def signed_in_browser(browser_client: HttpBrowser, anna: User) -> HttpBrowser:
-    """Anna's browser, and she is signed in."""
+    """Anna's browser, signed in."""
     await browser_client.sign_in(anna.login or "")
     return browser_client
 
 
 async def open_question(browser_client: HttpBrowser, game: Game) -> httpx2.Response:
-    """The question, for someone who is signed in."""
+    """Open the confirmation page as a signed-in person."""
     await browser_client.get(f"/?gsid={game.gsid}")
     page = await browser_client.follow()
     assert page.url.path == "/sign-in/confirm", page.text
@@ -65,8 +65,8 @@ async def open_question(browser_client: HttpBrowser, game: Game) -> httpx2.Respo
 
 
 async def decide(browser_client: HttpBrowser, decision: str = "confirm", **fields: str) -> httpx2.Response:
-    answer = await browser_client.post("/sign-in/confirm", decision=decision, **fields)
-    return await browser_client.follow() if answer.status_code == 303 else answer
+    response = await browser_client.post("/sign-in/confirm", decision=decision, **fields)
+    return await browser_client.follow() if response.status_code == 303 else response
 
 
 async def state_of(service: RunningService, gsid: str) -> object:
@@ -98,8 +98,8 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     assert "Use your phone" in page.text
     await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
     question = await browser_client.follow()
-    for shown in ("Sign in to Sky Raiders on your PC?", "just now", NEARBY, "The game is waiting.", "Anna", ANNA):
-        assert shown in question.text
+    for text in ("Sign in to Sky Raiders on your PC?", "just now", NEARBY, "The game is waiting.", "Anna", ANNA):
+        assert text in question.text
     assert WARNING not in question.text
     assert choices_in(question) == []
     done = await decide(browser_client)
@@ -143,12 +143,12 @@ async def test_a_live_session_is_asked_all_the_same_and_only_a_post_answers(
 async def test_prefetch_and_head_requests_change_nothing(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
-    game, begun = await register_game(service), await count_rows(service, interactions)
+    game, started = await register_game(service), await count_rows(service, interactions)
     for headers in ({"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
-        answer = await signed_in_browser.client.get(f"/?gsid={game.gsid}", headers=headers)
-        assert (answer.status_code, answer.headers["cache-control"]) == (503, "no-store")
+        response = await signed_in_browser.client.get(f"/?gsid={game.gsid}", headers=headers)
+        assert (response.status_code, response.headers["cache-control"]) == (503, "no-store")
     assert (await signed_in_browser.client.head(f"/?gsid={game.gsid}")).status_code == 200
-    assert await count_rows(service, interactions) == begun
+    assert await count_rows(service, interactions) == started
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
 
 
@@ -226,7 +226,7 @@ async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(
     assert {page.headers["cache-control"] for page in pages} == {"no-store"}
 
 
-# -- another location --
+# -- a different location --
 
 
 async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_so(
@@ -266,8 +266,8 @@ async def test_gs_18_a_wrong_number_ends_it(service: RunningService, signed_in_b
     assert "Wrong number" in page.text
     body = (await poll_ended_session(game)).json()
     assert body["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(body["error"])
-    assert "wrong code picked" in getattr(found, "reason", "")
+    record = await service.services.storage.audit.find_record(body["error"])
+    assert "wrong code picked" in getattr(record, "reason", "")
     await signed_in_browser.get(f"/?gsid={game.gsid}")
     assert OVER in (signed_in_browser.page.text if signed_in_browser.page else "")
 
@@ -287,7 +287,7 @@ async def test_gs_18_without_a_number_the_page_asks_once_more_and_no_one_is_sign
 async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
-    """A proxy in front that no one told us to trust: game and browser have the same address, the proxy's."""
+    """Behind an untrusted proxy, game and browser have the same address, the proxy's."""
     game = await register_game(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
     signed_in_browser.client.headers["X-Forwarded-For"] = "198.51.100.7"
     page = await open_question(signed_in_browser, game)
@@ -336,7 +336,7 @@ async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrate
         await browser_client.client.aclose()
 
 
-# -- who answers first, and too late --
+# -- concurrent and late decisions --
 
 
 async def test_gs_19_of_two_who_open_the_same_link_the_first_answer_counts(
@@ -390,7 +390,7 @@ async def test_a_way_that_took_too_long_starts_again_at_the_games_link(
     game = await register_game(service)
     await browser_client.get(f"/?gsid={game.gsid}&lang=de&app_id=1")
     await browser_client.follow()
-    for _ in range(7):  # the game goes on waiting
+    for _ in range(7):  # the game keeps waiting
         await service.clock.advance(60)
         polling = game.start_poll()
         await wait_until_held(service)
@@ -443,8 +443,8 @@ async def test_denied_confirmation_ends_the_session_and_is_recorded(
     assert "Sign-in canceled" in page.text
     body = (await polling).json()
     assert body["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(body["error"])
-    assert getattr(found, "reason", "") == "canceled in the browser"
+    record = await service.services.storage.audit.find_record(body["error"])
+    assert getattr(record, "reason", "") == "canceled in the browser"
     assert await state_of(service, game.gsid) == {"state": "cancelled", "closed": "", "waiting": True}
 
 
@@ -462,8 +462,8 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
     await open_question(signed_in_browser, game)
     page = await decide(signed_in_browser)
     assert (page.url.path, page.status_code) == ("/game/denied", 403)
-    for shown in ("Sky Raiders", "Mind Games", ANNA):
-        assert shown in page.text
+    for text in ("Sky Raiders", "Mind Games", ANNA):
+        assert text in page.text
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
     page_for_others = await service.client.get("/game/denied", params={"gsid": game.gsid})
     assert (page_for_others.status_code, ANNA in page_for_others.text, "Mind Games" in page_for_others.text) == (
@@ -488,7 +488,7 @@ async def test_denial_names_the_application_that_refuses(
 
 
 async def test_only_administrators_see_the_missing_permission(service: RunningService, bob: HttpBrowser) -> None:
-    """As on the page of an application that a web client stands for."""
+    """As on the page of an application with a web client."""
     ada = await service.services.administration.create(
         login="ada@studio.example",
         nick="Ada",
@@ -513,7 +513,7 @@ async def test_only_administrators_see_the_missing_permission(service: RunningSe
     await administrator.client.aclose()
 
 
-# -- afterwards --
+# -- after the decision --
 
 
 async def test_denial_page_is_hidden_from_other_people(
@@ -572,7 +572,7 @@ async def test_the_last_page_claims_nothing_about_a_session_that_was_not_confirm
 ) -> None:
     game = await register_game(service)
     assert (await signed_in_browser.get(f"/game/done?gsid={game.gsid}")).headers["location"] == f"/?gsid={game.gsid}"
-    await game.close("Success")  # before anybody was signed in
+    await game.close("Success")  # before a person has signed in
     for gsid in (game.gsid, "unknown"):
         page = await signed_in_browser.get(f"/game/done?gsid={gsid}")
         assert (page.status_code, OVER in page.text) == (404, True)

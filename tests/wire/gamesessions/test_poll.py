@@ -1,4 +1,4 @@
-"""getGsidResult: held until someone has answered, and answered once (interface §3, §4.3, R4)."""
+"""getGsidResult: held until the person has decided, and answered once (interface §3, §4.3, R4)."""
 
 import asyncio
 from collections.abc import Callable
@@ -44,8 +44,8 @@ async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Ru
     await wait_until_held(service)
     await service.clock.advance(5)
     await approve_in_storage(game, anna)
-    answer = await polling
-    body = answer.json()
+    response = await polling
+    body = response.json()
     assert body.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
     assert (body["status"], body["user_id"], body["nick"]) == ("OK", anna.user_id, "Anna")
     assert (body["gsid"], body["started"], body["ts"], body["last_seen"]) == (
@@ -53,7 +53,7 @@ async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Ru
     )
     assert (body["factor"], body["token_exp"]) == ("device-1", 3600)
     assert claims_of(body["jwt"])["uid"] == anna.user_id
-    assert answer.headers["cache-control"] == "no-store"
+    assert response.headers["cache-control"] == "no-store"
 
 
 async def test_a_session_confirmed_before_the_poll_is_answered_at_once(service: RunningService, anna: User) -> None:
@@ -93,8 +93,8 @@ async def test_held_polls_are_counted_for_anyone_who_reads_the_figures(
     token = "the token of the metrics reader"
 
     async def held_requests(service: RunningService) -> bool:
-        answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
-        return "gatehouse_held_requests 1.0" in answer.text.splitlines()
+        response = await service.client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+        return "gatehouse_held_requests 1.0" in response.text.splitlines()
 
     environment = {"GATEHOUSE__OPERATIONS__TOKEN": token}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
@@ -113,8 +113,8 @@ async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Ru
         polling, other = game.start_poll(states="1"), await register_game(service)
         unasked = other.start_poll()
         await wait_until_held(service, 2)
-        for one in (game, other):
-            await store.record_progress(one.gsid, service.clock.now(), signing_in=moved == "signing_in")
+        for session_game in (game, other):
+            await store.record_progress(session_game.gsid, service.clock.now(), signing_in=moved == "signing_in")
         body = (await polling).json()
         assert (body["status"], body["state"], body["delay"]) == ("RETRY", moved, 1)
         await wait_until_held(service, 1)
@@ -128,10 +128,10 @@ async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Ru
 
 
 async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: RunningService, anna: User) -> None:
-    ended, refused = await register_game(service), await register_game(service, app_id=1_000_000)
+    ended, refused_game = await register_game(service), await register_game(service, app_id=1_000_000)
     await ended.close("Error")
-    await approve_in_storage(refused, anna)
-    for game in (ended, refused):
+    await approve_in_storage(refused_game, anna)
+    for game in (ended, refused_game):
         body = (await poll_ended_session(game, states="1")).json()
         assert (body.keys(), body["status"]) == ({"status", "error", "state"}, "ERROR")
         assert body["state"] == "cancelled"
@@ -156,8 +156,8 @@ async def test_exactly_one_of_many_concurrent_polls_gets_the_result(service: Run
     polls = [game.start_poll() for _ in range(4)]
     await approve_when_held(game, anna)
     # A poll that comes after the answer was taken is answered after the delay.
-    answers = [await advance_through_delay(service, poll) for poll in polls]
-    statuses = sorted(answer.json()["status"] for answer in answers)
+    responses = [await advance_through_delay(service, poll) for poll in polls]
+    statuses = sorted(response.json()["status"] for response in responses)
     assert statuses.count("OK") == 1
     assert set(statuses) <= {"OK", "RETRY", "ERROR"}
 
@@ -182,22 +182,22 @@ async def test_the_newest_poll_displaces_the_one_before(service: RunningService,
 async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_newer(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results, begun, goes_on = service.services.game_results, asyncio.Event(), asyncio.Event()
+    results, started, goes_on = service.services.game_results, asyncio.Event(), asyncio.Event()
     prepare = type(results).prepare_login
 
-    async def run_slowly(self: Any, *given: Any) -> Any:
-        if begun.is_set():
+    async def run_slowly(self: Any, *arguments: Any) -> Any:
+        if started.is_set():
             goes_on.set()
-        begun.set()
+        started.set()
         await goes_on.wait()
-        return await prepare(self, *given)
+        return await prepare(self, *arguments)
 
     monkeypatch.setattr(type(results), "prepare_login", run_slowly)
     game = await register_game(service)
     older = game.start_poll()
     await wait_until_held(service)
     await approve_in_storage(game, anna)
-    await begun.wait()
+    await started.wait()
     newer = game.start_poll()
     assert (await newer).json()["status"] == "OK"
     assert (await older).json()["status"] == "RETRY"
@@ -205,10 +205,10 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
 
 async def test_a_socket_that_was_closed_never_takes_the_answer(service: RunningService, anna: User) -> None:
     game = await register_game(service)
-    async with raw_connection(service.client.base_url.port or 0) as gone:
-        gone.send(raw_poll(game))
+    async with raw_connection(service.client.base_url.port or 0) as removed:
+        removed.send(raw_poll(game))
         await wait_until_held(service)
-    await asyncio.sleep(0)  # its FIN is on the way, or was read: both must do
+    await asyncio.sleep(0)  # its FIN is on the way or was read: both must work
     await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
 
@@ -218,10 +218,10 @@ async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(
 ) -> None:
     game = await register_game(service)
     for _ in range(12):
-        async with raw_connection(service.client.base_url.port or 0) as gone:
-            gone.send(raw_poll(game))
+        async with raw_connection(service.client.base_url.port or 0) as removed:
+            removed.send(raw_poll(game))
             await wait_until_held(service)
-        while len(service.services.waiters):  # noqa: ASYNC110 - the end of a connection tells no one here
+        while len(service.services.waiters):  # noqa: ASYNC110 - there is no event for the end of a connection
             await asyncio.sleep(0.001)
     await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
@@ -237,7 +237,7 @@ def raw_poll(game: Game) -> bytes:
 
 async def test_gs_15_a_session_lives_by_its_polls(service: RunningService) -> None:
     game = await register_game(service)
-    for _ in range(19):  # a poll a minute
+    for _ in range(19):  # a poll per minute
         polling = game.start_poll()
         await wait_until_held(service)
         await service.clock.advance(31)
@@ -314,9 +314,9 @@ async def test_gs_30_without_the_right_to_log_in_there_are_no_tokens(service: Ru
     )
     game = await register_game(service, app_id=application.application_id, factor="f")
     await approve_in_storage(game, anna)
-    answer = await game.poll()
-    assert await refusal_reason(service, answer, status=200) == "the login was refused"
-    assert (await poll_ended_session(game)).json() == answer.json()  # until it ends
+    response = await game.poll()
+    assert await refusal_reason(service, response, status=200) == "the login was refused"
+    assert (await poll_ended_session(game)).json() == response.json()  # until it ends
 
 
 async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(
@@ -342,9 +342,9 @@ async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_er
     polling = game.start_poll()
     await wait_until_held(service)
     assert (await game.close("Error")).json() == {"status": "OK"}
-    answer = await polling
-    assert await refusal_reason(service, answer, status=200) == "closed by the game before delivery: Error"
-    assert (await poll_ended_session(game)).json() == answer.json()
+    response = await polling
+    assert await refusal_reason(service, response, status=200) == "closed by the game before delivery: Error"
+    assert (await poll_ended_session(game)).json() == response.json()
 
 
 async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session_stays(
@@ -365,7 +365,7 @@ async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session
 
 
 async def ended_sessions(service: RunningService, user: User) -> tuple[Game, Game]:
-    """One that came to nothing and one that was delivered."""
+    """One that failed and one that was delivered."""
     failed, delivered = await register_game(service), await register_game(service)
     await failed.close("Error")
     await approve_in_storage(delivered, user)
@@ -377,7 +377,7 @@ async def test_gs_33_a_session_that_is_over_is_answered_after_the_ordinary_delay
     service: RunningService, anna: User
 ) -> None:
     for game in await ended_sessions(service, anna):
-        await service.clock.advance(2)  # what was gathered is written, and no timer is left
+        await service.clock.advance(2)  # pending writes are flushed, and no timer is left
         polling = game.start_poll()
         while not service.clock.has_timer(within=1):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -403,7 +403,7 @@ async def test_gs_33_a_poll_that_was_under_way_at_the_end_prolongs_nothing_after
     await service.clock.advance(60)
     polling = game.start_poll()
     await wait_until_held(service)
-    await game.close("Error")  # before the time of the poll is written
+    await game.close("Error")  # before the time of the poll is stored
     assert (await polling).json()["status"] == "ERROR"
     await service.clock.advance(1)
     await wait_until_marks_stored(game)
@@ -427,7 +427,7 @@ async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_
     first = await unknown_game().poll()
     assert await refusal_reason(service, first) == "no such session"
     again = await asyncio.gather(*(unknown_game().poll() for _ in range(20)))
-    assert {answer.json()["error"] for answer in again} == {first.json()["error"]}
+    assert {response.json()["error"] for response in again} == {first.json()["error"]}
     assert len(writes) == 1
     async with service_from(service) as other:
         assert (await replace(unknown_game(), service=other).poll()).json()["error"] != first.json()["error"]
@@ -438,17 +438,17 @@ async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_
 async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: RunningService) -> None:
     game = Game(service=service, gsid=str(uuid4()), location="x" * 32, answer={})
     writes = writes_of(service)
-    answers = await asyncio.gather(*(game.poll() for _ in range(20)))
-    assert len({answer.json()["error"] for answer in answers}) == 1
-    assert await refusal_reason(service, answers[0]) == "no such session"
+    responses = await asyncio.gather(*(game.poll() for _ in range(20)))
+    assert len({response.json()["error"] for response in responses}) == 1
+    assert await refusal_reason(service, responses[0]) == "no such session"
     assert len(writes) == 1
 
 
 async def test_gs_33_a_client_that_leaves_during_the_delay_is_let_go(service: RunningService) -> None:
     game = await register_game(service)
     await game.close("Error")
-    async with raw_connection(service.client.base_url.port or 0) as gone:
-        gone.send(raw_poll(game))
+    async with raw_connection(service.client.base_url.port or 0) as removed:
+        removed.send(raw_poll(game))
         while not len(service.services.waiters):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     while len(service.services.waiters):  # noqa: ASYNC110
@@ -461,7 +461,7 @@ async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed
     games = [await register_game(service) for _ in range(30)]
     polls = [game.start_poll() for game in games]
     await wait_until_held(service, 30)
-    monkeypatch.setattr(Waiters, "notify", lambda *_: None)  # the notice is lost
+    monkeypatch.setattr(Waiters, "notify", lambda *_: None)  # the notification is lost
     looks = looks_of(service)
     await approve_in_storage(games[7], anna)
     service.services.game_notices.handle_notice("")
@@ -477,15 +477,15 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
     store = type(service.services.storage.game_sessions)
     take, left = store.take_answer, asyncio.Event()
 
-    async def run_slowly(self: Any, *given: Any) -> Any:
-        taken = await take(self, *given)
+    async def run_slowly(self: Any, *arguments: Any) -> Any:
+        taken = await take(self, *arguments)
         await left.wait()
         return taken
 
     monkeypatch.setattr(store, "take_answer", run_slowly)
     game = await register_game(service, factor="f", short_token="1")
-    async with raw_connection(service.client.base_url.port or 0) as gone:
-        gone.send(raw_poll(game))
+    async with raw_connection(service.client.base_url.port or 0) as removed:
+        removed.send(raw_poll(game))
         await wait_until_held(service)
         await approve_in_storage(game, anna)
         while (await row_of(game)).state is not GameSessionState.DELIVERED:  # noqa: ASYNC110
@@ -498,9 +498,9 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
 
 
 async def row_of(game: Game) -> GameSession:
-    found = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
-    assert found is not None
-    return found
+    session = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
+    assert session is not None
+    return session
 
 
 @pytest.mark.parametrize("held_polls", [1, 20])
@@ -512,7 +512,7 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
     await wait_until_held(service, held_polls)
     service.stopping.begin()
     assert {(await poll).json()["status"] for poll in polls} == {"RETRY"}
-    assert (await games[0].poll()).json()["status"] == "RETRY"  # anyone who still gets through is not held
+    assert (await games[0].poll()).json()["status"] == "RETRY"  # a later poll is not held
     assert await service.services.storage.game_sessions.find_session(games[0].gsid, service.clock.now()) is not None
 
 
@@ -532,8 +532,8 @@ async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
     monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", raise_unavailable)
     service.stopping.begin()
     bodies = [(await poll).json() for poll in polls]
-    assert [one["gsid"] for one in bodies] == [game.gsid for game in games]
-    assert {(one["status"], one["last_seen"], one["delay"]) for one in bodies} == {("RETRY", 0, 1)}
+    assert [body["gsid"] for body in bodies] == [game.gsid for game in games]
+    assert {(body["status"], body["last_seen"], body["delay"]) for body in bodies} == {("RETRY", 0, 1)}
 
 
 @pytest.mark.parametrize("states", ["0", "1"])
@@ -544,7 +544,7 @@ async def test_a_poll_that_is_answered_at_the_end_of_the_service_hears_of_an_end
     game = await register_game(service)
     polling = game.start_poll(states=states)
     await wait_until_held(service)
-    # The notice of the end is under way still.
+    # The notification of the end is still pending.
     monkeypatch.setattr(Waiter, "wake", lambda one, why: why is WakeReason.CHANGED or wake(one, why))
     await game.close("Error")
     service.stopping.begin()
@@ -566,28 +566,28 @@ async def test_r_16_holding_many_polls_is_not_many_writes(service: RunningServic
 
 
 def writes_of(service: RunningService) -> list[object]:
-    """Every transaction from now on."""
-    made: list[object] = []
+    """Record every transaction from now on."""
+    writes: list[object] = []
     runner: Any = service.services.storage.runner
     write = runner.write
 
     async def note_and_run(make: Callable[[], Any], **how: Any) -> Any:
-        made.append(make)
+        writes.append(make)
         return await write(make, **how)
 
     runner.write = note_and_run
-    return made
+    return writes
 
 
 def looks_of(service: RunningService) -> list[str]:
-    """The name of every short read from now on."""
-    made: list[str] = []
+    """Record the name of every short read from now on."""
+    reads: list[str] = []
     runner: Any = service.services.storage.runner
     read = runner.read
 
     async def note_and_run(make: Any) -> Any:
-        made.append(getattr(getattr(make, "func", make), "__name__", ""))
+        reads.append(getattr(getattr(make, "func", make), "__name__", ""))
         return await read(make)
 
     runner.read = note_and_run
-    return made
+    return reads

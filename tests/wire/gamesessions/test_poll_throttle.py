@@ -18,34 +18,34 @@ from tests.support.game import (
 from tests.support.service import RunningService, running_service
 from tests.wire.gamesessions.test_proof import service_from
 
-# The first poll after RETRY is in time here, and the second displaces it: the third is the first early one.
+# The first poll after RETRY is in time, and the second displaces it: the third is the first early one.
 EARLY = 2 + 5
 
 
 async def early_polls(game: Game, number: int = EARLY, *, by_address: bool = False) -> httpx2.Response | None:
-    """A RETRY, then so many polls before its delay is over; the answer that refuses, if there is one.
+    """Get a RETRY, then poll this often before its delay is over; return the refusal, if there is one.
 
-    Each poll displaces the one before, which is then told RETRY: the delay begins anew every time.
+    Each poll displaces the previous one, which then gets RETRY: the delay starts again every time.
     """
     polling = game.start_poll(by_address=by_address)
     await wait_until_held(game.service)
     await game.service.clock.advance(31)
     assert (await polling).json()["status"] == "RETRY"
     await wait_until_marks_stored(game)
-    await game.service.clock.advance(2)  # the clock ran ahead of the answer; now its delay is surely over
+    await game.service.clock.advance(2)  # the clock passed the response; now its delay is surely over
     newest = game.start_poll(by_address=by_address)
     await wait_until_held(game.service)
-    refused = None
+    refusal = None
     for _ in range(number - 1):
         displaced, newest = newest, game.start_poll(by_address=by_address)
         await asyncio.wait({displaced, newest}, return_when=asyncio.FIRST_COMPLETED)
         if newest.done():
-            refused, newest = newest.result(), displaced
+            refusal, newest = newest.result(), displaced
     newest.cancel()
     await asyncio.gather(newest, return_exceptions=True)
     while len(game.service.services.waiters):  # noqa: ASYNC110 - until its end was noticed
         await asyncio.sleep(0.001)
-    return refused
+    return refusal
 
 
 async def test_gs_25_the_fifth_early_poll_within_a_minute_is_blocked_and_released_in_time(
@@ -57,7 +57,7 @@ async def test_gs_25_the_fifth_early_poll_within_a_minute_is_blocked_and_release
     assert blocked.headers["retry-after"] == "60"
     assert await refusal_reason(service, blocked, status=429) == "polled before the delay was over; blocked for 60 s"
     await approve_in_storage(game, anna)
-    assert (await game.poll()).status_code == 429  # whatever has happened meanwhile
+    assert (await game.poll()).status_code == 429  # whatever has happened since
     await approve_in_storage(neighbour, anna)
     assert (await neighbour.poll()).json()["status"] == "OK"
     await service.clock.advance(60)

@@ -1,4 +1,4 @@
-"""The WebSocket of a game session: who is let in, what it hears, and what its end means (interface §6, R4)."""
+"""The WebSocket of a game session: who may connect, what it receives, what its end means (interface §6, R4)."""
 
 import asyncio
 import logging
@@ -43,30 +43,30 @@ from tests.support.websockets import (
 )
 
 GRACE: Final = 2
-CLIENTS: Final = ("httpx2", "httpcore2", "websockets.client")  # whose logs are not ours
+CLIENTS: Final = ("httpx2", "httpcore2", "websockets.client")  # loggers of libraries
 NOBODYS: Final = "7d4f0f0e-3c1b-4f6e-9d6a-0b8f7b1c2a3d"
 
 
 async def row(game: Game) -> GameSession:
-    found = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
-    assert found is not None
-    return found
+    session = await game.service.services.storage.game_sessions.find_session(game.gsid, game.service.clock.now())
+    assert session is not None
+    return session
 
 
 async def reason_of(service: RunningService, record_id: str) -> str:
-    found = await service.services.storage.audit.find_record(record_id)
-    assert isinstance(found, Refusal), record_id
-    return found.reason
+    record = await service.services.storage.audit.find_record(record_id)
+    assert isinstance(record, Refusal), record_id
+    return record.reason
 
 
 async def extend_session(game: Game) -> None:
-    """As if it were polled all the time: it ends at the ceiling only."""
+    """Extend it as if it were polled all the time: it ends only at the ceiling."""
     session = await row(game)
     mark = PollMark(gsid=game.gsid, number=1, polled_at=session.created_at, ends_at=session.latest_end)
     await game.service.services.storage.game_sessions.record_polls([mark], "elsewhere")
 
 
-# -- who is let in -----------------------------------------------------------------------------------------
+# -- who may connect ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gsid", [NOBODYS, "x", "a%2Fb", "..%2Fx", "%00", f"{NOBODYS}%0A", "%FF", "x" * 7_000, ""])
@@ -196,9 +196,9 @@ async def test_unproven_socket_of_a_session_with_a_key_gets_no_events_and_cancel
     ):
         await wait_until_connected(service, 2)
         await service.clock.advance(1)
-        await until_seen(game, service.clock.now() - 1)
+        await wait_until_seen(game, service.clock.now() - 1)
         await service.services.game_purpose.open_page(game.gsid)
-        service.services.waiters.notify(game.gsid)  # whether or not the notice has come by now
+        service.services.waiters.notify(game.gsid)  # whether or not the notification has come by now
         await wait_until_idle(service)
         await expect_no_message(other)
         await expect_no_message(socket)
@@ -209,7 +209,7 @@ async def test_unproven_socket_of_a_session_with_a_key_gets_no_events_and_cancel
     polling.cancel()
 
 
-async def until_seen(game: Game, at: int) -> None:
+async def wait_until_seen(game: Game, at: int) -> None:
     async with asyncio.timeout(SOCKET_TIMEOUT):
         while (await row(game)).last_seen < at:  # noqa: ASYNC110 - a row has no event to wait for
             await asyncio.sleep(0)
@@ -219,12 +219,12 @@ async def poll_signed(game: Game) -> str:
     body = b'{"gsid":"%b"}' % game.gsid.encode()
     headers = {"Request-Sign": sign_as_application(body), "Content-Type": "application/json"}
     path = "/proxy/api/gameSession/getGsidResult"
-    answer = await game.service.client.post(path, content=body, headers=headers, timeout=60)
-    status: str = answer.json()["status"]
+    response = await game.service.client.post(path, content=body, headers=headers, timeout=60)
+    status: str = response.json()["status"]
     return status
 
 
-# -- what it hears -----------------------------------------------------------------------------------------
+# -- received messages -------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("anna")
@@ -235,9 +235,9 @@ async def test_the_owner_hears_how_far_the_person_has_come(
     async with connect_game_socket(game) as socket, connect_game_socket(game) as second:
         await wait_until_connected(service, 2)
         await confirm_in_browser(browser_client, game)
-        heard = [await receive_json(socket) for _ in range(3)]
-        assert [frame["event"] for frame in heard] == ["opened", "signing_in", "confirmed"]
-        assert [await receive_json(second) for _ in range(3)] == heard
+        messages = [await receive_json(socket) for _ in range(3)]
+        assert [frame["event"] for frame in messages] == ["opened", "signing_in", "confirmed"]
+        assert [await receive_json(second) for _ in range(3)] == messages
         assert (await game.poll()).json()["status"] == "OK"
         await wait_until_read(socket)
 
@@ -249,9 +249,9 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(
     game = await register_game(service)
     async with connect_game_socket(game) as socket:
         await confirm_in_browser(browser_client, game, decision="cancel")
-        heard = [await receive_json(socket) for _ in range(4)]
-        assert [frame.get("event") for frame in heard] == ["opened", "signing_in", "cancelled", None]
-        assert heard[3]["error"] == (await poll_ended_session(game)).json()["error"]
+        messages = [await receive_json(socket) for _ in range(4)]
+        assert [frame.get("event") for frame in messages] == ["opened", "signing_in", "cancelled", None]
+        assert messages[3]["error"] == (await poll_ended_session(game)).json()["error"]
         assert await close_code_and_reason(socket) == (4410, "the session has ended")
     await service.clock.advance(GRACE)
     await wait_until_idle(service)
@@ -270,13 +270,13 @@ async def test_the_same_is_not_told_twice(service: RunningService) -> None:
     async with connect_game_socket(game) as socket:
         await service.services.game_purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
-        service.services.game_notices.handle_notice("")  # notices may have been missed
+        service.services.game_notices.handle_notice("")  # notifications may have been missed
         await service.services.game_purpose.open_page(game.gsid)
         await game.close("Error")
         assert await receive_json(socket) == {"event": "cancelled"}
 
 
-# -- what its end means ------------------------------------------------------------------------------------
+# -- the effect of its end ---------------------------------------------------------------------------------
 
 
 async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: RunningService) -> None:
@@ -295,7 +295,7 @@ async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: Run
     await service.clock.advance(GRACE)
     answer = (await polling).json()
     assert (answer["status"], answer["gsid"]) == ("CANCELLED", game.gsid)
-    again = game.start_poll()  # it is pending still, and may be polled
+    again = game.start_poll()  # it is still pending, and may be polled
     await wait_until_held(service)
     again.cancel()
 
@@ -353,7 +353,7 @@ async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_min
         for _ in range(38):
             await service.clock.advance(2.5)
             await wait_until_read(socket)
-            await until_seen(game, service.clock.now() - 7)
+            await wait_until_seen(game, service.clock.now() - 7)
             await service.services.write_behind.flush()
         await service.clock.advance(12)
         last = await receive_json(socket)
@@ -372,8 +372,8 @@ async def test_ws_08_an_open_socket_does_not_keep_a_session_that_no_one_polls(se
         assert (await close_code_and_reason(socket))[0] == 4410
 
 
-class Counted:
-    """A store that notes which sessions were written to when."""
+class RecordingStore:
+    """A store that records which sessions were written to when."""
 
     def __init__(self, service: RunningService) -> None:
         self._service = service
@@ -388,7 +388,7 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     games = [await register_game(service) for _ in range(3)]
-    counted = Counted(service)
+    counted = RecordingStore(service)
     monkeypatch.setattr(service.services.write_behind, "_store", counted)
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(connect_game_socket(game)) for game in games for _ in range(2)]
@@ -398,7 +398,7 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
             await service.clock.advance(1)
             await wait_until_read(*sockets)
             for game in games:
-                await until_seen(game, begin + (second - 1) // 5 * 5)
+                await wait_until_seen(game, begin + (second - 1) // 5 * 5)
     everyone = tuple(sorted(game.gsid for game in games))
     assert [gsids for _, gsids in counted.written] == [everyone] * len(counted.written)
     assert 11 <= len(counted.written) <= 12
@@ -409,7 +409,7 @@ async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: Runni
     game = await register_game(service)
     displaced = game.start_poll()
     await wait_until_held(service)
-    seen = await seen_for_a_while(game)
+    seen = await connect_for_a_while(game)
     newer = game.start_poll()
     sent_messages = (await displaced).json()
     assert (sent_messages["status"], sent_messages["delay"]) == ("RETRY", 1)
@@ -423,25 +423,25 @@ async def test_op_07_a_poll_answered_at_the_end_of_the_service_tells_when_the_ga
     game = await register_game(service)
     polling = game.start_poll()
     await wait_until_held(service)
-    seen = await seen_for_a_while(game)
+    seen = await connect_for_a_while(game)
     service.stopping.begin()
     sent_messages = (await polling).json()
     assert (sent_messages["status"], sent_messages["last_seen"]) == ("RETRY", seen)
 
 
-async def seen_for_a_while(game: Game) -> int:
-    """A socket comes, sends heartbeats, and goes; returns when it was last seen."""
+async def connect_for_a_while(game: Game) -> int:
+    """Open a socket, send heartbeats, and close it; return when it was last seen."""
     async with connect_game_socket(game) as socket:
         await wait_until_connected(game.service, 1)
         begin = game.service.clock.now()
         for _ in range(7):
             await game.service.clock.advance(1)
             await wait_until_read(socket)
-        await until_seen(game, begin + 5)
+        await wait_until_seen(game, begin + 5)
         return (await row(game)).last_seen
 
 
-# -- how many ----------------------------------------------------------------------------------------------
+# -- limits ------------------------------------------------------------------------------------------------
 
 
 async def test_ws_06_a_session_has_so_many_sockets_and_strangers_do_not_take_the_owners(
@@ -476,7 +476,7 @@ async def test_ws_06_a_source_has_so_many_sockets_whatever_becomes_of_them(
         ):
             assert (
                 await handshake_status(connect_game_socket(game)) == 429
-            )  # the first was ended, but its client does not let go
+            )  # the first was ended, but its client does not close it
             async with connect_socket(service, f"{game.gsid}?location={game.location}", address=OTHER_ADDRESS):
                 await wait_until_connected(service, 3)
         await wait_until_connected(service, 0)
@@ -493,7 +493,7 @@ async def test_sockets_that_come_too_often_are_put_off(installed_url: str, tmp_p
         assert await handshake_status(connect_game_socket(game)) == 429
 
 
-# -- more nodes, restarts, logs ----------------------------------------------------------------------------
+# -- several nodes, restarts, logs -------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -515,7 +515,7 @@ async def test_newer_of_two_polls_at_two_nodes_in_one_second_gets_the_result(
     anna = await here.services.administration.create(login=ANNA, nick="Anna", password=None, origin=ORIGIN)
     game = await register_game(here)
     older = game.start_poll()
-    await wait_until_held(here)  # and its number is not stored: the clock stands still
+    await wait_until_held(here)  # its number is not stored, because the clock does not move
     newer = game_at(there, game).start_poll()
     await wait_until_held(there)
     await approve_in_storage(game, anna)
@@ -545,7 +545,7 @@ async def test_ws_04_the_owner_may_be_at_two_nodes(nodes: tuple[RunningService, 
         async with connect_game_socket(game):
             await wait_until_connected(here, 1)
         await wait_until_connected(here, 0)
-        for _ in range(4):  # longer than a node's word is good for
+        for _ in range(4):  # longer than a node's reports are valid
             await here.clock.advance(5)
             await wait_until_read(last)
         await wait_until_idle(here)

@@ -1,4 +1,4 @@
-"""Who may ask about a session: signature, Location value, address (interface §4.3, R4)."""
+"""Who may query a session: signature, Location value, address (interface §4.3, R4)."""
 
 import asyncio
 import base64
@@ -67,7 +67,7 @@ def poll_body(game: Game) -> bytes:
 
 @asynccontextmanager
 async def service_from(service: RunningService, address: str = "127.0.0.2") -> AsyncIterator[RunningService]:
-    """The same service, called from another address."""
+    """The same service, called from a different address."""
     transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NO_TRUST_STORE)
     async with httpx2.AsyncClient(base_url=service.client.base_url, transport=transport, timeout=10) as client:
         yield replace(service, client=client)
@@ -81,7 +81,7 @@ async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(
     async with service_from(service) as other:
         other_game = replace(game, service=other)
         assert await refusal_reason(service, await other_game.poll(by_address=True)) == "different IP address"
-        assert (await other_game.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
+        assert (await other_game.poll()).json()["status"] == "OK"  # the Location value proves it from any address
 
 
 async def test_the_same_address_needs_nothing_else(service: RunningService, anna: User) -> None:
@@ -104,8 +104,8 @@ async def test_the_location_value_is_read_from_wherever_a_client_puts_it(
         "whole header": {"Location": whole},
     }.get(form, {})
     query = {"query": {"location": game.location}, "whole query": {"location": whole}}.get(form, {})
-    answer = await ask(service, RESULT, poll_body(game), headers, **query)
-    assert answer.json()["status"] == "OK"
+    response = await ask(service, RESULT, poll_body(game), headers, **query)
+    assert response.json()["status"] == "OK"
 
 
 async def test_a_wrong_location_is_a_violation_also_from_the_right_address(service: RunningService) -> None:
@@ -123,35 +123,35 @@ async def test_gs_04_all_violations_look_alike(service: RunningService, anna: Us
     )
     await approve_in_storage(done, anna)
     await done.poll()
-    answers = [
+    responses = [
         await replace(game, gsid="00000000-0000-4000-8000-000000000000").poll(),
         await replace(game, location="wrong").poll(),
         await keyed.poll(),
         await poll_ended_session(done),
     ]
     async with service_from(service) as other:
-        answers.append(await replace(game, service=other).poll(by_address=True))
+        responses.append(await replace(game, service=other).poll(by_address=True))
     await service.clock.advance(121)
-    answers.append(await game.poll())
-    reasons = [await refusal_reason(service, answer) for answer in answers]
+    responses.append(await game.poll())
+    reasons = [await refusal_reason(service, response) for response in responses]
     assert reasons == [
         *("no such session", "wrong location", "wrong signature", "the answer was already delivered"),
         *("different IP address", "no such session"),
     ]
-    assert answers[0].json() == answers[-1].json()  # the same refusal of the same address within the hour
-    assert len({answer.json()["error"] for answer in answers}) == len(answers) - 1
-    shapes = {(tuple(sorted(answer.headers)), len(answer.content)) for answer in answers}
+    assert responses[0].json() == responses[-1].json()  # the same refusal of the same address within the hour
+    assert len({response.json()["error"] for response in responses}) == len(responses) - 1
+    shapes = {(tuple(sorted(response.headers)), len(response.content)) for response in responses}
     assert len(shapes) == 1
 
 
 async def test_a_key_may_be_sent_in_two_spellings_and_two_keys_may_not(service: RunningService) -> None:
     pem = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     headers = {"Public-Key": PUBLIC}
-    answer = await service.client.post(GET_GSID, headers=headers, json={"public_key": pem.decode()})
-    assert answer.status_code == 200, answer.text
+    response = await service.client.post(GET_GSID, headers=headers, json={"public_key": pem.decode()})
+    assert response.status_code == 200, response.text
     for other in (spki(OTHER.public_key()), "no key"):
-        answer = await service.client.post(GET_GSID, headers=headers, json={"public_key": other})
-        assert (answer.status_code, answer.json()["error"]) == (400, "two different values of public_key")
+        response = await service.client.post(GET_GSID, headers=headers, json={"public_key": other})
+        assert (response.status_code, response.json()["error"]) == (400, "two different values of public_key")
 
 
 @pytest.mark.parametrize("as_text", ["der", "pem", "pkcs1", "header"])
@@ -169,8 +169,8 @@ async def test_session_with_a_public_key_accepts_only_signed_polls_from_any_addr
         ).decode(),
     }[as_text]
     if as_text == "header":
-        answer = await service.client.post(GET_GSID, headers={"Public-Key": public})
-        game = Game(service=service, gsid=answer.json()["gsid"], location="", answer=answer.json())
+        response = await service.client.post(GET_GSID, headers={"Public-Key": public})
+        game = Game(service=service, gsid=response.json()["gsid"], location="", answer=response.json())
     else:
         game = await register_game(service, public_key=public)
     await approve_in_storage(game, anna)
@@ -179,11 +179,11 @@ async def test_session_with_a_public_key_accepts_only_signed_polls_from_any_addr
     async with service_from(service) as other:
         for headers in ({"Request-Sign": sign_body(body)}, {"Authorization": f"Sign {sign_body(body)}"}):
             asking = asyncio.create_task(ask(other, RESULT, body, headers))
-            answer = await advance_through_delay(service, asking)
-            if answer.status_code == 200:
-                assert answer.json()["status"] == "OK"
+            response = await advance_through_delay(service, asking)
+            if response.status_code == 200:
+                assert response.json()["status"] == "OK"
             else:
-                assert await refusal_reason(service, answer) == "the answer was already delivered"
+                assert await refusal_reason(service, response) == "the answer was already delivered"
 
 
 async def test_gs_09_only_a_pkcs1_sha256_signature_over_the_exact_body_counts(service: RunningService) -> None:
@@ -241,16 +241,18 @@ async def test_gs_08_weak_and_malformed_keys_are_refused_quickly(service: Runnin
     modulus = KEY.public_key().public_numbers().n
     bad += [spki(rsa.RSAPublicNumbers(exponent, modulus).public_key()) for exponent in (3, 1 << 70 | 1)]
     for key in bad:
-        answer = await await_within_cpu_seconds(0.1, partial(service.client.post, GET_GSID, json={"public_key": key}))
-        assert answer.status_code == 400, key
-        assert answer.json()["status"] == "ERROR"
+        response = await await_within_cpu_seconds(
+            0.1, partial(service.client.post, GET_GSID, json={"public_key": key})
+        )
+        assert response.status_code == 400, key
+        assert response.json()["status"] == "ERROR"
     assert (await service.client.post(GET_GSID, json={"public_key": "A" * 1_048_576})).status_code == 400
 
 
 async def test_gs_11_gsid_and_location_are_unguessable(service: RunningService) -> None:
     games = [await register_game(service) for _ in range(60)]
     assert len({game.gsid for game in games}) == len({game.location for game in games}) == 60
-    assert len({game.gsid[:6] for game in games}) > 55  # no common beginning, no time in it
+    assert len({game.gsid[:6] for game in games}) > 55  # no common prefix, no timestamp
     assert len({game.location[:4] for game in games}) > 55
     assert {len(game.location) for game in games} == {32}
     assert {len(game.gsid) for game in games} == {36}
@@ -288,17 +290,17 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
             else:
                 assert await refusal_reason(service, await poller.poll(by_address=True)) == expected
         for unreadable in ("a", "1.2.3.4, evil", "fe80::1%eth0", ", ".join(["1.2.3.4"] * 1000)):
-            answer = await replace(game, headers=forwarded_headers(unreadable)).poll(by_address=True)
-            assert answer.status_code in (400, 403, 431), (unreadable, answer.text)
+            response = await replace(game, headers=forwarded_headers(unreadable)).poll(by_address=True)
+            assert response.status_code in (400, 403, 431), (unreadable, response.text)
 
 
 async def test_ip_is_believed_from_a_trusted_proxy_only(installed_url: str, tmp_path: Path) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
         for headers in ({"Ip": "203.0.113.9"}, {"Authorization": "Ip 203.0.113.9"}):
             game = await register_game(service, headers)
-            found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
-            assert found is not None
-            assert (found.address, found.address_proven) == ("203.0.113.9", True)
+            session = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
+            assert session is not None
+            assert (session.address, session.address_proven) == ("203.0.113.9", True)
 
 
 @pytest.mark.parametrize("header", ["Ip", "Authorization"])
@@ -329,7 +331,7 @@ async def test_a_proof_in_two_forms_has_to_say_the_same(service: RunningService)
         await ask(service, RESULT, poll_body(keyed), {"Request-Sign": sign_body(poll_body(keyed)), "Sign": "AAAA"}),
         await ask(service, RESULT, poll_body(game), {"Location": "wrong"}, location=game.location),
     )
-    assert [answer.status_code for answer in mixed] == [400] * 4
+    assert [response.status_code for response in mixed] == [400] * 4
 
 
 async def test_ht_18_keys_of_strangers_are_not_remembered(service: RunningService) -> None:
@@ -337,23 +339,23 @@ async def test_ht_18_keys_of_strangers_are_not_remembered(service: RunningServic
     before = cached_rsa_key.cache_info().currsize
     for number in range(5):
         await service.client.post(RESULT, json={"gsid": game.gsid, "public_key": f"{number}" + "A" * 3_000})
-    assert cached_rsa_key.cache_info().currsize <= before + 1  # the session's own
+    assert cached_rsa_key.cache_info().currsize <= before + 1  # only the session's own key
 
 
 async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: RunningService) -> None:
     for gsid in ("x" * 60_000, "a\x1b[31m\n\u202e"):
-        answer = await service.client.post(RESULT, json={"gsid": gsid})
-        kept = await service.services.storage.audit.find_record(answer.json()["error"])
-        assert kept is not None
-        assert len(kept.subject) <= 64
-        assert kept.subject.isprintable()
+        response = await service.client.post(RESULT, json={"gsid": gsid})
+        record = await service.services.storage.audit.find_record(response.json()["error"])
+        assert record is not None
+        assert len(record.subject) <= 64
+        assert record.subject.isprintable()
 
 
 async def test_ip_from_anybody_else_says_nothing(service: RunningService) -> None:
-    answer = await service.client.post(GET_GSID, headers={"Ip": "203.0.113.9"})
-    found = await service.services.storage.game_sessions.find_session(answer.json()["gsid"], service.clock.now())
-    assert found is not None
-    assert found.address == "127.0.0.1"
+    response = await service.client.post(GET_GSID, headers={"Ip": "203.0.113.9"})
+    session = await service.services.storage.game_sessions.find_session(response.json()["gsid"], service.clock.now())
+    assert session is not None
+    assert session.address == "127.0.0.1"
 
 
 async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_address(service: RunningService) -> None:
@@ -375,7 +377,7 @@ async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
 
 
 def vouching_request(studio: Studio, key: str, path: str, fields: dict[str, object], ip: str) -> dict[str, Any]:
-    """What to post so that the shop gives its word for the address; `ip` and `ts` stand in the body."""
+    """The request by which the shop vouches for the address; `ip` and `ts` are in the body."""
     body = json.dumps({**fields, "ip": ip, "ts": studio.service.clock.now()}).encode()
     message = b"\n".join((b"POST", path.encode(), b"", body))
     headers = {
@@ -392,9 +394,9 @@ async def test_an_application_vouches_for_the_address_of_its_client(service: Run
     named: dict[str, object] = {"app_id": studio.shop.application_id}
     answer = await service.client.post(GET_GSID, **vouching_request(studio, key, GET_GSID, named, "203.0.113.9"))
     game = game_from_response(service, answer)
-    found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
-    assert found is not None
-    assert (found.address, found.address_proven) == ("203.0.113.9", True)
+    session = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
+    assert session is not None
+    assert (session.address, session.address_proven) == ("203.0.113.9", True)
     await approve_in_storage(game, anna)
     polled = vouching_request(studio, key, RESULT, {"gsid": game.gsid}, "203.0.113.9")
     assert (await service.client.post(RESULT, **polled)).json()["status"] == "OK"
@@ -468,6 +470,6 @@ async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(
         assert (await game.close(status)).status_code == 400
     for status in ("Error", "Success", "Success"):
         assert (await game.close(status)).json() == {"status": "OK"}
-    found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
-    assert found is not None
-    assert found.closed == "Success"
+    session = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
+    assert session is not None
+    assert session.closed == "Success"

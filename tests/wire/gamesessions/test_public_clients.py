@@ -1,4 +1,4 @@
-"""Two public game clients shape the wire: what each of them sends, and what it cannot do without (R2, R4)."""
+"""Two public game clients define the wire: what each of them sends, and what it depends on (R2, R4)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -80,7 +80,7 @@ async def test_the_other_posts_nothing_polls_by_form_and_gives_up_after_ten_seco
         polling = asyncio.create_task(service.client.post(RESULT, data={"gsid": game.gsid}, timeout=60))
         await wait_until_held(service)
         await service.clock.advance(10)
-        polling.cancel()  # its HTTP library gives up, and it polls again at once
+        polling.cancel()  # its HTTP library times out, and it polls again immediately
         await asyncio.gather(polling, return_exceptions=True)
     polling = asyncio.create_task(service.client.post(RESULT, data={"gsid": game.gsid}, timeout=60))
     while service.services.waiters.newest_number(game.gsid) < 4:  # noqa: ASYNC110 - until this one is held

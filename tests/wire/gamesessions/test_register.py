@@ -1,4 +1,4 @@
-"""getGsid: what a game may send, in whatever shape it sends it (interface §4.3, R4)."""
+"""getGsid: every format in which a game may send it (interface §4.3, R4)."""
 
 import re
 from collections.abc import AsyncIterator
@@ -25,14 +25,14 @@ KINDS = ("json", "form", "multipart", "empty multipart", "empty multipart of .NE
 
 
 async def test_the_answer_tells_where_to_send_the_person_and_how_to_poll(service: RunningService) -> None:
-    answer = await service.client.post(GET_GSID)
-    body = answer.json()
+    response = await service.client.post(GET_GSID)
+    body = response.json()
     assert body.keys() == {"status", "gsid", "ts", "started", "url"}
     assert body["status"] == "OK"
     assert body["ts"] == body["started"] == service.clock.now()
     assert body["url"] == f"{service.base_url}/?gsid={body['gsid']}"
-    assert re.fullmatch(rf"{RESULT}\?location=[A-Za-z0-9_-]{{32}}", answer.headers["location"])
-    assert answer.headers["cache-control"] == "no-store"
+    assert re.fullmatch(rf"{RESULT}\?location=[A-Za-z0-9_-]{{32}}", response.headers["location"])
+    assert response.headers["cache-control"] == "no-store"
 
 
 async def test_a_code_and_a_picture_come_when_they_are_asked_for(service: RunningService) -> None:
@@ -52,8 +52,8 @@ async def test_every_endpoint_reads_every_body_format(service: RunningService, a
         "nothing": {},
         "empty json": {"json": {}},
     }[kind]
-    answer = await service.client.post(GET_GSID, **sent)
-    assert answer.status_code == 200, answer.text
+    response = await service.client.post(GET_GSID, **sent)
+    assert response.status_code == 200, response.text
     game = await register_game(service, factor="f")
     await approve_in_storage(game, anna)
     polled: dict[str, Any] = {
@@ -93,17 +93,17 @@ async def test_every_endpoint_reads_every_body_format(service: RunningService, a
 async def test_gs_29_oversized_and_mistyped_fields_are_refused(
     service: RunningService, fields: dict[str, object]
 ) -> None:
-    answer = await service.client.post(GET_GSID, json=fields)
-    assert (answer.status_code, answer.json()["status"]) == (400, "ERROR")
+    response = await service.client.post(GET_GSID, json=fields)
+    assert (response.status_code, response.json()["status"]) == (400, "ERROR")
 
 
 @pytest.mark.parametrize("path", [GET_GSID, "/proxy/api/login"])
 async def test_gs_80_address_ranges_are_counted_as_sent(service: RunningService, anna: User, path: str) -> None:
     credentials = {"login": anna.login, "password": PASSWORD, "factor": "f"}
     for name, entries in (("fixed_ips", 10_000), ("fixed_ips[]", 10_000), ("fixed_ips", 33), ("fixed_ips[]", 33)):
-        answer = await service.client.post(path, json={name: ["10.0.0.0/8"] * entries, **credentials})
-        assert (answer.status_code, answer.json()["status"]) == (400, "ERROR"), answer.text
-        assert "at most 32" in answer.text
+        response = await service.client.post(path, json={name: ["10.0.0.0/8"] * entries, **credentials})
+        assert (response.status_code, response.json()["status"]) == (400, "ERROR"), response.text
+        assert "at most 32" in response.text
     both = {"fixed_ips": ["10.0.0.0/8"] * 17, "fixed_ips[]": ["10.0.0.0/8"] * 16}
     assert (await service.client.post(path, json=both | credentials)).status_code == 400
     fits = {"fixed_ips": ["10.0.0.0/8"] * 16, "fixed_ips[]": ["10.0.0.0/8"] * 16}
@@ -111,19 +111,19 @@ async def test_gs_80_address_ranges_are_counted_as_sent(service: RunningService,
 
 
 async def test_gs_29_a_lone_surrogate_is_refused(service: RunningService) -> None:
-    answer = await service.client.post(
+    response = await service.client.post(
         GET_GSID, content=b'{"factor":"\\ud800"}', headers={"Content-Type": "application/json"}
     )
-    assert answer.status_code == 400
+    assert response.status_code == 400
 
 
 async def test_ht_08_deep_nesting_is_refused_here_too(service: RunningService) -> None:
     deep = b"[" * 5_000 + b"]" * 5_000
     for path in ("getGsid", "getGsidResult", "info", "closeGsid"):
-        answer = await service.client.post(
+        response = await service.client.post(
             f"/proxy/api/gameSession/{path}", content=deep, headers={"Content-Type": "application/json"}
         )
-        assert answer.status_code == 400
+        assert response.status_code == 400
 
 
 async def test_ht_13_line_ends_in_values_split_no_header(service: RunningService) -> None:
@@ -152,10 +152,10 @@ async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address
     async with service_behind_proxy(installed_url, tmp_path) as (service, anna):
         here, there = {"X-Forwarded-For": "10.1.2.3"}, {"X-Forwarded-For": "10.1.2.4"}
         mapped = {"X-Forwarded-For": "::ffff:10.1.2.3"}
-        answer = await service.client.post(
+        response = await service.client.post(
             GET_GSID, json={"short_token": "1", "fixed_ip": "1", "factor": "f"}, headers=here
         )
-        gsid, location = answer.json()["gsid"], answer.headers["location"]
+        gsid, location = response.json()["gsid"], response.headers["location"]
         store, now = service.services.storage.game_sessions, service.clock.now()
         assert await store.confirm_session(
             gsid, now, user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record(subject=anna.user_id)
@@ -224,20 +224,20 @@ async def test_gs_28_registering_en_masse_is_limited_per_source_and_in_total(
     async with running_service(installed_url, tmp_path, environment=environment) as service:
         statuses = [(await service.client.post(GET_GSID)).status_code for _ in range(40)]
         assert statuses.count(200) == 30
-        refused = await service.client.post(GET_GSID)
-        assert refused.status_code == 429
-        assert int(refused.headers["retry-after"]) > 0
+        refusal = await service.client.post(GET_GSID)
+        assert refusal.status_code == 429
+        assert int(refusal.headers["retry-after"]) > 0
 
 
 async def test_gs_28_beyond_the_cap_of_waiting_sessions_the_answer_is_503(installed_url: str, tmp_path: Path) -> None:
     environment = {"GATEHOUSE__GAME__PENDING_MOST": "100"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
         statuses = [(await service.client.post(GET_GSID)).status_code for _ in range(110)]
-        assert statuses[:95] == [200] * 95  # counted while they come, so give or take a few
+        assert statuses[:95] == [200] * 95  # counted with a short delay, so the limit is approximate
         assert statuses[-1] == 503
-        await service.clock.advance(130)  # all of them are over, and counted anew
-        answers = [await service.client.post(GET_GSID) for _ in range(3)]
-        assert answers[-1].status_code == 200
+        await service.clock.advance(130)  # all of them have ended, and are counted again
+        responses = [await service.client.post(GET_GSID) for _ in range(3)]
+        assert responses[-1].status_code == 200
 
 
 async def test_gs_32_logs_hold_neither_gsid_nor_location(

@@ -76,9 +76,9 @@ async def test_a_new_key_is_in_the_next_answer(service: RunningService) -> None:
     line = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
     await service.services.key_rotation.rotate(line, origin=AuditOrigin(actor="test"))
     await service.services.keyring.reload()
-    answer = await service.client.get(PATHS[0])
-    assert len(answer.json()["keys"]) == len(before) + 1
-    assert answer.headers["content-length"] == str(len(answer.content))
+    response = await service.client.get(PATHS[0])
+    assert len(response.json()["keys"]) == len(before) + 1
+    assert response.headers["content-length"] == str(len(response.content))
 
 
 async def test_all_documents_share_one_rate_limit(

@@ -24,9 +24,9 @@ class PausingApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            while (begun := (await receive())["type"]) != "lifespan.shutdown":
-                await send({"type": f"{begun}.complete"})
-            await send({"type": f"{begun}.complete"})
+            while (started := (await receive())["type"]) != "lifespan.shutdown":
+                await send({"type": f"{started}.complete"})
+            await send({"type": f"{started}.complete"})
             return
         length = str(sum(map(len, self.parts))).encode()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
@@ -37,7 +37,7 @@ class PausingApp:
 
 @pytest.fixture
 def written_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What goes to the system, piece by piece."""
+    """The pieces that are written to the socket."""
     pieces: list[bytes] = []
     write = _SelectorSocketTransport.write
 

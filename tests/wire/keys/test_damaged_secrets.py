@@ -1,4 +1,4 @@
-"""Stored secrets that lost a bit: refused in the words of the endpoint, an alarm, no error of ours (faults R-25)."""
+"""Damaged stored secrets: refused with the endpoint's own error, logged as an alarm, no 500 (faults R-25)."""
 
 from pathlib import Path
 from typing import Final
@@ -32,8 +32,8 @@ async def test_r_25_a_damaged_secret_is_refused_with_an_alarm_and_no_one_else_no
         studio = await a_studio(service)
         webhook_setup = WebhookSetup(studio=studio, receiver=receiver, admin=await create_administrator(studio))
         with capture_logs() as logs:
-            await no_code_fits(service, installed_url)
-            await no_signature_fits(studio, installed_url)
+            await check_codes_refused(service, installed_url)
+            await check_signature_refused(studio, installed_url)
             gsid = await no_game_is_signed_in(service, installed_url)
             await nothing_leaves_unsigned(webhook_setup, installed_url)
     alarm_lines = alarms(logs)
@@ -49,8 +49,8 @@ def alarms(logs: LogStream) -> list[str]:
     ]
 
 
-async def no_code_fits(service: RunningService, url: str) -> None:
-    """First what a half-finished login was asked with, then the secret of the app."""
+async def check_codes_refused(service: RunningService, url: str) -> None:
+    """First the state of an unfinished login, then the secret of the app."""
     anna = await service.services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN)
     them = service.services
     enrolment = await them.totp.begin_enrollment(anna)
@@ -70,26 +70,26 @@ async def no_code_fits(service: RunningService, url: str) -> None:
 
 
 async def log_in(service: RunningService, **fields: str) -> dict[str, str]:
-    answer = await service.client.post(LOGIN, json={"login": ANNA, "password": PASSWORD, **fields})
-    assert answer.status_code == 200, answer.text
-    bodies: dict[str, str] = answer.json()
+    response = await service.client.post(LOGIN, json={"login": ANNA, "password": PASSWORD, **fields})
+    assert response.status_code == 200, response.text
+    bodies: dict[str, str] = response.json()
     return bodies
 
 
-async def no_signature_fits(studio: Studio, url: str) -> None:
-    """By the damaged key: the other one of the application serves."""
+async def check_signature_refused(studio: Studio, url: str) -> None:
+    """With the damaged key: the application's second key works."""
     sound = await studio.access_key()
-    [listed] = (await studio.expect_ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]
+    [data] = (await studio.expect_ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]
     hit = await studio.access_key()
-    await flip_bit(url, "access_keys", "sealed", f"key_id <> '{listed['id']}'", at=AT)
+    await flip_bit(url, "access_keys", "sealed", f"key_id <> '{data['id']}'", at=AT)
     for key, status in ((hit, 401), (hit, 401), (sound, 200)):
         now = studio.service.clock.now()
         raw, headers = signed_request(
             own_record(studio.shop, ip="127.0.0.1", ts=now, jwt=studio.owner.jwt), key, studio.shop
         )
-        answer = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
-        assert answer.status_code == status, answer.text
-        assert answer.json()["status"] == ("OK" if status == 200 else "ERROR")
+        response = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
+        assert response.status_code == status, response.text
+        assert response.json()["status"] == ("OK" if status == 200 else "ERROR")
 
 
 async def no_game_is_signed_in(service: RunningService, url: str) -> str:
@@ -104,9 +104,9 @@ async def no_game_is_signed_in(service: RunningService, url: str) -> str:
     await approve_in_storage(game, anna)
     body = (await game.poll()).json()
     assert body["status"] == "ERROR"
-    kept = await service.services.storage.audit.find_record(body["error"])
-    assert isinstance(kept, Refusal)
-    assert kept.reason == DAMAGED
+    record = await service.services.storage.audit.find_record(body["error"])
+    assert isinstance(record, Refusal)
+    assert record.reason == DAMAGED
     return game.gsid
 
 

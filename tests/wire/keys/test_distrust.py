@@ -1,7 +1,7 @@
-"""A distrust of the signing keys counts with the next request, without any notice (checklist TK-85 to TK-88).
+"""Distrusting the signing keys takes effect with the next request, without a notification (TK-85 to TK-88).
 
-The service of these tests runs no background tasks and receives no notices: it learns of a change only from what
-its requests read.
+The service of these tests runs no background tasks and receives no notifications: it learns of a change only from
+what its requests read.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from tests.support.signed_tokens import (
 
 
 @pytest.fixture
-async def world(service: RunningService) -> TokenScenario:
+async def scenario(service: RunningService) -> TokenScenario:
     return await token_scenario(service.services)
 
 
 @pytest.fixture
 def read_versions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The version of each reading of the keys."""
+    """The version of each read of the keys."""
     seen: list[int] = []
     read = Keyring._reload_keys
 
@@ -44,49 +44,49 @@ def read_versions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def test_tk_85_every_use_of_a_token_is_refused_with_the_first_request_after_a_distrust(
-    service: RunningService, world: TokenScenario
+    service: RunningService, scenario: TokenScenario
 ) -> None:
-    tokens = await world.issue(service.client, service.services)
-    taken = await world.accepted_uses(service.client, tokens)
+    tokens = await scenario.issue(service.client, service.services)
+    taken = await scenario.accepted_uses(service.client, tokens)
     assert taken == dict.fromkeys(taken, True)
     for name in taken:
-        tokens = await world.issue(service.client, service.services)
+        tokens = await scenario.issue(service.client, service.services)
         await distrust_all(service.services)
-        assert not await world.uses(service.client, tokens)[name](), name
+        assert not await scenario.uses(service.client, tokens)[name](), name
 
 
 async def test_tk_86_what_is_signed_after_a_distrust_is_signed_with_the_new_keys(
-    service: RunningService, world: TokenScenario
+    service: RunningService, scenario: TokenScenario
 ) -> None:
-    before = await world.issue(service.client, service.services)
-    code = await world.code(service.services)
+    before = await scenario.issue(service.client, service.services)
+    code = await scenario.code(service.services)
     await distrust_all(service.services)
-    after = await world.issue(service.client, service.services)
+    after = await scenario.issue(service.client, service.services)
     assert not before.kids & after.kids
-    taken = await world.accepted_uses(service.client, after)
+    taken = await scenario.accepted_uses(service.client, after)
     assert taken == dict.fromkeys(taken, True)
-    given = await world.tokens(service.client, code)  # of a code from before: no key signed that
-    assert header_of(given["id_token"])["kid"] in after.kids
-    assert success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
+    tokens = await scenario.tokens(service.client, code)  # a code from before, which no key signed
+    assert header_of(tokens["id_token"])["kid"] in after.kids
+    assert success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(tokens["access_token"])))
 
 
 async def test_tk_87_an_access_token_ends_with_a_distrust_and_with_no_other_rotation(
-    service: RunningService, world: TokenScenario
+    service: RunningService, scenario: TokenScenario
 ) -> None:
-    given = await world.tokens(service.client, await world.code(service.services))
+    tokens = await scenario.tokens(service.client, await scenario.code(service.services))
     for manner in (RotationMode.PLANNED, RotationMode.AT_ONCE):
         for line in TOKEN_LINES:
             await service.services.key_rotation.rotate(line, origin=ORIGIN, mode=manner)
-        success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
+        success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(tokens["access_token"])))
     await service.services.key_rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, mode=RotationMode.DISTRUST)
-    answer = await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"]))
-    assert answer.status_code == 401
+    response = await service.client.get("/proxy/oauth/userinfo", headers=bearer(tokens["access_token"]))
+    assert response.status_code == 401
 
 
 async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(
-    service: RunningService, world: TokenScenario
+    service: RunningService, scenario: TokenScenario
 ) -> None:
-    kid = header_of(await world.log_in(service.client))["kid"]
+    kid = header_of(await scenario.log_in(service.client))["kid"]
     assert kid in await published_kids(service.client)
     await distrust_all(service.services)
     await service.clock.advance(VERSION_CACHE_SECONDS)
@@ -96,12 +96,12 @@ async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(
 
 
 async def test_requests_that_find_another_version_together_read_the_keys_once(
-    service: RunningService, world: TokenScenario, read_versions: list[int]
+    service: RunningService, scenario: TokenScenario, read_versions: list[int]
 ) -> None:
-    jwt = await world.log_in(service.client)
+    jwt = await scenario.log_in(service.client)
     await service.services.key_rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, mode=RotationMode.AT_ONCE)
-    answers = await asyncio.gather(*(world.own_record(service.client, jwt) for _ in range(10)))
-    assert {one.status_code for one in answers} == {200}
-    assert len(read_versions) <= 2  # one under way, and one that began after the last of them came
-    await world.own_record(service.client, jwt)
+    responses = await asyncio.gather(*(scenario.own_record(service.client, jwt) for _ in range(10)))
+    assert {response.status_code for response in responses} == {200}
+    assert len(read_versions) <= 2  # one running, and one that began after the last of them arrived
+    await scenario.own_record(service.client, jwt)
     assert len(read_versions) <= 2

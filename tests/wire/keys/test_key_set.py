@@ -1,4 +1,4 @@
-"""The public key set at its two addresses (checklist UI-12)."""
+"""The public key set at its two URLs (checklist UI-12)."""
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose

@@ -1,4 +1,4 @@
-"""An outbox on each database in turn, and mail servers on loopback."""
+"""An outbox on each database, and mail servers on loopback."""
 
 from collections.abc import AsyncIterator
 

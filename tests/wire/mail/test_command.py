@@ -1,4 +1,4 @@
-"""`gatehouse mail test`, and what `key rewrap` does to the outbox."""
+"""`gatehouse mail test`, and the effect of `key rewrap` on the outbox."""
 
 import asyncio
 from pathlib import Path
@@ -48,8 +48,8 @@ async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mail
 async def test_mail_server_reply_is_shown(gatehouse: CommandLine, mailbox: Mailbox) -> None:
     mailbox.recipient_reply = lambda _: "550 5.7.1 relaying denied"
     async with mail_server(mailbox) as port:
-        said = await asyncio.to_thread(gatehouse.expect_failure, "mail", "test", TO, environment=settings(port))
-    assert "550 5.7.1 relaying denied" in said
+        output = await asyncio.to_thread(gatehouse.expect_failure, "mail", "test", TO, environment=settings(port))
+    assert "550 5.7.1 relaying denied" in output
     assert "Connect" in gatehouse.expect_failure("mail", "test", TO, environment=settings(refusing_port()))
 
 
@@ -73,11 +73,11 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     async with open_services(both, clock=clock, serving=False) as services:
         outcome = await rewrap_all(services, AuditOrigin(actor="test"))
     assert outcome.moved["outbox"] == 1
-    shown: list[str] = []
+    output: list[str] = []
     only = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new})
     async with open_services(only, clock=clock, serving=False) as services:
-        await services.outbox_worker_printing(shown.append).run_once()
-    assert TO in shown[0]
+        await services.outbox_worker_printing(output.append).run_once()
+    assert TO in output[0]
 
 
 async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Messages reach a real SMTP server, with the encryption and login it wants, or wait."""
+"""Messages reach a real SMTP server, with the encryption and login it requires, or wait."""
 
 import ssl
 from pathlib import Path
@@ -45,7 +45,7 @@ async def test_queued_mail_is_delivered_and_the_outbox_is_emptied(
         f"<{mail.mail_id}@studio.example>" for mail in mails
     )
     assert set(mailbox.recipients) == {TO}
-    assert mailbox.connections == 2, "one for each batch"
+    assert mailbox.connections == 2, "one connection per batch"
     assert (await storage.mail.outbox_status()).waiting == 0
 
 
@@ -78,12 +78,12 @@ async def test_we_sign_in_where_the_server_wants_it(mailbox: Mailbox, clock: Mov
 
 async def test_a_wrong_password_is_told_and_nothing_is_sent(mailbox: Mailbox, clock: MovableClock) -> None:
     async with mail_server(mailbox, auth_require_tls=False) as port:
-        with pytest.raises(ServerUnusable, match="535") as refused:
+        with pytest.raises(ServerUnusable, match="535") as error:
             await deliver(
                 smtp_transport_to(port, username="gatehouse", password="wrong word"), composed_mail(clock), clock
             )
     assert mailbox.taken == []
-    assert "wrong word" not in str(refused.value)
+    assert "wrong word" not in str(error.value)
 
 
 async def test_starttls_encrypts_before_anything_is_said(
@@ -146,24 +146,24 @@ async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
         replies.clear()
         await clock.advance(60)
         await outbox_worker.run_once()
-    assert mailbox.recipients == [TO, "later@studio.example"], "the one that was refused is not tried again"
+    assert mailbox.recipients == [TO, "later@studio.example"], "the refused one is not retried"
     assert mailbox.connections == 2
 
 
 async def test_the_recipient_is_not_named_in_what_went_wrong(mailbox: Mailbox, clock: MovableClock) -> None:
     mailbox.recipient_reply = lambda address: f"550 5.1.1 <{address}> no such mailbox"
     async with mail_server(mailbox) as port:
-        with pytest.raises(RecipientRefused) as refused:
+        with pytest.raises(RecipientRefused) as error:
             await deliver(smtp_transport_to(port), composed_mail(clock, to=NO_ONE), clock)
-    assert str(refused.value) == "550 5.1.1 <(recipient)> no such mailbox"
+    assert str(error.value) == "550 5.1.1 <(recipient)> no such mailbox"
 
 
 async def test_a_letter_whose_content_is_refused_is_put_off(mailbox: Mailbox, clock: MovableClock) -> None:
     mailbox.data_reply = "554 5.7.1 looks like spam"
     async with mail_server(mailbox) as port:
-        with pytest.raises(Undelivered, match="554") as refused:
+        with pytest.raises(Undelivered, match="554") as error:
             await deliver(smtp_transport_to(port), composed_mail(clock), clock)
-    assert type(refused.value) is Undelivered
+    assert type(error.value) is Undelivered
 
 
 async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second_one_later(

@@ -1,4 +1,4 @@
-"""R-27: a mail server that is down or hangs costs no one anything but the mail's delay."""
+"""R-27: a mail server that is down or hangs only delays mail."""
 
 import asyncio
 
@@ -9,10 +9,12 @@ from tests.support.keys import master_keys
 from tests.support.mail import Mailbox, composed_mail, mail_server, refusing_port, silent_server, smtp_transport_to
 from tests.support.service import RunningService
 
-IMPATIENT = 0.3  # seconds; real ones, for the server on the other side has no clock to move
+SHORT_TIMEOUT = 0.3  # seconds of real time, because the server has no clock to advance
 
 
-def outbox_worker_to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMPATIENT) -> OutboxWorker:
+def outbox_worker_to(
+    port: int, storage: Storage, clock: MovableClock, *, timeout: float = SHORT_TIMEOUT
+) -> OutboxWorker:
     carrier = smtp_transport_to(port, timeout=timeout)
     return OutboxWorker(store=storage.mail, transport=carrier, sealer=master_keys(), clock=clock)
 
@@ -45,13 +47,13 @@ async def test_r_27_a_server_that_never_answers_is_left_and_the_mail_waits(
 async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mail_waits(
     storage: Storage, clock: MovableClock
 ) -> None:
-    class Sleepy(Mailbox):
+    class HangingMailbox(Mailbox):
         async def handle_DATA(self, *_: object) -> str:  # type: ignore[override]  # noqa: N802
             await asyncio.Event().wait()
             return "250 OK"
 
     await storage.mail.queue_mails([composed_mail(clock)], "")
-    async with mail_server(Sleepy()) as port:
+    async with mail_server(HangingMailbox()) as port:
         await outbox_worker_to(port, storage, clock).run_once()
     assert (await storage.mail.outbox_status()).trouble == "timeout"
 
@@ -66,7 +68,7 @@ async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(
     assert (await storage.mail.outbox_status()).waiting == 2
     async with mail_server(mailbox):
         await outbox_worker.run_once()
-        assert mailbox.taken == [], "not before its time"
+        assert mailbox.taken == [], "no retry before its time"
         await clock.advance(60)
         await outbox_worker.run_once()
     assert len(mailbox.taken) == 2
@@ -95,7 +97,7 @@ async def test_r_27_a_mail_whose_node_died_is_delivered_by_another(
         await asyncio.gather(dying, return_exceptions=True)
     async with mail_server(mailbox) as port:
         await outbox_worker_to(port, storage, clock, timeout=5).run_once()
-        assert mailbox.taken == [], "the lease still stands"
+        assert mailbox.taken == [], "the lease is still valid"
         await clock.advance(3_600)
         await outbox_worker_to(port, storage, clock, timeout=5).run_once()
     assert len(mailbox.taken) == 1

@@ -1,4 +1,4 @@
-"""What authorize may answer, as tests read it."""
+"""Parse the responses of the authorization endpoint."""
 
 import re
 from typing import Final
@@ -22,44 +22,44 @@ LOGIN: Final = "anna@studio.example"
 CODE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # 256 bit
 
 
-def is_error_page(answer: httpx2.Response) -> bool:
-    """An error page: no one is sent anywhere."""
+def is_error_page(response: httpx2.Response) -> bool:
+    """Whether it is an error page without a redirect."""
     return (
-        answer.status_code == 400
-        and "location" not in answer.headers
-        and answer.headers["content-type"].startswith("text/html")
-        and "Something's wrong with this sign-in link" in answer.text
+        response.status_code == 400
+        and "location" not in response.headers
+        and response.headers["content-type"].startswith("text/html")
+        and "Something's wrong with this sign-in link" in response.text
     )
 
 
-def redirect_parameters(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> dict[str, str]:
-    """What an answer tells the client at its redirect URI."""
-    assert answer.status_code == 303, (answer.status_code, answer.text)
-    location = answer.headers["location"]
+def redirect_parameters(response: httpx2.Response, redirect_uri: str = REDIRECT) -> dict[str, str]:
+    """The parameters of a redirect to the client."""
+    assert response.status_code == 303, (response.status_code, response.text)
+    location = response.headers["location"]
     assert location.startswith(redirect_uri), location
     assert "#" not in location
     return query_of(location)
 
 
-def redirect_error(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
-    """The error an answer tells the client; it carries no code."""
-    parameters = redirect_parameters(answer, redirect_uri)
+def redirect_error(response: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
+    """The error of a redirect to the client, which must not contain a code."""
+    parameters = redirect_parameters(response, redirect_uri)
     assert "code" not in parameters
     assert parameters["error_description"]
     return parameters["error"]
 
 
-def wants_sign_in(answer: httpx2.Response) -> bool:
-    return answer.status_code == 303 and answer.headers["location"].startswith("/sign-in?interaction=")
+def wants_sign_in(response: httpx2.Response) -> bool:
+    return response.status_code == 303 and response.headers["location"].startswith("/sign-in?interaction=")
 
 
-def flow_handle(answer: httpx2.Response) -> str:
-    """The handle of the way that an answer sends a person on."""
-    return query_of(answer.headers["location"])["interaction"]
+def flow_handle(response: httpx2.Response) -> str:
+    """The handle of the sign-in flow that the response redirects to."""
+    return query_of(response.headers["location"])["interaction"]
 
 
 async def set_limited_session(service: RunningService, user: User, browser: HttpBrowser) -> None:
-    """What spending a short-lived token leaves in the browser."""
+    """Give the browser the session that a short-lived token creates."""
     opened = await service.services.sessions.open(
         user, SignInMethod.LOGIN, origin=AuditOrigin(actor="test"), agent="", strength=SessionStrength.LIMITED
     )
@@ -91,7 +91,7 @@ async def count_sign_in_flows(service: RunningService) -> int:
 
 
 async def issue_id_token(service: RunningService, user: User, client_id: str, *, age: int = 0) -> str:
-    """One that this client got for this user, that many seconds ago."""
+    """An id_token that this client got for this user, that many seconds ago."""
     now = service.clock.now() - age
     return await service.services.signer.sign(
         IdClaims(

@@ -1,4 +1,4 @@
-"""Anna, and clients of each profile, on each database in turn."""
+"""Anna, and clients of each profile, on each database."""
 
 from collections.abc import AsyncIterator
 
@@ -39,7 +39,7 @@ async def app(service: RunningService) -> RelyingPartyClient:
 
 @pytest.fixture
 async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
-    """Someone's browser."""
+    """A browser that is not signed in."""
     someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
@@ -47,6 +47,6 @@ async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 @pytest.fixture
 async def signed_in_browser(browser_client: HttpBrowser, anna: User) -> HttpBrowser:
-    """The same with Anna signed in."""
+    """The same browser with Anna signed in."""
     await browser_client.sign_in(anna.login or "")
     return browser_client

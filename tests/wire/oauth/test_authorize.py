@@ -1,4 +1,4 @@
-"""Authorize from outside: parameters, sessions, prompts (checklist section 1, R3)."""
+"""The authorization endpoint: parameters, sessions, prompts (checklist section 1, R3)."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ from tests.wire.oauth.authorize_responses import (
     wants_sign_in,
 )
 
-LATER = 601  # seconds after which a sign-in under way has ended
+LATER = 601  # seconds after which an unfinished sign-in has expired
 
 
 @pytest.mark.usefixtures("anna")
@@ -52,14 +52,14 @@ async def test_az_01_a_complete_request_ends_at_exactly_the_redirect_uri_with_co
     assert browser_client.page is not None
     assert "Web shop" in browser_client.page.text
     assert "shop.example" in browser_client.page.text
-    back = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
-    parameters = redirect_parameters(back)
-    assert back.headers["location"].partition("?")[0] == REDIRECT
+    response = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
+    parameters = redirect_parameters(response)
+    assert response.headers["location"].partition("?")[0] == REDIRECT
     assert parameters.keys() == {"code", "state", "iss"}
     assert (parameters["state"], parameters["iss"]) == (state, service.base_url)
     assert CODE.fullmatch(parameters["code"])
-    assert back.headers["cache-control"] == "no-store"
-    assert back.headers["referrer-policy"] == "no-referrer"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["referrer-policy"] == "no-referrer"
     grant = await grant_of(service, parameters["code"])
     assert (grant.client_id, grant.redirect_uri, grant.nonce) == ("web", REDIRECT, "n1")
     assert grant.scopes == ("openid", "offline_access", "email", "profile", "trust")
@@ -102,8 +102,8 @@ async def test_the_way_leads_through_the_second_factor_and_tells_so(
     await service.clock.advance(60)
     await account_browser.get(web.authorize_path(prompt="login"))
     await account_browser.follow()
-    asked = await account_browser.post("/sign-in", login=LOGIN, password=PASSWORD)
-    assert asked.headers["location"].startswith("/sign-in/factor?")
+    response = await account_browser.post("/sign-in", login=LOGIN, password=PASSWORD)
+    assert response.headers["location"].startswith("/sign-in/factor?")
     page = await account_browser.follow()
     assert "form-action 'self' https://shop.example;" in page.headers["content-security-policy"]
     assert await count_grants(service) == 0
@@ -119,9 +119,9 @@ async def test_az_02_a_client_that_is_not_there_gets_a_page_and_no_redirect(
     for client_id in ("", "unknown", "WEB", "web ", "x" * 5_000, "' OR 1=1--", "weβ"):
         assert is_error_page(await signed_in_browser.get(web.authorize_path(client_id=client_id))), client_id
     for client_id in ("x" * 10_240, "web\0"):
-        answer = await signed_in_browser.get(web.authorize_path(client_id=client_id))
-        assert answer.status_code in (400, 414)
-        assert "location" not in answer.headers
+        response = await signed_in_browser.get(web.authorize_path(client_id=client_id))
+        assert response.status_code in (400, 414)
+        assert "location" not in response.headers
     assert await count_grants(service) == 0
 
 
@@ -130,9 +130,9 @@ async def test_az_03_a_foreign_redirect_uri_is_never_used_whatever_else_is_wrong
 ) -> None:
     foreign = "https://evil.example/cb"
     for more in ({}, {"response_type": "token", "scope": "bad"}, {"request": "x.y.z"}, {"prompt": "none"}):
-        answer = await signed_in_browser.get(web.authorize_path(redirect_uri=foreign, **more))
-        assert is_error_page(answer)
-        assert "//evil.example" not in answer.text
+        response = await signed_in_browser.get(web.authorize_path(redirect_uri=foreign, **more))
+        assert is_error_page(response)
+        assert "//evil.example" not in response.text
 
 
 async def test_az_04_without_redirect_uri_there_is_a_page(
@@ -150,19 +150,19 @@ async def test_az_05_any_response_type_but_code_is_refused(
         assert (
             redirect_error(await signed_in_browser.get(client.authorize_path(response_type=""))) == "invalid_request"
         )
-        for given in ("token", "id_token", "code token", "CODE", "none", "code "):
-            answer = await signed_in_browser.get(client.authorize_path(response_type=given))
-            assert redirect_error(answer) == "unsupported_response_type", given
+        for response_type in ("token", "id_token", "code token", "CODE", "none", "code "):
+            answer = await signed_in_browser.get(client.authorize_path(response_type=response_type))
+            assert redirect_error(answer) == "unsupported_response_type", response_type
 
 
 async def test_az_06_any_response_mode_but_query_is_refused_and_nothing_travels_otherwise(
     signed_in_browser: HttpBrowser, web: RelyingPartyClient, oidc_client: RelyingPartyClient
 ) -> None:
     for client in (web, oidc_client):
-        for given in ("fragment", "form_post", "web_message", "query.jwt", "QUERY"):
-            answer = await signed_in_browser.get(client.authorize_path(response_mode=given))
-            assert redirect_error(answer) == "invalid_request", given
-            assert not answer.text
+        for response_mode in ("fragment", "form_post", "web_message", "query.jwt", "QUERY"):
+            response = await signed_in_browser.get(client.authorize_path(response_mode=response_mode))
+            assert redirect_error(response) == "invalid_request", response_mode
+            assert not response.text
     assert redirect_error(await signed_in_browser.get(web.authorize_path(response_mode=""))) == "invalid_request"
     assert "code" in redirect_parameters(await signed_in_browser.get(oidc_client.authorize_path(response_mode="")))
 
@@ -171,9 +171,9 @@ async def test_az_07_openid_is_needed_and_unknown_scopes_are_never_granted(
     service: RunningService, signed_in_browser: HttpBrowser, web: RelyingPartyClient
 ) -> None:
     for scope in ("", "email profile", "OPENID", "openid2", 'openid "email"', "openid\temail", "openid\r\nX: y"):
-        answer = await signed_in_browser.get(web.authorize_path(scope=scope))
-        assert redirect_error(answer) == "invalid_scope", scope
-        assert "x" not in answer.headers
+        response = await signed_in_browser.get(web.authorize_path(scope=scope))
+        assert redirect_error(response) == "invalid_scope", scope
+        assert "x" not in response.headers
     parameters = redirect_parameters(
         await signed_in_browser.get(web.authorize_path(scope="profile unknown openid profile  admin"))
     )
@@ -204,15 +204,15 @@ async def test_az_09_state_comes_back_equal_and_never_raw_in_a_page(
     browser_client: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
     state = ("&=+%#\"<>'/?\\;,🙂 ünï\r\n" * 100)[:1_990] + "<script>"
-    shown = await browser_client.get(web.authorize_path(state=state))
+    response = await browser_client.get(web.authorize_path(state=state))
     page = await browser_client.follow()
     assert "<script>" not in page.text.replace("<script src", "")
     back = await browser_client.post("/sign-in", login=anna.login or "", password=PASSWORD)
     assert redirect_parameters(back)["state"] == state
     assert back.headers["location"].isascii()
-    assert "\r" not in shown.headers["location"]
-    refused = await browser_client.get(web.authorize_path(state=state, scope="email"))
-    assert redirect_parameters(refused)["state"] == state
+    assert "\r" not in response.headers["location"]
+    refusal = await browser_client.get(web.authorize_path(state=state, scope="email"))
+    assert redirect_parameters(refusal)["state"] == state
     assert (await browser_client.get(f"{web.authorize_path(state='')}&state=%00")).status_code == 400
 
 
@@ -226,8 +226,8 @@ async def test_az_10_a_parameter_given_twice_is_refused(
         answer = await signed_in_browser.get(f"{once}&{name}=openid")
         assert redirect_error(answer) == "invalid_request", name
         assert ("state" in redirect_parameters(answer)) == (name != "state")
-    posted = await signed_in_browser.client.post(once, data={"state": "other"})
-    assert redirect_error(await signed_in_browser.get(posted.headers["location"])) == "invalid_request"
+    response = await signed_in_browser.client.post(once, data={"state": "other"})
+    assert redirect_error(await signed_in_browser.get(response.headers["location"])) == "invalid_request"
 
 
 async def test_az_22_oversized_requests_are_refused_quickly_and_others_do_not_notice(
@@ -243,8 +243,8 @@ async def test_az_22_oversized_requests_are_refused_quickly_and_others_do_not_no
     port = int(service.base_url.rpartition(":")[2])
     for path in oversized:
         request = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-        answer = await await_within_cpu_seconds(0.1, partial(send_request, port, request))
-        assert answer.status in (400, 414), answer.status
+        response = await await_within_cpu_seconds(0.1, partial(send_request, port, request))
+        assert response.status in (400, 414), response.status
     body = urlencode({**web.authorize_fields(), "scope": "openid " + "s " * 20_000})
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert (await signed_in_browser.client.post(AUTHORIZE, content=body, headers=form)).status_code == 414
@@ -261,8 +261,8 @@ async def test_az_23_pkce_is_s256_or_an_error(
 ) -> None:
     good = challenge_of("v" * 43)
     for client in (web, oidc_client, app):
-        asked = client.authorize_path(code_challenge=good, code_challenge_method="S256")
-        parameters = redirect_parameters(await signed_in_browser.get(asked))
+        path = client.authorize_path(code_challenge=good, code_challenge_method="S256")
+        parameters = redirect_parameters(await signed_in_browser.get(path))
         assert (await grant_of(service, parameters["code"])).code_challenge == good
         for changes in (
             {"code_challenge": good, "code_challenge_method": "plain"},
@@ -370,8 +370,8 @@ async def test_az_25_a_session_that_is_too_old_for_max_age_does_not_do(
 async def test_a_session_that_does_not_do_cannot_be_passed_off_as_a_choice_of_account(
     service: RunningService, signed_in_browser: HttpBrowser, web: RelyingPartyClient, changes: dict[str, str]
 ) -> None:
-    answer = await signed_in_browser.get(web.authorize_path(**changes))
-    handle = dict(parse_qsl(answer.headers["location"].partition("?")[2]))["interaction"]
+    response = await signed_in_browser.get(web.authorize_path(**changes))
+    handle = dict(parse_qsl(response.headers["location"].partition("?")[2]))["interaction"]
     await signed_in_browser.get(f"/sign-in/as?interaction={handle}")
     assert wants_sign_in(await signed_in_browser.post("/sign-in/as", decision="continue"))
     assert await count_grants(service) == 0
@@ -387,7 +387,7 @@ async def test_az_25_an_id_token_hint_names_who_is_expected(
     berta = await service.services.administration.create(
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
-    for age in (0, 90_000):  # one that has ended is a hint still
+    for age in (0, 90_000):  # an expired one is still a hint
         hint = await issue_id_token(service, anna, "web", age=age)
         parameters = redirect_parameters(
             await signed_in_browser.get(web.authorize_path(id_token_hint=hint, prompt="none"))
@@ -423,18 +423,19 @@ async def test_az_25_anyone_who_signs_in_instead_of_the_hinted_person_is_refused
 async def test_claims_may_name_who_is_expected_as_a_hint_does(
     service: RunningService, signed_in_browser: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
-    def asking_for(value: object, **more: str) -> str:
+    def path_with_claims(value: object, **more: str) -> str:
         return web.authorize_path(claims=json.dumps({"id_token": {"sub": {"value": value}}}), **more)
 
     for more in ({}, {"prompt": "none"}):
-        assert "code" in redirect_parameters(await signed_in_browser.get(asking_for(anna.user_id, **more)))
-        assert redirect_error(await signed_in_browser.get(asking_for("1000000009", **more))) == "login_required"
+        assert "code" in redirect_parameters(await signed_in_browser.get(path_with_claims(anna.user_id, **more)))
+        assert redirect_error(await signed_in_browser.get(path_with_claims("1000000009", **more))) == "login_required"
     hint = await issue_id_token(service, anna, "web")
     assert (
-        redirect_error(await signed_in_browser.get(asking_for("1000000009", id_token_hint=hint))) == "login_required"
+        redirect_error(await signed_in_browser.get(path_with_claims("1000000009", id_token_hint=hint)))
+        == "login_required"
     )
     for wrong in (7, "", None, ["x"]):
-        assert redirect_error(await signed_in_browser.get(asking_for(wrong))) == "invalid_request", wrong
+        assert redirect_error(await signed_in_browser.get(path_with_claims(wrong))) == "invalid_request", wrong
     for no_one in ({"sub": None}, {"sub": {"essential": True}}, {}):
         claims = json.dumps({"id_token": no_one})
         assert "code" in redirect_parameters(await signed_in_browser.get(web.authorize_path(claims=claims)))
@@ -504,27 +505,27 @@ async def test_az_27_pages_of_the_way_take_no_foreign_form_and_no_frame(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     other = await an_oidc_client(service, "other", first_party=False)
-    answer = await browser_client.get(other.authorize_path())
+    response = await browser_client.get(other.authorize_path())
     for path, fields in (
         ("/sign-in", {"login": anna.login or "", "password": PASSWORD}),
         ("/sign-in/consent", {"decision": "allow"}),
     ):
-        page = await browser_client.get(answer.headers["location"])
+        page = await browser_client.get(response.headers["location"])
         assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
         assert page.headers["x-frame-options"] == "DENY"
         hidden = hidden_fields(page.text)
         foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
-        for given, headers in (
+        for page_path, headers in (
             ({**hidden, "csrf": ""}, {}),
             ({**hidden, "csrf": "0" * 64}, {}),
             (hidden, foreign),
         ):
-            posted = await browser_client.client.post(path, data={**given, **fields}, headers=headers)
+            posted = await browser_client.client.post(path, data={**page_path, **fields}, headers=headers)
             assert posted.status_code == 403
             assert "location" not in posted.headers
             assert "frame-ancestors 'none'" in posted.headers["content-security-policy"]
-        answer = await browser_client.post(path, **fields)
-    assert "code" in redirect_parameters(answer)
+        response = await browser_client.post(path, **fields)
+    assert "code" in redirect_parameters(response)
 
 
 async def test_az_28_iss_is_the_issuer_in_every_answer(
@@ -559,8 +560,8 @@ async def test_az_30_post_works_like_get_head_and_prefetch_mint_nothing_and_put_
         assert ahead.status_code == 503
         assert "location" not in ahead.headers
     for method in ("PUT", "DELETE", "PATCH"):
-        answer = await signed_in_browser.client.request(method, web.authorize_path())
-        assert answer.status_code == 405
+        response = await signed_in_browser.client.request(method, web.authorize_path())
+        assert response.status_code == 405
     as_json = await signed_in_browser.client.post(AUTHORIZE, json=web.authorize_fields())
     assert as_json.status_code == 415
     assert await count_grants(service) == 1
@@ -589,7 +590,7 @@ async def test_az_31_whom_the_application_keeps_out_gets_access_denied(
     assert "code" in query_of(await shop.walk_authorize(browser_client, LOGIN))
     for login in ({"can": {"value": False}}, {"cannot": {"value": True}}):
         await storage.user_records.edit_record(number, anna.user_id, set_fields(login=login), 0)
-        for client in (shop, third):  # no one is asked to allow what will not happen
+        for client in (shop, third):  # no consent is requested for a request that will fail
             assert redirect_error(await browser_client.get(client.authorize_path())) == "access_denied"
             new_browser = HttpBrowser(service)
             assert query_of(await client.walk_authorize(new_browser, LOGIN))["error"] == "access_denied"
@@ -637,10 +638,10 @@ async def test_az_32_a_link_to_start_again_leads_nowhere_else(browser_client: Ht
 async def test_another_browser_cannot_go_on_with_the_way(
     service: RunningService, browser_client: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
-    begun = await browser_client.get(web.authorize_path())
+    response = await browser_client.get(web.authorize_path())
     other_browser = HttpBrowser(service)
     await other_browser.sign_in(anna.login or "")
-    assert (await other_browser.get(begun.headers["location"])).status_code == 400
+    assert (await other_browser.get(response.headers["location"])).status_code == 400
     await other_browser.client.aclose()
 
 
@@ -648,12 +649,12 @@ async def test_az_33_a_flood_of_requests_is_limited_and_leaves_a_bounded_pile(
     service: RunningService, web: RelyingPartyClient
 ) -> None:
     path = web.authorize_path()
-    answers = [await service.client.get(path) for _ in range(200)]
-    refused = [answer for answer in answers if answer.status_code == 429]
-    assert refused
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
-    begun = await count_sign_in_flows(service)
-    assert begun <= service.services.settings.rates.login
+    responses = [await service.client.get(path) for _ in range(200)]
+    refusals = [response for response in responses if response.status_code == 429]
+    assert refusals
+    assert all(int(response.headers["retry-after"]) > 0 for response in refusals)
+    started = await count_sign_in_flows(service)
+    assert started <= service.services.settings.rates.login
     await service.clock.advance(LATER)
     await service.services.storage.sweep(service.clock.now())
     assert await count_sign_in_flows(service) == 0
@@ -688,10 +689,10 @@ async def test_a_limited_session_cannot_choose_itself_for_a_third_party_client(
     body = {"login": anna.login, "password": PASSWORD, "short_token": "1"}
     stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
     other = await an_oidc_client(service, "other", first_party=False)
-    begun = await browser_client.get(other.authorize_path(prompt="select_account"))  # before there is a session
+    response = await browser_client.get(other.authorize_path(prompt="select_account"))  # before there is a session
     await browser_client.get(f"/?stoken={stoken}")
     await browser_client.post("/sign-in/stoken")
-    await browser_client.get(begun.headers["location"].replace("/sign-in?", "/sign-in/as?"))
+    await browser_client.get(response.headers["location"].replace("/sign-in?", "/sign-in/as?"))
     assert wants_sign_in(await browser_client.post("/sign-in/as", decision="continue"))
     assert await count_grants(service) == 0
 
@@ -702,13 +703,13 @@ async def test_a_way_to_a_client_that_was_removed_meanwhile_ends(
     await browser_client.get(web.authorize_path())
     await browser_client.follow()
     await service.services.clients.remove("web", AuditOrigin(actor="test"))
-    answer = await browser_client.post("/sign-in", login=anna.login or "", password=PASSWORD)
-    assert (answer.status_code, "location" in answer.headers) == (400, False)
+    response = await browser_client.post("/sign-in", login=anna.login or "", password=PASSWORD)
+    assert (response.status_code, "location" in response.headers) == (400, False)
     assert is_error_page(await browser_client.get(web.authorize_path()))
     assert await count_grants(service) == 0
 
 
 def link_in(page: httpx2.Response) -> str:
-    """Where the button of an expired page leads."""
-    found = page.text.split('<a href="')[2].split('"')[0]
-    return found.replace("&amp;", "&")
+    """The link of the button on an expired page."""
+    link = page.text.split('<a href="')[2].split('"')[0]
+    return link.replace("&amp;", "&")

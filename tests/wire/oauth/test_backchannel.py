@@ -1,4 +1,4 @@
-"""Clients are called when someone signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
+"""Clients are notified when a person signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -42,7 +42,7 @@ ANNA = "anna@studio.example"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogoutSetup:
     service: RunningService
-    shop: StubServer  # where the client shelf listens
+    shop: StubServer  # the server of the client shelf
 
     async def run(self) -> None:
         await self.service.services.backchannel_logout.run_once()
@@ -51,7 +51,7 @@ class LogoutSetup:
         return list(await self.service.services.storage.logout_calls.all_calls())
 
     async def events(self) -> list[str]:
-        """About the client."""
+        """The events about the client."""
         return [record.event for record in await self.service.services.storage.audit.newest_records(50, "shelf", "")]
 
 
@@ -83,7 +83,7 @@ async def account_browser(service: RunningService, anna: User) -> AsyncIterator[
 
 
 async def signed_in(client: RelyingPartyClient, account_browser: AccountBrowser, **changes: str) -> dict[str, Any]:
-    """The tokens of a client that the resident goes to with their browser."""
+    """Sign the person in to a client with their browser; return the tokens."""
     return await client.tokens(client.code_from(await client.walk_authorize(account_browser, ANNA, **changes)))
 
 
@@ -144,66 +144,66 @@ async def test_a_logout_token_opens_no_door_here(
     await account_browser.post_with_csrf("/sign-out")
     await logout_setup.run()
     token = token_in(logout_setup.shop.received[0])
-    answer = await logout_setup.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
-    assert answer.status_code == 400
+    response = await logout_setup.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
+    assert response.status_code == 400
     assert (await oidc_client.userinfo(token)).status_code == 401
     assert (await oidc_client.refresh(token)).json()["error"] == "invalid_grant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class SignOutSetup:
     logout_setup: LogoutSetup
-    resident: AccountBrowser
+    browser: AccountBrowser
     anna: User
 
 
-async def sign_out(scene: Scene) -> None:
-    await scene.resident.post_with_csrf("/sign-out")
+async def sign_out(setup: SignOutSetup) -> None:
+    await setup.browser.post_with_csrf("/sign-out")
 
 
-async def end_that_session(scene: Scene) -> None:
-    """From another device, on the account page."""
-    service = scene.logout_setup.service
+async def end_that_session(setup: SignOutSetup) -> None:
+    """End it from a different device, on the account page."""
+    service = setup.logout_setup.service
     other = AccountBrowser(service, agent="Other/1.0")
     await other.sign_in_and_open_account(ANNA)
-    sessions = await service.services.storage.sessions.sessions_of_user(scene.anna.user_id, service.clock.now())
-    (ours,) = (one for one in sessions if not one.agent.startswith("Other"))
+    sessions = await service.services.storage.sessions.sessions_of_user(setup.anna.user_id, service.clock.now())
+    (ours,) = (session for session in sessions if not session.agent.startswith("Other"))
     await other.post_with_csrf("/account/sessions/end", session_id=ours.session_id)
     await other.client.aclose()
 
 
-async def sign_out_everywhere_else(scene: Scene) -> None:
-    await scene.resident.post_with_csrf("/account/sessions/end-others")
+async def sign_out_everywhere_else(setup: SignOutSetup) -> None:
+    await setup.browser.post_with_csrf("/account/sessions/end-others")
 
 
-async def change_password(scene: Scene) -> None:
+async def change_password(setup: SignOutSetup) -> None:
     new = "another horse battery staple"
-    await scene.resident.submit_and_read_notice("/account/password", current=PASSWORD, password=new, repeated=new)
+    await setup.browser.submit_and_read_notice("/account/password", current=PASSWORD, password=new, repeated=new)
 
 
-async def be_blocked(scene: Scene) -> None:
-    await scene.logout_setup.service.services.administration.block(scene.anna.user_id, OPERATOR)
+async def block_person(setup: SignOutSetup) -> None:
+    await setup.logout_setup.service.services.administration.block(setup.anna.user_id, OPERATOR)
 
 
-async def be_erased(scene: Scene) -> None:
-    await scene.logout_setup.service.services.erasure.erase(scene.anna, OPERATOR)
+async def erase_person(setup: SignOutSetup) -> None:
+    await setup.logout_setup.service.services.erasure.erase(setup.anna, OPERATOR)
 
 
-async def let_another_sign_in(scene: Scene) -> None:
-    await scene.logout_setup.service.services.administration.create(
+async def sign_in_second_person(setup: SignOutSetup) -> None:
+    await setup.logout_setup.service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=OPERATOR
     )
-    await scene.resident.sign_in("bob@studio.example")
+    await setup.browser.sign_in("bob@studio.example")
 
 
-Ending = Callable[[Scene], Awaitable[None]]
+Ending = Callable[[SignOutSetup], Awaitable[None]]
 
 
 @pytest.mark.parametrize(
     "ending",
     [
         *(sign_out, end_that_session, sign_out_everywhere_else, change_password),
-        *(be_blocked, be_erased, let_another_sign_in),
+        *(block_person, erase_person, sign_in_second_person),
     ],
 )
 async def test_however_it_ends_the_client_is_told_once(
@@ -215,10 +215,10 @@ async def test_however_it_ends_the_client_is_told_once(
 ) -> None:
     sid = claims_of((await signed_in(oidc_client, account_browser))["id_token"])["sid"]
     await signed_in(oidc_client, account_browser)
-    await ending(Scene(logout_setup=logout_setup, resident=account_browser, anna=anna))
+    await ending(SignOutSetup(logout_setup=logout_setup, browser=account_browser, anna=anna))
     await logout_setup.run()
     await logout_setup.run()
-    assert [claims_of(token_in(one))["sid"] for one in logout_setup.shop.received] == [sid]
+    assert [claims_of(token_in(request))["sid"] for request in logout_setup.shop.received] == [sid]
 
 
 async def test_a_client_is_told_long_after_its_access_token_has_ended(
@@ -245,7 +245,7 @@ async def test_signing_in_once_more_ends_nothing(
     await account_browser.get("/account")
     await account_browser.post_with_csrf("/sign-out")
     await logout_setup.run()
-    assert [claims_of(token_in(one))["sid"] for one in logout_setup.shop.received] == [before]
+    assert [claims_of(token_in(request))["sid"] for request in logout_setup.shop.received] == [before]
 
 
 @pytest.mark.usefixtures("oidc_client")
@@ -278,7 +278,7 @@ async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
         await logout_setup.service.clock.advance(1)
     logout_setup.shop.respond = lambda _: http_response(b"")
     await logout_setup.run()
-    tokens = [token_in(one) for one in logout_setup.shop.received]
+    tokens = [token_in(request) for request in logout_setup.shop.received]
     assert len({claims_of(token)["jti"] for token in tokens}) == 4
     assert claims_of(tokens[-1])["iat"] == logout_setup.service.clock.now()
     assert await logout_setup.waiting() == []
@@ -303,7 +303,7 @@ async def test_backchannel_logout_is_abandoned_after_a_day_and_recorded(
 async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
     logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
-    """The housekeeping of a process that starts finds what another one left."""
+    """The housekeeping of a new process finishes what a previous one left."""
     await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
     called = asyncio.Event()
@@ -334,7 +334,7 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
 async def test_an_address_that_leads_inside_is_not_called(
     logout_setup: LogoutSetup, account_browser: AccountBrowser, inside: str
 ) -> None:
-    """AP-08 for back-channel logout: the name is a client's choice, where it leads is not ours to trust."""
+    """AP-08 for back-channel logout: the client chooses the name, so its address is not trusted."""
     services, wire = logout_setup.service.services, StubConnector()
     client = await an_oidc_client(logout_setup.service, backchannel_logout_uri="https://inside.example/out")
     await signed_in(client, account_browser)

@@ -1,4 +1,4 @@
-"""How clients prove themselves at the token endpoint (interface §5.1, R3)."""
+"""Client authentication at the token endpoint (interface §5.1, R3)."""
 
 import json
 from base64 import b64encode
@@ -129,8 +129,8 @@ async def test_missing_client_id_or_secret_is_refused(oidc_client: RelyingPartyC
 
 
 async def put_secret(service: RunningService, relying: RelyingPartyClient, kind: SecretKind, secret: bytes) -> None:
-    kept = (ClientSecret(kind=kind, secret=secret, created_at=service.clock.now()),)
-    changed = replace(await service.services.storage.clients.client(relying.client.client_id), secrets=kept)
+    secrets = (ClientSecret(kind=kind, secret=secret, created_at=service.clock.now()),)
+    changed = replace(await service.services.storage.clients.client(relying.client.client_id), secrets=secrets)
     await service.services.storage.runner.write(partial(replace_client, changed))
 
 
@@ -159,11 +159,11 @@ async def test_guesses_at_a_weak_secret_end_and_a_right_one_is_remembered(
     assert success_body(
         await redeem(oidc_client, await oidc_client.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
     )
-    answers = [
+    responses = [
         await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", f"guess {number}")})
         for number in range(25)
     ]
-    assert [answer.status_code for answer in answers] == [401] * 20 + [429] * 5
+    assert [response.status_code for response in responses] == [401] * 20 + [429] * 5
     assert success_body(
         await redeem(oidc_client, await oidc_client.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
     )
@@ -306,10 +306,10 @@ async def test_an_assertion_of_odd_parts_is_refused(oidc_client: RelyingPartyCli
 
 
 async def refusals_kept(service: RunningService) -> list[Any]:
-    kept = Statement(select(audit_refusals).order_by(audit_refusals.c.position))
+    statement = Statement(select(audit_refusals).order_by(audit_refusals.c.position))
 
     def verb() -> Verb[list[Any]]:
-        return list((yield kept()))
+        return list((yield statement()))
 
     return await service.services.storage.runner.snapshot_read(verb)
 
@@ -321,17 +321,19 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
     await redeem(
         web, await web.issue_code(anna), {"Authorization": f"Bearer {native_proof(web.redirect_uri, 'wrong')}"}
     )
-    kept = await refusals_kept(service)
-    assert [(one.event, one.subject, one.reason) for one in kept] == [
+    refusals = await refusals_kept(service)
+    assert [(record.event, record.subject, record.reason) for record in refusals] == [
         ("client.refused", "shelf", "wrong credentials"),
         ("client.refused", "web", "wrong credentials"),
     ]
-    assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
-    found = await service.services.storage.audit.find_record(kept[0].record_id)
-    assert found is not None
-    answers = [await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)]
-    assert answers[-1].status_code == 429
-    assert len(await refusals_kept(service)) == 2 + [one.status_code for one in answers].count(401)
+    assert all(refusal.request_id and refusal.personal["address"] == "127.0.0.1" for refusal in refusals)
+    stored = await service.services.storage.audit.find_record(refusals[0].record_id)
+    assert stored is not None
+    responses = [
+        await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)
+    ]
+    assert responses[-1].status_code == 429
+    assert len(await refusals_kept(service)) == 2 + [response.status_code for response in responses].count(401)
 
 
 async def test_right_proofs_and_names_of_no_one_leave_no_refusal(

@@ -1,4 +1,4 @@
-"""Consent from outside: asked once for each set of scopes, remembered, listed, withdrawn (R3)."""
+"""Consent: requested once per set of scopes, stored, listed, withdrawn (R3)."""
 
 import json
 from html import unescape
@@ -29,15 +29,15 @@ CONSENT = "/sign-in/consent"
 
 @pytest.fixture
 async def third_party_client(service: RunningService) -> RelyingPartyClient:
-    """Someone else's client."""
+    """A third-party client."""
     return await an_oidc_client(service, "third", first_party=False, name="Sky <Atlas>")
 
 
 async def open_consent_page(browser_client: HttpBrowser, client: RelyingPartyClient, **changes: str) -> str:
-    """The consent page that authorize leads to."""
-    answer = await browser_client.get(client.authorize_path(**changes))
-    assert answer.status_code == 303
-    assert answer.headers["location"].startswith(f"{CONSENT}?interaction="), answer.headers["location"]
+    """Open the consent page through the authorization endpoint."""
+    response = await browser_client.get(client.authorize_path(**changes))
+    assert response.status_code == 303
+    assert response.headers["location"].startswith(f"{CONSENT}?interaction="), response.headers["location"]
     return (await browser_client.follow()).text
 
 
@@ -107,7 +107,7 @@ async def test_a_denial_is_recorded_once(
     for _ in range(3):
         await signed_in_browser.client.post(CONSENT, data=form)
     records = await service.services.storage.audit.newest_records(10, anna.user_id, "consent.denied")
-    assert [(one.actor, one.details) for one in records] == [
+    assert [(record.actor, record.details) for record in records] == [
         (anna.user_id, {"client": "third", "scope": "openid email"})
     ]
 
@@ -200,8 +200,8 @@ async def test_the_step_cannot_be_skipped_by_choosing_an_account(
 ) -> None:
     page = await open_consent_page(signed_in_browser, third_party_client)
     form = {**hidden_fields(page), "decision": "continue"}
-    answer = await signed_in_browser.client.post("/sign-in/as", data=form)
-    assert answer.headers["location"].startswith(CONSENT)
+    response = await signed_in_browser.client.post("/sign-in/as", data=form)
+    assert response.headers["location"].startswith(CONSENT)
     assert await count_grants(service) == 0
 
 
@@ -276,11 +276,11 @@ async def test_op_14_what_was_allowed_is_in_the_copy_of_a_persons_data(
     await open_consent_page(account_browser, third_party_client, scope="openid email")
     await account_browser.post(CONSENT, decision="allow")
     await account_browser.get("/account")
-    written = json.loads((await account_browser.submit("/account/export")).content)
-    assert [(one["client_id"], one["scopes"]) for one in written["allowed_clients"]] == [
+    body = json.loads((await account_browser.submit("/account/export")).content)
+    assert [(client["client_id"], client["scopes"]) for client in body["allowed_clients"]] == [
         ("third", ["openid", "email"])
     ]
-    (sign_in,) = written["client_sign_ins"]
+    (sign_in,) = body["client_sign_ins"]
     assert (sign_in["client_id"], sign_in["scopes"], sign_in["revoked"]) == ("third", ["openid", "email"], "")
     await account_browser.client.aclose()
 
@@ -292,7 +292,7 @@ async def test_op_14_nothing_of_a_sign_in_to_a_client_outlives_the_account(
     await account_browser.sign_in_and_open_account()
     await open_consent_page(account_browser, third_party_client)
     await account_browser.post(CONSENT, decision="allow")
-    await open_consent_page(account_browser, third_party_client, prompt="consent")  # and one under way
+    await open_consent_page(account_browser, third_party_client, prompt="consent")  # and one that is unfinished
     assert tables_that_mention(await read_all_tables(service.services.storage), anna.user_id) >= {
         *("consents", "grants", "interactions"),
     }

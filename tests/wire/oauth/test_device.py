@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("anna")
 
 @pytest.fixture
 async def tv(service: RunningService) -> RelyingPartyClient:
-    """A public client of our own on a television."""
+    """A public first-party client on a television."""
     return await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
 
 
@@ -78,7 +78,7 @@ async def sign_in_here(browser_client: HttpBrowser, login: str = ANNA) -> httpx2
 
 
 async def answer_request(browser_client: HttpBrowser, user_code: str, decision: str) -> httpx2.Response:
-    """A new browser: type the code, sign in, decide."""
+    """In a new browser: enter the code, sign in, approve or deny."""
     await type_code(browser_client, user_code)
     await sign_in_here(browser_client)
     await browser_client.post("/sign-in/confirm", decision=decision)
@@ -88,32 +88,32 @@ async def answer_request(browser_client: HttpBrowser, user_code: str, decision: 
 async def test_a_device_gets_a_code_to_show_and_one_to_wait_with(
     service: RunningService, tv: RelyingPartyClient
 ) -> None:
-    given = await ask(tv)
-    assert given.keys() == {
+    device = await ask(tv)
+    assert device.keys() == {
         *("device_code", "user_code", "verification_uri", "verification_uri_complete", "expires_in", "interval"),
     }
-    assert re.fullmatch(rf"[{USER_CODE_LETTERS}]{{4}}-[{USER_CODE_LETTERS}]{{4}}", given["user_code"])
+    assert re.fullmatch(rf"[{USER_CODE_LETTERS}]{{4}}-[{USER_CODE_LETTERS}]{{4}}", device["user_code"])
     assert not set(USER_CODE_LETTERS) & set("AEIOUY")
-    assert len(given["device_code"]) == 43
-    assert (given["expires_in"], given["interval"]) == (600, 5)
-    assert given["verification_uri"] == f"{service.base_url}/device"
-    assert given["verification_uri_complete"] == f"{service.base_url}/device?user_code={given['user_code']}"
+    assert len(device["device_code"]) == 43
+    assert (device["expires_in"], device["interval"]) == (600, 5)
+    assert device["verification_uri"] == f"{service.base_url}/device"
+    assert device["verification_uri_complete"] == f"{service.base_url}/device?user_code={device['user_code']}"
 
 
 async def test_a_person_types_the_code_signs_in_and_confirms(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
-    given = await ask(tv)
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
-    await type_code(browser_client, given["user_code"].lower().replace("-", " "))
+    device = await ask(tv)
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "authorization_pending")
+    await type_code(browser_client, device["user_code"].lower().replace("-", " "))
     page = await sign_in_here(browser_client)
     assert page.url.path == "/sign-in/confirm"
-    for shown in ("Sofa TV", given["user_code"], "Anna", ANNA, "from your network"):
-        assert shown in page.text
+    for text in ("Sofa TV", device["user_code"], "Anna", ANNA, "from your network"):
+        assert text in page.text
     await browser_client.post("/sign-in/confirm", decision="confirm")
     assert "Return to your device" in (await browser_client.follow()).text
     await service.clock.advance(5)
-    tokens = success_body(await poll(tv, given["device_code"]))
+    tokens = success_body(await poll(tv, device["device_code"]))
     claims = claims_of(tokens["id_token"])
     assert (claims["sub"], claims["azp"], claims["email"]) == (anna.user_id, "tv", ANNA)
     assert "nonce" not in claims
@@ -121,36 +121,36 @@ async def test_a_person_types_the_code_signs_in_and_confirms(
     assert (await tv.userinfo(tokens["access_token"])).json()["sub"] == anna.user_id
     refreshed = success_body(await tv.refresh(tokens["refresh_token"], redirect_uri=""))
     assert claims_of(refreshed["id_token"])["sub"] == anna.user_id
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "invalid_grant")
 
 
 async def test_someone_signed_in_is_asked_all_the_same(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     await browser_client.sign_in(anna.login or "")
-    given = await ask(tv)
-    page = await browser_client.get(given["verification_uri_complete"].removeprefix(service.base_url))
-    assert f'value="{given["user_code"]}"' in page.text
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
-    await browser_client.post("/device", user_code=given["user_code"])
+    device = await ask(tv)
+    page = await browser_client.get(device["verification_uri_complete"].removeprefix(service.base_url))
+    assert f'value="{device["user_code"]}"' in page.text
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "authorization_pending")
+    await browser_client.post("/device", user_code=device["user_code"])
     assert (await browser_client.follow()).url.path == "/sign-in/confirm"
     await service.clock.advance(5)
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "authorization_pending")
     await browser_client.post("/sign-in/confirm", decision="confirm")
     await service.clock.advance(5)
-    success_body(await poll(tv, given["device_code"]))
+    success_body(await poll(tv, device["device_code"]))
 
 
 async def test_denied_device_request_is_recorded(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
-    given = await ask(tv)
-    page = await answer_request(browser_client, given["user_code"], "cancel")
+    device = await ask(tv)
+    page = await answer_request(browser_client, device["user_code"], "cancel")
     assert "Not signed in" in page.text
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "access_denied")
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "access_denied")
     records = await service.services.storage.audit.newest_records(10, anna.user_id, "")
     assert "device.denied" in [record.event for record in records]
-    assert "Check it" in (await type_code(browser_client, given["user_code"])).text
+    assert "Check it" in (await type_code(browser_client, device["user_code"])).text
 
 
 async def test_a_device_that_asks_too_often_is_slowed_down(service: RunningService, tv: RelyingPartyClient) -> None:
@@ -167,24 +167,24 @@ async def test_a_device_that_asks_too_often_is_slowed_down(service: RunningServi
 async def test_device_request_expires_after_ten_minutes(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
-    given = await ask(tv)
-    await type_code(browser_client, given["user_code"])
+    device = await ask(tv)
+    await type_code(browser_client, device["user_code"])
     await sign_in_here(browser_client, anna.login or "")
     await service.clock.advance(600)
     late = await browser_client.post("/sign-in/confirm", decision="confirm")
     assert (late.status_code, 'href="/device"' in late.text) == (400, True)
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "expired_token")
-    assert (await type_code(browser_client, given["user_code"])).status_code == 404
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "expired_token")
+    assert (await type_code(browser_client, device["user_code"])).status_code == 404
 
 
 async def test_guessing_user_codes_is_throttled_and_a_right_one_is_not_counted(
     tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
-    given = await ask(tv)
-    assert (await type_code(browser_client, given["user_code"])).status_code == 303
+    device = await ask(tv)
+    assert (await type_code(browser_client, device["user_code"])).status_code == 303
     for _ in range(10):
         assert (await type_code(browser_client, "BBBB-BBBB")).status_code == 404
-    closed = await type_code(browser_client, given["user_code"])
+    closed = await type_code(browser_client, device["user_code"])
     assert closed.status_code == 429
     assert int(closed.headers["retry-after"]) > 0
 
@@ -192,14 +192,14 @@ async def test_guessing_user_codes_is_throttled_and_a_right_one_is_not_counted(
 async def test_the_form_is_worth_nothing_on_another_site(
     tv: RelyingPartyClient, browser_client: HttpBrowser, other: HttpBrowser
 ) -> None:
-    given = await ask(tv)
+    device = await ask(tv)
     await browser_client.get("/device")
     await other.get("/device")
-    assert (await browser_client.client.post("/device", data={"user_code": given["user_code"]})).status_code == 403
+    assert (await browser_client.client.post("/device", data={"user_code": device["user_code"]})).status_code == 403
     page = browser_client.page
     assert page is not None
     other.page = page
-    assert (await other.post("/device", user_code=given["user_code"])).status_code == 403
+    assert (await other.post("/device", user_code=device["user_code"])).status_code == 403
 
 
 @pytest.fixture
@@ -212,12 +212,12 @@ async def other(service: RunningService) -> AsyncIterator[HttpBrowser]:
 async def test_a_confirmation_belongs_to_the_browser_that_was_asked(
     tv: RelyingPartyClient, browser_client: HttpBrowser, other: HttpBrowser, anna: User
 ) -> None:
-    given = await ask(tv)
-    await type_code(browser_client, given["user_code"])
+    device = await ask(tv)
+    await type_code(browser_client, device["user_code"])
     page = await sign_in_here(browser_client, anna.login or "")
     await other.sign_in(anna.login or "")
     assert (await other.get(f"{page.url.path}?{page.url.query.decode()}")).status_code == 400
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "authorization_pending")
 
 
 async def test_only_clients_of_the_device_grant_get_codes(
@@ -244,25 +244,25 @@ async def test_a_confidential_client_proves_itself_and_keeps_its_codes_to_itself
         401,
         "invalid_client",
     )
-    given = await ask(console)
-    await answer_request(browser_client, given["user_code"], "confirm")
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
-    assert claims_of(success_body(await poll(console, given["device_code"]))["id_token"])["sub"] == anna.user_id
+    device = await ask(console)
+    await answer_request(browser_client, device["user_code"], "confirm")
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "invalid_grant")
+    assert claims_of(success_body(await poll(console, device["device_code"]))["id_token"])["sub"] == anna.user_id
 
 
 async def test_only_one_of_many_concurrent_polls_gets_the_tokens(
     tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
-    given = await ask(tv)
-    await answer_request(browser_client, given["user_code"], "confirm")
-    answers = await asyncio.gather(*(poll(tv, given["device_code"]) for _ in range(5)))
-    assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400, 400]
+    device = await ask(tv)
+    await answer_request(browser_client, device["user_code"], "confirm")
+    responses = await asyncio.gather(*(poll(tv, device["device_code"]) for _ in range(5)))
+    assert sorted(response.status_code for response in responses) == [200, 400, 400, 400, 400]
 
 
 async def test_device_sign_in_is_denied_to_people_the_application_does_not_admit(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
-    """The page says which application and, to anyone who administers, which rule."""
+    """The page names the application and, to administrators, the rule."""
     application = await create_application(
         service.services.storage, settings={"restricted_domains": ["other.example"]}
     )
@@ -277,14 +277,14 @@ async def test_device_sign_in_is_denied_to_people_the_application_does_not_admit
             application_id=application.application_id,
         ),
     )
-    given = await ask(shop)
-    page = await answer_request(browser_client, given["user_code"], "confirm")
+    device = await ask(shop)
+    page = await answer_request(browser_client, device["user_code"], "confirm")
     assert page.status_code == 403
     assert "this account has no access to <strong><bdi>Shop TV</bdi></strong>" in page.text
     assert "You were not signed in on the device." in page.text
     assert "Why access was denied" not in page.text
-    assert oauth_error(await poll(shop, given["device_code"])) == (400, "access_denied")
-    for client_id in (open_to_all.client.client_id, "no_one"):  # says nothing of what refuses no one
+    assert oauth_error(await poll(shop, device["device_code"])) == (400, "access_denied")
+    for client_id in (open_to_all.client.client_id, "no_one"):  # reveals nothing to people who are not refused
         assert "Not signed in" in (await browser_client.get(f"/device/denied?client_id={client_id}")).text
     await service.services.administration.create(
         login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
@@ -301,22 +301,22 @@ async def test_device_sign_in_is_denied_to_people_the_application_does_not_admit
 async def test_account_blocked_before_the_next_poll_gets_no_tokens(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
-    given = await ask(tv)
-    await answer_request(browser_client, given["user_code"], "confirm")
+    device = await ask(tv)
+    await answer_request(browser_client, device["user_code"], "confirm")
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "invalid_grant")
 
 
 async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     tv = await a_public_client(service, "tv", name="Their TV", redirect_uris=(), device_grant=True, first_party=False)
-    given = await ask(tv)
-    await type_code(browser_client, given["user_code"])
+    device = await ask(tv)
+    await type_code(browser_client, device["user_code"])
     page = await sign_in_here(browser_client)
     assert "your email address" in page.text
     await browser_client.post("/sign-in/confirm", decision="confirm")
-    tokens = success_body(await poll(tv, given["device_code"]))
+    tokens = success_body(await poll(tv, device["device_code"]))
     assert "Their TV" in (await browser_client.get("/account")).text
     assert await service.services.storage.consents.withdraw_consent(
         anna.user_id, "tv", service.clock.now(), a_record(subject=anna.user_id)
@@ -327,9 +327,9 @@ async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
 async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
-    given = await ask(tv, scope="openid")
-    await answer_request(browser_client, given["user_code"], "confirm")
-    tokens = success_body(await poll(tv, given["device_code"]))
+    device = await ask(tv, scope="openid")
+    await answer_request(browser_client, device["user_code"], "confirm")
+    tokens = success_body(await poll(tv, device["device_code"]))
     assert "refresh_token" not in tokens
     await browser_client.get("/account")
     assert (await browser_client.post("/sign-out")).status_code == 200
@@ -344,22 +344,22 @@ async def test_another_account_cannot_answer_a_pending_device_confirmation(
     await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
-    given = await ask(tv)
-    await type_code(browser_client, given["user_code"])
+    device = await ask(tv)
+    await type_code(browser_client, device["user_code"])
     page = await sign_in_here(browser_client)
     handle = hidden_fields(page.text)["interaction"]
     await browser_client.sign_in("bob@studio.example")
-    await browser_client.get("/device")  # for its csrf value
+    await browser_client.get("/device")  # for its CSRF value
     assert (await browser_client.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "authorization_pending")
 
 
 async def test_a_session_from_a_short_token_has_to_sign_in_first(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     await set_limited_session(service, anna, browser_client)
-    given = await ask(tv)
-    assert wants_sign_in(await type_code(browser_client, given["user_code"]))
+    device = await ask(tv)
+    assert wants_sign_in(await type_code(browser_client, device["user_code"]))
     assert (await sign_in_here(browser_client)).url.path == "/sign-in/confirm"
 
 
@@ -369,13 +369,13 @@ async def test_a_session_from_a_short_token_cannot_choose_itself_for_a_device(
 ) -> None:
     stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=first_party)
     await set_limited_session(service, anna, browser_client)
-    given = await ask(stick)
-    handle = flow_handle(await type_code(browser_client, given["user_code"]))
+    device = await ask(stick)
+    handle = flow_handle(await type_code(browser_client, device["user_code"]))
     await browser_client.get(f"/sign-in/as?interaction={handle}")
     assert wants_sign_in(await browser_client.post("/sign-in/as", decision="continue"))
-    await browser_client.get("/device")  # for its csrf value
+    await browser_client.get("/device")  # for its CSRF value
     assert (await browser_client.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
-    assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(stick, device["device_code"])) == (400, "authorization_pending")
 
 
 async def test_limited_session_can_neither_confirm_nor_create_a_device_grant(
@@ -383,28 +383,28 @@ async def test_limited_session_can_neither_confirm_nor_create_a_device_grant(
 ) -> None:
     them, store = service.services, service.services.storage.sign_in_flows
     await set_limited_session(service, anna, browser_client)
-    given = await ask(tv)
-    handle = flow_handle(await type_code(browser_client, given["user_code"]))
+    device = await ask(tv)
+    handle = flow_handle(await type_code(browser_client, device["user_code"]))
     signed_in = await them.sessions.find(browser_client.cookies["gh_session"])
-    begun = await store.find_flow(sha256(handle), service.clock.now())
+    started = await store.find_flow(sha256(handle), service.clock.now())
     assert signed_in is not None
-    assert begun is not None
-    asked = await store.update_flow(
-        replace(with_proof(begun, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM)
+    assert started is not None
+    updated = await store.update_flow(
+        replace(with_proof(started, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM)
     )
     assert (await browser_client.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
     with pytest.raises(SignInFlowGone):
-        await them.device_purpose.finish(asked, AuditOrigin(actor="test"))
-    assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
+        await them.device_purpose.finish(updated, AuditOrigin(actor="test"))
+    assert oauth_error(await poll(tv, device["device_code"])) == (400, "authorization_pending")
 
 
 async def test_a_flood_of_devices_is_limited_and_soon_forgotten(
     service: RunningService, tv: RelyingPartyClient
 ) -> None:
-    answers = [await service.client.post(ASK, data=device_request(tv)) for _ in range(200)]
-    closed = [answer for answer in answers if answer.status_code == 429]
+    responses = [await service.client.post(ASK, data=device_request(tv)) for _ in range(200)]
+    closed = [response for response in responses if response.status_code == 429]
     assert closed
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in closed)
+    assert all(int(response.headers["retry-after"]) > 0 for response in closed)
     assert await count_rows(service, device_requests) <= service.services.settings.rates.login
     await service.clock.advance(1_200)
     await service.services.storage.sweep(service.clock.now())
@@ -416,7 +416,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
     service: RunningService, browser_client: HttpBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=False)
-    given = await ask(stick)
+    device = await ask(stick)
     store = type(service.services.storage.device_requests)
     approve = store.approve_request
 
@@ -425,7 +425,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
         return await approve(self, *args, **more)
 
     monkeypatch.setattr(store, "approve_request", after_the_withdrawal)
-    page = await answer_request(browser_client, given["user_code"], "confirm")
+    page = await answer_request(browser_client, device["user_code"], "confirm")
     assert "Not signed in" in page.text
     await service.clock.advance(5)
-    assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")
+    assert oauth_error(await poll(stick, device["device_code"])) == (400, "authorization_pending")

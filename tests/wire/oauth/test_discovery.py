@@ -1,4 +1,4 @@
-"""What the service tells about itself (checklist UI-14, R3)."""
+"""Discovery metadata (checklist UI-14, R3)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -19,16 +19,16 @@ REQUIRED = {
 
 @pytest.fixture
 async def public_service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    """The same as the world would see it: its address is https and not the one it listens at."""
+    """The service as the public sees it: its base_url is https and not the address it listens on."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": "https://localhost:8443"}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
         yield running
 
 
 async def read(service: RunningService, path: str = OPENID) -> dict[str, Any]:
-    answer = await service.client.get(path, headers={"Host": "evil.example"})
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-    document: dict[str, Any] = json.loads(answer.content)
+    response = await service.client.get(path, headers={"Host": "evil.example"})
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    document: dict[str, Any] = json.loads(response.content)
     return document
 
 
@@ -59,10 +59,10 @@ async def test_az_23_discovery_lists_s256_only(service: RunningService) -> None:
 
 async def test_both_discovery_urls_return_the_same_public_cacheable_document(service: RunningService) -> None:
     assert await read(service) == await read(service, PLAIN)
-    answer = await service.client.get(OPENID, headers={"Origin": "https://shop.example"})
-    assert answer.headers["access-control-allow-origin"] == "*"
-    assert answer.headers["cache-control"] == "public, max-age=3600"
-    again = await service.client.get(OPENID, headers={"If-None-Match": answer.headers["etag"]})
+    response = await service.client.get(OPENID, headers={"Origin": "https://shop.example"})
+    assert response.headers["access-control-allow-origin"] == "*"
+    assert response.headers["cache-control"] == "public, max-age=3600"
+    again = await service.client.get(OPENID, headers={"If-None-Match": response.headers["etag"]})
     assert again.status_code == 304
 
 

@@ -42,12 +42,12 @@ async def user_jwt(service: RunningService, user: User, **fields: Any) -> str:
 
 
 async def test_exchange_gives_an_id_token_for_the_service_itself(service: RunningService, anna: User) -> None:
-    answer = await post(service, EXCHANGE, await user_jwt(service, anna))
-    given = success_body(answer)
-    assert given.keys() == {"id_token", "expires_in"}
-    assert given["expires_in"] == 3_600
-    assert answer.headers["cache-control"] == "no-store"
-    claims, now = claims_of(given["id_token"]), service.clock.now()
+    response = await post(service, EXCHANGE, await user_jwt(service, anna))
+    body = success_body(response)
+    assert body.keys() == {"id_token", "expires_in"}
+    assert body["expires_in"] == 3_600
+    assert response.headers["cache-control"] == "no-store"
+    claims, now = claims_of(body["id_token"]), service.clock.now()
     assert claims == {
         "typ": "id_token",
         "iss": service.base_url,
@@ -55,16 +55,16 @@ async def test_exchange_gives_an_id_token_for_the_service_itself(service: Runnin
         "sub": anna.user_id,
         "iat": now,
         "exp": now + 3_600,
-        "kid": header_of(given["id_token"])["kid"],
+        "kid": header_of(body["id_token"])["kid"],
     }
 
 
 async def test_exchange_never_lives_past_the_user_jwt(service: RunningService, anna: User) -> None:
     jwt = await user_jwt(service, anna)
     await service.clock.advance(90 * DAY - 100)
-    given = success_body(await post(service, EXCHANGE, jwt))
-    assert given["expires_in"] == 100
-    assert claims_of(given["id_token"])["exp"] == claims_of(jwt)["exp"]
+    body = success_body(await post(service, EXCHANGE, jwt))
+    assert body["expires_in"] == 100
+    assert claims_of(body["id_token"])["exp"] == claims_of(jwt)["exp"]
 
 
 async def test_ui_08_exchange_refuses_whatever_is_not_a_living_user_jwt(
@@ -103,17 +103,17 @@ async def test_exchange_honours_the_addresses_a_jwt_is_for(service: RunningServi
     assert oauth_error(await post(service, EXCHANGE, elsewhere)) == (403, "access_denied")
 
 
-async def exchanged_by(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
+async def exchange_for(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
     tokens = await relying.tokens(await relying.issue_code(user, **fields))
-    given = success_body(await post(relying.service, EXCHANGE_TOKEN, tokens["access_token"]))
-    assert given.keys() == {"token"}
-    return claims_of(given["token"])
+    body = success_body(await post(relying.service, EXCHANGE_TOKEN, tokens["access_token"]))
+    assert body.keys() == {"token"}
+    return claims_of(body["token"])
 
 
 async def test_exchange_token_gives_a_user_jwt_that_says_where_it_came_from(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    claims = await exchanged_by(web, anna)
+    claims = await exchange_for(web, anna)
     ordinary = claims_of(await user_jwt(service, anna))
     assert claims.keys() == (ordinary.keys() - {"fac"}) | {"typ", "azp", "gid"}
     now = service.clock.now()
@@ -146,7 +146,7 @@ async def test_third_party_clients_get_nick_and_tags_only_with_their_scopes(
         (third, ("openid", "trust"), "", "staff"),
         (first, ("openid",), anna.nick, "staff"),
     ):
-        claims = await exchanged_by(relying, anna, scopes=scopes)
+        claims = await exchange_for(relying, anna, scopes=scopes)
         assert (claims["nick"], claims["tgs"]) == (nick, tags), scopes
 
 
@@ -168,7 +168,7 @@ async def test_exchange_token_refuses_whatever_is_no_access_token(
         assert oauth_error(answer) == BAD
 
 
-async def keep_out(service: RunningService, anna: User, shop: Application) -> None:
+async def deny_access(service: RunningService, anna: User, shop: Application) -> None:
     login = set_fields(login={"cannot": {"value": True}})
     await service.services.storage.user_records.edit_record(shop.application_id, anna.user_id, login, 0)
 
@@ -177,7 +177,7 @@ async def remove(service: RunningService, _anna: User, shop: Application) -> Non
     await service.services.storage.applications.edit_application(shop.application_id, set_fields(removed=True))
 
 
-@pytest.mark.parametrize(("end", "refusal"), [(keep_out, (403, "access_denied")), (remove, BAD)])
+@pytest.mark.parametrize(("end", "refusal"), [(deny_access, (403, "access_denied")), (remove, BAD)])
 async def test_ui_10_exchange_token_refuses_users_without_the_right_to_log_in(
     service: RunningService, anna: User, end: Any, refusal: tuple[int, str]
 ) -> None:
@@ -211,8 +211,8 @@ async def test_ui_11_an_exchanged_token_reads_its_owner_and_writes_nothing(
         ("meta/schema", {"action": "save", "data": {}, **about}),
     ):
         for headers in (bearer, beside_service):
-            answer = await studio.post(path, body, headers)
-            assert answer.status_code in (401, 403), (path, answer.text)
+            response = await studio.post(path, body, headers)
+            assert response.status_code in (401, 403), (path, response.text)
     await studio.expect_error(
         403, "exchangeJwt", {"jwt": jwt}, {"Authorization": f"Bearer {await studio.access_key()}"}
     )

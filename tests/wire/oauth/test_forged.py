@@ -1,7 +1,7 @@
-"""JWTs that someone tampered with, at each OAuth endpoint that reads one.
+"""Tampered JWTs, at each OAuth endpoint that reads one.
 
-A user JWT at exchange, a refresh token, a client's assertion. The signature is right wherever it can be, so that only
-the oddity is refused.
+A user JWT at exchange, a refresh token, a client's assertion. The signature is right wherever possible, so that only
+the anomaly can be refused.
 """
 
 import hmac
@@ -31,7 +31,7 @@ Show = Callable[[str], Awaitable[httpx2.Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenReader:
-    """An endpoint that reads a JWT, and the key that rightly signs it."""
+    """An endpoint that reads a JWT, and the key that correctly signs it."""
 
     show: Show
     make: Callable[[], Awaitable[str]]
@@ -39,16 +39,16 @@ class TokenReader:
     refusal: tuple[int, str]
 
     async def forged(self, payload: dict[str, Any] | None = None, **header: object) -> str:
-        """A token with this header and payload, rightly signed."""
+        """A token with this header and payload, correctly signed."""
         old_header, old_payload = parts(await self.make())
         message = f"{segment({**old_header, **header})}.{segment({**old_payload, **(payload or {})})}"
         return f"{message}.{base64url(signature_by(self.private, message))}"
 
     async def refuses(self, token: str) -> None:
-        answer = await self.show(token)
-        if answer.status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
-            return  # it did not even get to the endpoint
-        assert oauth_error(answer) == self.refusal, token[:200]
+        response = await self.show(token)
+        if response.status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            return  # it did not reach the endpoint
+        assert oauth_error(response) == self.refusal, token[:200]
 
 
 def parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -86,7 +86,7 @@ async def assertion_reader(service: RunningService, anna: User) -> TokenReader:
     shop = await an_oidc_client(service, "keyed", jwks={"keys": [key]})
 
     async def show(token: str) -> httpx2.Response:
-        return await shown_by(shop, anna, token)
+        return await redeem_with_assertion(shop, anna, token)
 
     async def make() -> str:
         now = service.clock.now()
@@ -97,7 +97,7 @@ async def assertion_reader(service: RunningService, anna: User) -> TokenReader:
     return TokenReader(show=show, make=make, private=private, refusal=(401, "invalid_client"))
 
 
-async def shown_by(shop: RelyingPartyClient, user: User, assertion: str) -> httpx2.Response:
+async def redeem_with_assertion(shop: RelyingPartyClient, user: User, assertion: str) -> httpx2.Response:
     fields = {
         "grant_type": "authorization_code",
         "code": await shop.issue_code(user),
@@ -111,8 +111,8 @@ async def shown_by(shop: RelyingPartyClient, user: User, assertion: str) -> http
 
 @pytest.fixture(params=[exchange_reader, refresh_reader, assertion_reader])
 async def token_reader(request: pytest.FixtureRequest, service: RunningService, anna: User) -> TokenReader:
-    made: TokenReader = await request.param(service, anna)
-    return made
+    created: TokenReader = await request.param(service, anna)
+    return created
 
 
 async def test_a_token_signed_again_as_it_was_is_good(token_reader: TokenReader) -> None:

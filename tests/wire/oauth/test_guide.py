@@ -1,4 +1,4 @@
-"""docs/guides/connect-a-client.md, done as it says."""
+"""Run docs/guides/connect-a-client.md."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ REDIRECT = "http://localhost:3000/callback"
 
 
 @pytest.fixture
-def place(installed_url: str, tmp_path: Path) -> InstallationPaths:
+def installation(installed_url: str, tmp_path: Path) -> InstallationPaths:
     """The installation that `service` serves."""
     return InstallationPaths(data=tmp_path, url=installed_url)
 
@@ -29,38 +29,38 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
 
 
-def made_by(words: str, place: InstallationPaths) -> str:
-    """Carry out one `client create` of the guide; returns the secret it prints, if there is one."""
-    return place.command_line()(*words.removeprefix("$ gatehouse ").split()).strip()
+def run_client_create(words: str, installation: InstallationPaths) -> str:
+    """Run one `client create` of the guide; return the secret it prints, if any."""
+    return installation.command_line()(*words.removeprefix("$ gatehouse ").split()).strip()
 
 
 async def run_script(script: str, **values: str) -> str:
     process = await asyncio.create_subprocess_exec(
         "bash", "-euc", script, env={"PATH": "/usr/bin:/bin", **values}, stdout=asyncio.subprocess.PIPE
     )
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     assert process.returncode == 0
-    return said.decode()
+    return output.decode()
 
 
-def test_every_client_of_the_guide_is_created(place: InstallationPaths) -> None:
+def test_every_client_of_the_guide_is_created(installation: InstallationPaths) -> None:
     web, device, native = blocks("console")
-    assert len(made_by(web, place)) == len(made_by(native, place)) == 43
-    assert made_by(device, place) == ""
+    assert len(run_client_create(web, installation)) == len(run_client_create(native, installation)) == 43
+    assert run_client_create(device, installation) == ""
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, which the guide shows")
 async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
-    service: RunningService, anna: User, place: InstallationPaths
+    service: RunningService, anna: User, installation: InstallationPaths
 ) -> None:
-    secret = await asyncio.to_thread(made_by, blocks("console")[2], place)
+    secret = await asyncio.to_thread(run_client_create, blocks("console")[2], installation)
     client = await service.services.storage.clients.client("shop")
     shop = RelyingPartyClient(service=service, client=client, secret=secret, redirect_uri=REDIRECT)
     address, exchange, refresh, userinfo, _ = blocks("sh")
     known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
 
-    asked = (await run_script(address, **known, STATE="s1", NONCE="n1")).strip()
-    wanted = dict(pair.split("=", 1) for pair in asked.partition("?")[2].split("&"))
+    url = (await run_script(address, **known, STATE="s1", NONCE="n1")).strip()
+    wanted = dict(pair.split("=", 1) for pair in url.partition("?")[2].split("&"))
     code = await shop.sign_in(anna.login or "", **{**wanted, "scope": "openid email offline_access"})
     first = json.loads(await run_script(exchange, **known, CODE=code))
     assert claims_of(first["id_token"])["nonce"] == "n1"
@@ -70,10 +70,10 @@ async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
     assert body == {"status": "ok", "sub": anna.user_id, "email": anna.login}
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, which the guide shows")
 async def test_over_http_a_client_is_made_by_anyone_who_may_save_its_application(service: RunningService) -> None:
     studio = await a_studio(service)
     known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}
-    said = json.loads(await run_script(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
+    body = json.loads(await run_script(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
     forum = await service.services.storage.clients.client("forum")
-    assert (len(said["data"]["client_secret"]), forum.application_id) == (43, studio.shop.application_id)
+    assert (len(body["data"]["client_secret"]), forum.application_id) == (43, studio.shop.application_id)

@@ -1,4 +1,4 @@
-"""Introspection: a client about its own tokens, an application about its login tokens (RFC 7662, R1)."""
+"""Introspection by a client of its own tokens, by an application of its login tokens (RFC 7662, R1)."""
 
 from typing import Any
 
@@ -39,9 +39,9 @@ async def test_a_client_learns_about_its_access_and_refresh_token(
             "aud": [service.base_url, client_id],
             "scope": "openid offline_access email",
         }
-        answer = await introspect(relying, tokens["access_token"])
-        assert success_body(answer) == {**about, "token_type": "Bearer", "exp": now + 3_600}
-        assert answer.headers["cache-control"] == "no-store"
+        response = await introspect(relying, tokens["access_token"])
+        assert success_body(response) == {**about, "token_type": "Bearer", "exp": now + 3_600}
+        assert response.headers["cache-control"] == "no-store"
         assert success_body(await introspect(relying, tokens["refresh_token"])) == {**about, "exp": now + 30 * DAY}
 
 
@@ -102,7 +102,7 @@ async def test_an_application_learns_whether_its_login_token_is_live(
     own = await an_oidc_client(service, "own", application_id=shop.application_id)
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop.application_id}
     token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
-    nobodys = (await service.client.post("/proxy/api/login", json={**ask, "app_id": 0})).json()["token"]
+    unbound_token = (await service.client.post("/proxy/api/login", json={**ask, "app_id": 0})).json()["token"]
     about = {
         "active": True,
         "iss": service.base_url,
@@ -112,7 +112,7 @@ async def test_an_application_learns_whether_its_login_token_is_live(
     assert success_body(await introspect(own, token)) == about
     assert (
         success_body(await introspect(oidc_client, token))
-        == success_body(await introspect(oidc_client, nobodys))
+        == success_body(await introspect(oidc_client, unbound_token))
         == INACTIVE
     )
     await service.clock.advance(3_600)

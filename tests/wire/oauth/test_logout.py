@@ -33,7 +33,7 @@ async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 @pytest.fixture
 async def id_token(oidc_client: RelyingPartyClient, browser_client: HttpBrowser, anna: User) -> str:
-    """Anna is signed in to the client with this browser."""
+    """The id_token after Anna signed in to the client with this browser."""
     code = oidc_client.code_from(await oidc_client.walk_authorize(browser_client, anna.login or ""))
     return str((await oidc_client.tokens(code))["id_token"])
 
@@ -46,17 +46,17 @@ async def is_signed_in(browser_client: HttpBrowser) -> bool:
     return (await browser_client.client.get("/account")).status_code == 200
 
 
-def sent_to(answer: httpx2.Response) -> str:
-    assert answer.status_code == 303, answer.text
-    return str(answer.headers["location"])
+def sent_to(response: httpx2.Response) -> str:
+    assert response.status_code == 303, response.text
+    return str(response.headers["location"])
 
 
 async def test_a_hint_signs_out_at_once_and_leads_back_with_the_state(
     browser_client: HttpBrowser, id_token: str
 ) -> None:
-    answer = await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE, state="a b&c=ü"))
-    assert sent_to(answer) == f"{BYE}?state=a%20b%26c%3D%C3%BC"
-    assert 'gh_session=""' in answer.headers["set-cookie"]
+    response = await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE, state="a b&c=ü"))
+    assert sent_to(response) == f"{BYE}?state=a%20b%26c%3D%C3%BC"
+    assert 'gh_session=""' in response.headers["set-cookie"]
     assert not await is_signed_in(browser_client)
 
 
@@ -86,8 +86,8 @@ async def test_logout_without_a_redirect_uri_shows_a_confirmation_page(
 
 async def test_logout_by_post_works_like_logout_by_get(browser_client: HttpBrowser, id_token: str) -> None:
     fields = {"id_token_hint": id_token, "post_logout_redirect_uri": BYE, "state": "s", "client_id": "shelf"}
-    posted = await browser_client.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
-    assert sent_to(await browser_client.get(sent_to(posted))) == f"{BYE}?state=s"
+    response = await browser_client.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
+    assert sent_to(await browser_client.get(sent_to(response))) == f"{BYE}?state=s"
     assert not await is_signed_in(browser_client)
 
 
@@ -103,9 +103,9 @@ async def test_an_address_that_is_not_registered_exactly_is_not_followed(
     browser_client: HttpBrowser, id_token: str, uri: str
 ) -> None:
     for fields in ({"id_token_hint": id_token}, {"client_id": "shelf"}):
-        answer = await browser_client.get(path(post_logout_redirect_uri=uri, **fields))
-        assert (answer.status_code, "location" in answer.headers) == (400, False)
-        assert uri not in answer.text
+        response = await browser_client.get(path(post_logout_redirect_uri=uri, **fields))
+        assert (response.status_code, "location" in response.headers) == (400, False)
+        assert uri not in response.text
     assert await is_signed_in(browser_client)
 
 
@@ -116,8 +116,8 @@ async def test_az_20_a_stored_address_with_a_state_of_its_own_is_not_followed(
     await service.services.storage.clients.change_client(
         replace(oidc_client.client, post_logout_uris=(uri,)), a_record()
     )
-    answer = await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri, state="s"))
-    assert (answer.status_code, "location" in answer.headers) == (400, False)
+    response = await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri, state="s"))
+    assert (response.status_code, "location" in response.headers) == (400, False)
     with pytest.raises(BadClient, match="te is reserved"):
         await an_oidc_client(service, "new", post_logout_uris=(uri,))
 
@@ -133,8 +133,8 @@ async def test_a_hint_that_is_no_id_token_of_ours_ends_nothing(
         "unsigned": f"eyJhbGciOiJub25lIn0.{payload}.",
         "access": "abc",
     }[change]
-    answer = await browser_client.get(path(id_token_hint=hint, post_logout_redirect_uri=BYE))
-    assert (answer.status_code, "location" in answer.headers) == (400, False)
+    response = await browser_client.get(path(id_token_hint=hint, post_logout_redirect_uri=BYE))
+    assert (response.status_code, "location" in response.headers) == (400, False)
     assert await is_signed_in(browser_client)
 
 
@@ -166,12 +166,12 @@ async def test_canceled_logout_leaves_the_person_signed_in(browser_client: HttpB
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_an_address_without_a_client_is_nobodys(browser_client: HttpBrowser) -> None:
-    """oidcc-rp-initiated-logout-no-id-token-hint: asked, signed out, and not sent anywhere."""
+async def test_redirect_uri_without_a_client_is_not_followed(browser_client: HttpBrowser) -> None:
+    """oidcc-rp-initiated-logout-no-id-token-hint: confirmed, signed out, and not redirected."""
     page = await browser_client.get(path(post_logout_redirect_uri=BYE, state="s"))
     assert BYE not in page.text
-    answer = await browser_client.post(f"{LOGOUT}/confirm", decision="confirm")
-    assert (answer.status_code, "You're signed out" in answer.text, BYE in answer.text) == (200, True, False)
+    response = await browser_client.post(f"{LOGOUT}/confirm", decision="confirm")
+    assert (response.status_code, "You're signed out" in response.text, BYE in response.text) == (200, True, False)
     assert not await is_signed_in(browser_client)
 
 

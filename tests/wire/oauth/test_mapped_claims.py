@@ -1,4 +1,4 @@
-"""Claims that a client has mapped: what a person holds in chosen applications (R3)."""
+"""Claims that a client has mapped: what a person has in chosen applications (R3)."""
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import ClaimContent, ClaimSource
@@ -19,7 +19,7 @@ CAN_EDIT = {"private_data": {"doc": {"can_edit": {"value": True}}}}
 
 
 async def a_shop(service: RunningService) -> int:
-    """An application of a project with a group that anybody may be in."""
+    """An application of a project with a group that anyone may join."""
     storage = service.services.storage
     project = await publish(storage)
     shop = await create_application(
@@ -69,8 +69,8 @@ async def test_removed_role_is_missing_from_later_claims(service: RunningService
 async def test_an_id_token_with_mapped_claims_is_a_hint_still(service: RunningService, anna: User) -> None:
     oidc_client = await a_mapping_client(service, await a_shop(service))
     tokens = await oidc_client.tokens(await oidc_client.issue_code(anna))
-    answer = await service.client.get("/proxy/oauth/logout", params={"id_token_hint": tokens["id_token"]})
-    assert answer.status_code == 200
+    response = await service.client.get("/proxy/oauth/logout", params={"id_token_hint": tokens["id_token"]})
+    assert response.status_code == 200
 
 
 async def test_an_application_that_never_was_is_held_by_no_one(service: RunningService, anna: User) -> None:

@@ -1,4 +1,4 @@
-"""A request that asks for a new proof is not answered with one that was there before (checklist AZ-25, R1)."""
+"""A request for a new proof is not satisfied by an earlier one (checklist AZ-25, R1)."""
 
 import pytest
 

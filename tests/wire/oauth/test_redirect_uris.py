@@ -1,4 +1,4 @@
-"""Which address a browser is sent to, and which never (checklist section 1, R3)."""
+"""Allowed and refused redirect URIs (checklist section 1, R3)."""
 
 import re
 from html import unescape
@@ -33,9 +33,9 @@ async def exact_client(service: RunningService) -> RelyingPartyClient:
 async def expect_refusal(browser_client: HttpBrowser, *clients: RelyingPartyClient, uris: tuple[str, ...]) -> None:
     for client in clients:
         for uri in uris:
-            answer = await browser_client.get(client.authorize_path(redirect_uri=uri))
-            assert is_error_page(answer), (client.client.client_id, uri, answer.status_code)
-            assert not any("\r" in value or "\n" in value for value in answer.headers.values())
+            response = await browser_client.get(client.authorize_path(redirect_uri=uri))
+            assert is_error_page(response), (client.client.client_id, uri, response.status_code)
+            assert not any("\r" in value or "\n" in value for value in response.headers.values())
     assert await count_grants(clients[0].service) == 0
 
 
@@ -195,8 +195,8 @@ async def test_az_16_white_space_and_line_ends_reach_no_header(
         uris=tuple(f"{HOST}{mark}" for mark in marks if not mark.startswith("%")),
     )
     for uri in ("\0https://good.example/cb", "https://good.example\0/cb"):
-        answer = await signed_in_browser.get(host_client.authorize_path(redirect_uri=uri))
-        assert (answer.status_code, "location" in answer.headers) == (400, False)
+        response = await signed_in_browser.get(host_client.authorize_path(redirect_uri=uri))
+        assert (response.status_code, "location" in response.headers) == (400, False)
 
 
 async def test_az_17_dangerous_and_relative_schemes_are_refused(
@@ -237,7 +237,7 @@ async def test_az_19_an_exact_uri_has_one_spelling(
     both = await a_native_client(service, "both", redirect_hosts=("good.example",), redirect_uris=(HOST,))
     await expect_refusal(
         signed_in_browser, both, uris=("https://good.example/other",)
-    )  # when exact ones are registered only they match
+    )  # if exact ones are registered, only they match
     await expect_accepted(signed_in_browser, exact_client, HOST)
     await expect_accepted(signed_in_browser, both, HOST)
 
@@ -301,7 +301,7 @@ async def test_az_20_reserved_names_in_a_query_match_no_host(
 async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
-    """As registrations kept it before such names were refused."""
+    """As registrations were stored before such names were refused."""
     uris = (*(f"{HOST}?{query}" for query in SPELLINGS), "com.example.app:/cb?code=evil", HOST)
     stored = Client(
         client_id="old",
@@ -321,11 +321,11 @@ async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
 
 @pytest.mark.parametrize("query", SPELLINGS)
 def test_az_20_reserved_names_are_registered_by_no_one(query: str) -> None:
-    """The check of every registration: API, console, apply and command line, which have a test each."""
+    """The check of every registration: API, console, apply and command line each have a test."""
     client = Client(client_id="web", name="Web", redirect_uris=(HOST, f"{HOST}?{query}"), created_at=0)
-    with pytest.raises(BadClient, match=r"the query parameter .* is reserved") as refused:
+    with pytest.raises(BadClient, match=r"the query parameter .* is reserved") as error:
         check_client(client)
-    assert refused.value.field == "redirect_uris[1]"
+    assert error.value.field == "redirect_uris[1]"
 
 
 @pytest.mark.parametrize("query", HARMLESS)

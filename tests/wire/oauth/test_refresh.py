@@ -1,4 +1,4 @@
-"""Refresh tokens: rotation, reuse, narrowing, ends (interface §2.1, R3)."""
+"""Refresh tokens: rotation, reuse, narrowing, expiry (interface §2.1, R3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -96,18 +96,20 @@ async def test_tk_11_a_rotated_refresh_token_ends_its_family_and_is_on_record(
     for tokens in (first, second):
         assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")
     events = [
-        one
-        for one in await service.services.storage.audit.unsealed_records(100)
-        if one.event == "grant.refresh_reused"
+        record
+        for record in await service.services.storage.audit.unsealed_records(100)
+        if record.event == "grant.refresh_reused"
     ]
-    assert [(one.subject, one.actor, one.details["client_id"]) for one in events] == [(anna.user_id, "web", "web")]
-    assert success_body(await web.refresh(another["refresh_token"]))  # of the same person, another sign-in
+    assert [(event.subject, event.actor, event.details["client_id"]) for event in events] == [
+        (anna.user_id, "web", "web")
+    ]
+    assert success_body(await web.refresh(another["refresh_token"]))  # of a second sign-in of the same person
 
 
 async def test_tk_11_of_many_at_once_at_most_one_gets_tokens(web: RelyingPartyClient, anna: User) -> None:
     first = await web.tokens(await web.issue_code(anna))
-    answers = await asyncio.gather(*(web.refresh(first["refresh_token"]) for _ in range(8)))
-    assert sorted(answer.status_code for answer in answers) == [200] + [400] * 7
+    responses = await asyncio.gather(*(web.refresh(first["refresh_token"]) for _ in range(8)))
+    assert sorted(response.status_code for response in responses) == [200] + [400] * 7
 
 
 async def test_within_the_grace_parallel_refreshes_get_the_same_new_token(
@@ -161,13 +163,13 @@ async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
     headers = {"Authorization": f"Bearer {native_proof(elsewhere, web.secret)}"}
     assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == GONE
     del fields["redirect_uri"]
-    for shown in (native_proof("", web.secret), native_proof(web.redirect_uri, web.secret)):
-        headers = {"Authorization": f"Bearer {shown}"}
+    for proof in (native_proof("", web.secret), native_proof(web.redirect_uri, web.secret)):
+        headers = {"Authorization": f"Bearer {proof}"}
         assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == (400, "invalid_request")
     token = success_body(await web.refresh(token))["refresh_token"]
     token = (await oidc_client.tokens(await oidc_client.issue_code(anna)))["refresh_token"]
     assert oauth_error(await oidc_client.refresh(token, redirect_uri=elsewhere)) == GONE
-    assert success_body(await oidc_client.refresh(token, redirect_uri=""))  # off-the-shelf clients leave it out
+    assert success_body(await oidc_client.refresh(token, redirect_uri=""))  # standard clients leave it out
 
 
 async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(
@@ -208,10 +210,10 @@ async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
         assert claims_of(tokens["refresh_token"])["scopes"] == "openid offline_access profile"
     assert success_body(await oidc_client.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
     fields = {"token": first["access_token"]}
-    known = success_body(
+    body = success_body(
         await service.client.post("/proxy/oauth/introspect", data=fields, headers=oidc_client.headers)
     )
-    assert known["scope"] == "openid offline_access profile"
+    assert body["scope"] == "openid offline_access profile"
 
 
 async def test_a_client_without_offline_access_any_more_refreshes_nothing(
@@ -224,8 +226,10 @@ async def test_a_client_without_offline_access_any_more_refreshes_nothing(
     await narrow_client(service, "openid")
     assert oauth_error(await oidc_client.refresh(token)) == GONE
     assert "refresh_token" not in await oidc_client.tokens(code)
-    known = await service.client.post("/proxy/oauth/introspect", data={"token": token}, headers=oidc_client.headers)
-    assert success_body(known) == {"active": False}
+    response = await service.client.post(
+        "/proxy/oauth/introspect", data={"token": token}, headers=oidc_client.headers
+    )
+    assert success_body(response) == {"active": False}
     await narrow_client(service, "openid", "offline_access")
     assert success_body(await oidc_client.refresh(token))["scope"] == "openid offline_access"
 
@@ -308,7 +312,7 @@ class Nodes:
 
 @pytest.fixture
 async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
-    """One client seen from two nodes with connections and caches of their own."""
+    """One client on two nodes with separate connections and caches."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     async with (
         running_service(installed_postgres_url, tmp_path, environment=environment) as first,
@@ -340,8 +344,8 @@ async def test_ui_05_a_revocation_on_one_node_counts_on_the_other_at_once(nodes:
 async def test_tk_07_of_two_nodes_one_takes_the_code(nodes: Nodes) -> None:
     for _ in range(5):
         code = await nodes.first.issue_code(nodes.anna)
-        answers = await asyncio.gather(*(node.redeem(code) for node in (nodes.first, nodes.second) * 3))
-        assert sorted(answer.status_code for answer in answers) == [200] + [400] * 5
+        responses = await asyncio.gather(*(node.redeem(code) for node in (nodes.first, nodes.second) * 3))
+        assert sorted(response.status_code for response in responses) == [200] + [400] * 5
 
 
 async def test_tk_19_a_refresh_token_ends_on_its_second(

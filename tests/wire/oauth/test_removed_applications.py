@@ -1,4 +1,4 @@
-"""What is left of OAuth when the application of a client, or its project, is removed: nothing (R5, PR-11)."""
+"""Removing a client's application or its project ends all its OAuth data (R5, PR-11)."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ async def studio(service: RunningService) -> Studio:
 
 @pytest.fixture(params=["application", "project"])
 def removal(request: pytest.FixtureRequest, studio: Studio) -> tuple[str, dict[str, object]]:
-    """The request that removes the shop, alone or with everything of its project."""
+    """The request that removes the shop, alone or with its whole project."""
     about = {"application_id": studio.shop.application_id} if request.param == "application" else {"id": PROJECT}
     return request.param, {"action": "delete", "data": about}
 
@@ -73,12 +73,12 @@ async def test_pr_11_no_client_proves_itself_for_an_application_that_is_removed_
     device_code = success_body(await post_to(service, "device_authorization", own.headers, scope="openid"))[
         "device_code"
     ]
-    shown = (tokens["access_token"], tokens["refresh_token"], login_token)
-    for token in shown:
+    all_tokens = (tokens["access_token"], tokens["refresh_token"], login_token)
+    for token in all_tokens:
         assert success_body(await post_to(service, "introspect", secret_of(own), token=token))["active"]
 
     await studio.expect_ok(*removal, studio.owner.headers)
-    for token in shown:
+    for token in all_tokens:
         assert oauth_error(await post_to(service, "introspect", secret_of(own), token=token)) == INVALID_CLIENT
     assert oauth_error(await post_to(service, "device_authorization", own.headers, scope="openid")) == INVALID_CLIENT
     polling = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": device_code}
@@ -90,8 +90,8 @@ async def test_clients_of_other_applications_go_on(
     studio: Studio, removal: tuple[str, dict[str, object]], anna: User, oidc_client: RelyingPartyClient
 ) -> None:
     own = await an_oidc_client(studio.service, "own", application_id=studio.other.application_id)
-    held = [(relying, await relying.tokens(await relying.issue_code(anna))) for relying in (oidc_client, own)]
+    clients = [(relying, await relying.tokens(await relying.issue_code(anna))) for relying in (oidc_client, own)]
     await studio.expect_ok(*removal, studio.owner.headers)
-    for relying, tokens in held:
+    for relying, tokens in clients:
         assert (await relying.userinfo(tokens["access_token"])).status_code == 200
         assert success_body(await relying.refresh(tokens["refresh_token"]))

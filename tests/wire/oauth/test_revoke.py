@@ -1,4 +1,4 @@
-"""Revocation: interface §4.2's own, and RFC 7009 (R3)."""
+"""Revocation: that of interface §4.2, and RFC 7009 (R3)."""
 
 from typing import Any
 
@@ -37,15 +37,17 @@ async def test_ui_05_after_a_revocation_nothing_of_that_grant_works(
 ) -> None:
     tokens, another = await issue_tokens(web, anna), await issue_tokens(web, anna)
     body: Any = {kind: {**secret_of(web), name: tokens["refresh_token"]}}
-    answer = await service.client.post(OWN, **body)
-    assert success_body(answer) == {"status": "ok"}
-    assert answer.headers["cache-control"] == "no-store"
+    response = await service.client.post(OWN, **body)
+    assert success_body(response) == {"status": "ok"}
+    assert response.headers["cache-control"] == "no-store"
     await everything_is_dead(web, tokens)
     assert success_body(await web.refresh(another["refresh_token"]))
     events = [
-        one for one in await service.services.storage.audit.unsealed_records(100) if one.event == "grant.revoked"
+        record
+        for record in await service.services.storage.audit.unsealed_records(100)
+        if record.event == "grant.revoked"
     ]
-    assert [(one.actor, one.subject) for one in events] == [("web", anna.user_id)]
+    assert [(event.actor, event.subject) for event in events] == [("web", anna.user_id)]
 
 
 async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothing(
@@ -61,11 +63,11 @@ async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothin
     for missing in ({"client_id": "web"}, {"client_secret": web.secret}, {}):
         assert oauth_error(await service.client.post(OWN, json={**missing, **token})) == (401, "invalid_client")
     for wrong in (tokens["access_token"], tokens["id_token"], "x", "", "x" * 60_000, tokens["refresh_token"][:-1]):
-        answer = await service.client.post(OWN, json={**secret_of(web), "refresh_token": wrong})
-        assert oauth_error(answer) == (400, "invalid_request"), wrong[:80]
-    answer = await service.client.post(OWN, json={**secret_of(web), "refresh_token": "x" * 1_000_000})
-    assert answer.status_code in (400, 413)
-    assert answer.json()["error"] == "invalid_request"
+        response = await service.client.post(OWN, json={**secret_of(web), "refresh_token": wrong})
+        assert oauth_error(response) == (400, "invalid_request"), wrong[:80]
+    response = await service.client.post(OWN, json={**secret_of(web), "refresh_token": "x" * 1_000_000})
+    assert response.status_code in (400, 413)
+    assert response.json()["error"] == "invalid_request"
     assert oauth_error(await service.client.post(f"{OWN}?token=x", json=secret_of(web)))[0] == 400
     assert success_body(await web.userinfo(tokens["access_token"]))
     assert success_body(await web.refresh(tokens["refresh_token"]))
@@ -92,8 +94,8 @@ async def test_ui_07_a_client_cannot_revoke_anothers_token(
         fields = {**secret_of(other_client), "refresh_token": tokens["refresh_token"]}
         assert oauth_error(await service.client.post(OWN, json=fields)) == (400, "invalid_request")
         for token in (tokens["refresh_token"], tokens["access_token"]):
-            answer = await service.client.post(RFC_7009, data={**secret_of(other_client), "token": token})
-            assert (answer.status_code, answer.content) == (200, b"")
+            response = await service.client.post(RFC_7009, data={**secret_of(other_client), "token": token})
+            assert (response.status_code, response.content) == (200, b"")
     assert success_body(await web.userinfo(tokens["access_token"]))
     assert success_body(await web.refresh(tokens["refresh_token"]))
 
@@ -104,10 +106,10 @@ async def test_a_rotated_token_ends_its_family_anyone_who_rotated_it(
 ) -> None:
     stolen = (await issue_tokens(web, anna))["refresh_token"]
     of_other_client = success_body(await web.refresh(stolen))
-    answer = await service.client.post(path, data={**secret_of(web), "token": stolen})
-    assert answer.status_code == status, answer.text
+    response = await service.client.post(path, data={**secret_of(web), "token": stolen})
+    assert response.status_code == status, response.text
     await everything_is_dead(web, of_other_client)
-    events = [one.event for one in await service.services.storage.audit.unsealed_records(100)]
+    events = [record.event for record in await service.services.storage.audit.unsealed_records(100)]
     assert events.count("grant.revoked") == 1
 
 
@@ -117,8 +119,8 @@ async def test_rfc_7009_tells_no_one_which_foreign_tokens_live(
     old = (await issue_tokens(oidc_client, anna))["refresh_token"]
     new = success_body(await oidc_client.refresh(old))["refresh_token"]
     other_client = {"client_id": app.client.client_id}
-    answers = [await service.client.post(RFC_7009, data={**other_client, "token": one}) for one in (old, new, "x")]
-    assert [(one.status_code, one.content) for one in answers] == [(200, b"")] * 3
+    responses = [await service.client.post(RFC_7009, data={**other_client, "token": one}) for one in (old, new, "x")]
+    assert [(response.status_code, response.content) for response in responses] == [(200, b"")] * 3
     assert success_body(await oidc_client.refresh(new))
 
 
@@ -128,8 +130,8 @@ async def test_rfc_7009_revokes_by_either_token(
 ) -> None:
     tokens = await issue_tokens(oidc_client, anna)
     fields = {"token": tokens[name], "token_type_hint": "whatever"}
-    answer = await service.client.post(RFC_7009, data=fields, headers=oidc_client.headers)
-    assert (answer.status_code, answer.content) == (200, b"")
+    response = await service.client.post(RFC_7009, data=fields, headers=oidc_client.headers)
+    assert (response.status_code, response.content) == (200, b"")
     assert oauth_error(await oidc_client.refresh(tokens["refresh_token"])) == GONE
     assert oauth_error(await oidc_client.userinfo(tokens["access_token"])) == (401, "invalid_token")
 
@@ -139,8 +141,8 @@ async def test_rfc_7009_a_token_that_is_no_longer_good_is_no_error(
 ) -> None:
     tokens = await issue_tokens(web, anna)
     for token in (tokens["access_token"], tokens["access_token"], tokens["refresh_token"], "x"):
-        answer = await service.client.post(RFC_7009, data={**secret_of(web), "token": token})
-        assert answer.status_code == 200, answer.text
+        response = await service.client.post(RFC_7009, data={**secret_of(web), "token": token})
+        assert response.status_code == 200, response.text
     assert oauth_error(await service.client.post(RFC_7009, data=secret_of(web))) == (400, "invalid_request")
 
 
@@ -159,7 +161,7 @@ async def test_rfc_7009_wants_the_client_to_prove_itself(
         {"Authorization": f"Bearer {oidc_client.secret}"},
     ):
         assert oauth_error(await try_revoke(headers)) == (401, "invalid_client")
-    assert (await try_revoke({}, client_id="app")).status_code == 200  # a public client, of its own tokens only
+    assert (await try_revoke({}, client_id="app")).status_code == 200  # a public client: only its own tokens
     assert success_body(await oidc_client.userinfo(tokens["access_token"]))
     assert app.client.public
 

@@ -38,16 +38,16 @@ async def post(service: RunningService, body: Any = None, headers: dict[str, str
 
 
 async def count_records(service: RunningService, event: str) -> int:
-    return [one.event for one in await service.services.storage.audit.unsealed_records(1_000)].count(event)
+    return [record.event for record in await service.services.storage.audit.unsealed_records(1_000)].count(event)
 
 
 async def test_tk_01_a_code_from_the_pages_gives_the_documented_fields(web: RelyingPartyClient, anna: User) -> None:
-    answer = await web.redeem(await web.sign_in(anna.login or ""))
-    tokens = success_body(answer)
+    response = await web.redeem(await web.sign_in(anna.login or ""))
+    tokens = success_body(response)
     assert tokens.keys() == GRANTED
     assert (tokens["token_type"], tokens["expires_in"]) == ("Bearer", 3_600)
-    assert answer.headers["cache-control"] == "no-store"
-    assert answer.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["content-type"] == "application/json"
 
 
 async def test_tk_01_json_and_form_are_the_same(service: RunningService, web: RelyingPartyClient, anna: User) -> None:
@@ -200,8 +200,8 @@ async def test_tk_07_of_many_at_once_one_gets_tokens_and_then_they_are_dead(
     web: RelyingPartyClient, anna: User
 ) -> None:
     code = await web.issue_code(anna)
-    answers = await asyncio.gather(*(web.redeem(code) for _ in range(8)))
-    good = [answer for answer in answers if answer.status_code == 200]
+    responses = await asyncio.gather(*(web.redeem(code) for _ in range(8)))
+    good = [response for response in responses if response.status_code == 200]
     assert len(good) == 1
     assert oauth_error(await web.userinfo(good[0].json()["access_token"])) == (401, "invalid_token")
 
@@ -293,9 +293,9 @@ async def test_tk_23_a_code_of_the_wrong_type_or_size_is_refused(
     service: RunningService, web: RelyingPartyClient, code: object
 ) -> None:
     body = {"grant_type": "authorization_code", "code": code, "redirect_uri": REDIRECT}
-    answer = await service.client.post(TOKEN, json=body, headers=web.headers)
-    assert answer.status_code in (400, 413)
-    assert answer.json()["error"] == "invalid_request"
+    response = await service.client.post(TOKEN, json=body, headers=web.headers)
+    assert response.status_code in (400, 413)
+    assert response.json()["error"] == "invalid_request"
 
 
 async def test_tk_24_a_malformed_authorization_header_is_401(
@@ -314,7 +314,7 @@ async def test_tk_24_a_malformed_authorization_header_is_401(
         [(b"Authorization", f"Bearer {good}".encode())] * 2,
     ]
     for headers in malformed:
-        # Each of them is one attempt, so each has a code of its own.
+        # Each of them is one attempt, so each has its own code.
         fresh = fields | {"code": await web.issue_code(anna)}
         answer = await service.client.post(TOKEN, data=fresh, headers=headers)
         assert oauth_error(answer) == (401, "invalid_client"), headers
@@ -359,10 +359,10 @@ async def test_tk_29_guessing_proofs_is_limited_by_source_and_the_client_is_not_
 ) -> None:
     code = await web.issue_code(anna)
     fields = web.fields(grant_type="authorization_code", code=code)
-    answers = [await post(service, fields, {"Authorization": "Bearer " + "0" * 40}) for _ in range(110)]
-    assert {answer.status_code for answer in answers} == {401, 429}
-    assert answers[-1].status_code == 429
-    assert int(answers[-1].headers["retry-after"]) > 0
+    responses = [await post(service, fields, {"Authorization": "Bearer " + "0" * 40}) for _ in range(110)]
+    assert {response.status_code for response in responses} == {401, 429}
+    assert responses[-1].status_code == 429
+    assert int(responses[-1].headers["retry-after"]) > 0
     assert success_body(await web.redeem(await web.issue_code(anna)))
 
 
@@ -380,8 +380,8 @@ async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
     ]
     for ask in asks:
         for headers in ({}, web.headers):
-            said = (await post(service, ask, headers)).json()
-            words = said["error"] + said["error_description"]
+            body = (await post(service, ask, headers)).json()
+            words = body["error"] + body["error_description"]
             assert all(" " <= message <= "~" and message not in '"\\' for message in words)
             assert "x" + nasty[3] not in words
             assert nasty not in words

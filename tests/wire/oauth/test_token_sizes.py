@@ -1,4 +1,4 @@
-"""Tokens at their limits, made by the running service and taken back by it (TK-31, R2)."""
+"""Tokens of maximal size, issued and accepted by the running service (TK-31, R2)."""
 
 from dataclasses import replace
 from functools import partial
@@ -37,7 +37,7 @@ async def studio(service: RunningService) -> Studio:
 
 @pytest.fixture
 async def long_anna(service: RunningService, anna: User) -> User:
-    """Anna with everything that tokens tell of her as long as it may be."""
+    """Anna with every claim as long as it may be."""
     login = f"{'a' * 64}@{'b' * 61}.{'b' * 61}.{'b' * 61}.abc"
     long = replace(anna, nick=NICK, tags=TAGS, login=login, email_verified=True)
     await service.services.storage.runner.write(partial(update_user, long))
@@ -45,7 +45,7 @@ async def long_anna(service: RunningService, anna: User) -> User:
 
 
 async def with_rules(service: RunningService, user: User, count: int) -> Application:
-    """An application in which the person holds that many rules."""
+    """An application in which the person has that many rules."""
     rules = {f"rule_{number:04d}_with_a_rather_long_name": {"value": True} for number in range(count)}
     role = a_role("many", meta={"private_data": {"section": rules}})
     application = await create_application(service.services.storage, role, name=f"Large {count}")
@@ -59,24 +59,24 @@ async def with_rules(service: RunningService, user: User, count: int) -> Applica
 
 
 def largest_key() -> str:
-    """An RSA key of 8192 bits as PEM with the longest line ends; no one has its private half."""
+    """An RSA key of 8192 bits as PEM with the longest line ends, without a known private half."""
     numbers = RSAPublicNumbers(65_537, (1 << 8_192) - 1)
     pem = numbers.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     return pem.replace("\n", "\r\n")
 
 
 async def log_in(service: RunningService, user: User, **fields: Any) -> dict[str, Any]:
-    answer = await service.client.post(
+    response = await service.client.post(
         LOGIN, json={"login": user.login, "password": PASSWORD, "factor": FACTOR, **fields}
     )
-    assert answer.status_code == 200, answer.text
-    data: dict[str, Any] = answer.json()
+    assert response.status_code == 200, response.text
+    data: dict[str, Any] = response.json()
     assert data["status"] == "OK", data
     return data
 
 
-async def is_taken(studio: Studio, jwt: str) -> None:
-    """Whether the service takes its own user JWT back, wherever it may be shown."""
+async def expect_accepted_everywhere(studio: Studio, jwt: str) -> None:
+    """Whether the service accepts its own user JWT everywhere."""
     headers = bearer_headers(jwt, Factor=FACTOR)
     await studio.expect_ok("user/info", {}, headers)
     await studio.expect_ok("meta/data", own_record(studio.shop), headers)
@@ -84,7 +84,7 @@ async def is_taken(studio: Studio, jwt: str) -> None:
         await studio.service.client.post("/proxy/oauth/exchange", headers={"Authorization": f"Bearer {jwt}"})
     )
     if "fip" in claims_of(jwt):
-        return  # where its owner is does not show beside an access key
+        return  # the owner's address is not checked with an access key
     key = await studio.access_key()
     narrowed = (await studio.expect_ok("exchangeJwt", {"jwt": jwt, "factor": FACTOR}, bearer_headers(key)))["jwt"]
     assert len(narrowed) <= MAX_ISSUED_TOKEN
@@ -105,10 +105,10 @@ async def test_tk_31_a_user_jwt_with_many_rules_is_taken_by_the_service_itself(
     )
     assert ("perm" in claims) == ("perm_exp" in claims) == (count < 100)
     assert claims["app_perm"] == large.application_id
-    await is_taken(studio, jwt)
+    await expect_accepted_everywhere(studio, jwt)
     ask = own_record(large) | {"data": {"type": "list_short"}}
     answer = await studio.expect_ok("meta/data", ask, bearer_headers(jwt, Factor=FACTOR))
-    assert len(answer["data"]) == count, "what was left out can be asked"
+    assert len(answer["data"]) == count, "omitted claims can be queried"
 
 
 @pytest.mark.parametrize("count", [1, 60, 800])
@@ -117,19 +117,19 @@ async def test_tk_31_a_user_jwt_at_every_limit_at_once_is_taken_by_the_service_i
 ) -> None:
     service = studio.service
     large = await with_rules(service, long_anna, count)
-    asked = {
+    login = {
         "app_id": large.application_id,
         "jwt_public_key": largest_key(),
         "fixed_ips": RANGES,
         "fixed_ip": "1",
     }
-    jwt = (await log_in(service, long_anna, **asked))["jwt"]
+    jwt = (await log_in(service, long_anna, **login))["jwt"]
     claims = claims_of(jwt)
     assert len(jwt) <= MAX_ISSUED_TOKEN
     assert (claims["pub_key"], len(claims["fip"]), claims["nick"]) == (largest_key(), 33, NICK)
     assert set(claims["tgs"].split(",")) >= TAGS
     assert ("perm" in claims) != claims.get("perm_omitted", False)
-    await is_taken(studio, jwt)
+    await expect_accepted_everywhere(studio, jwt)
 
 
 async def test_tk_31_an_exchanged_jwt_of_an_application_keeps_what_was_said_of_perm(
@@ -149,17 +149,17 @@ async def test_tk_31_an_exchanged_jwt_of_an_application_keeps_what_was_said_of_p
 async def test_tk_31_a_key_is_bounded_as_it_is_written(service: RunningService, anna: User, path: str) -> None:
     credentials = {"login": anna.login, "password": PASSWORD, "factor": FACTOR}
     padded = largest_key().replace("\r\n", "\r\n" + " " * 20)
-    answer = await service.client.post(path, json={"jwt_public_key": padded, **credentials})
-    assert (answer.status_code, answer.json()["status"]) == (400, "ERROR")
-    assert "jwt_public_key" in answer.json()["error"]
+    response = await service.client.post(path, json={"jwt_public_key": padded, **credentials})
+    assert (response.status_code, response.json()["status"]) == (400, "ERROR")
+    assert "jwt_public_key" in response.json()["error"]
 
 
 async def test_tk_31_tags_are_bounded_where_they_are_saved(studio: Studio, anna: User) -> None:
     admin = (await create_administrator(studio)).headers
     for tag, status in (("ä" * 32, 400), ("a" * 32, 200)):
         tags = [f"{number:02d}{tag}" for number in range(25)]
-        answer = await studio.post("user/tags", {"data": {"user_id": anna.user_id, "tags": tags}}, admin)
-        assert answer.status_code == status, answer.text
+        response = await studio.post("user/tags", {"data": {"user_id": anna.user_id, "tags": tags}}, admin)
+        assert response.status_code == status, response.text
     assert f"limited to {MAX_CUSTOM_TAG_BYTES} bytes" in await studio.expect_error(
         400, "user/tags", {"data": {"user_id": anna.user_id, "tags": ["b" * 60 + str(n) for n in range(99)]}}, admin
     )
@@ -168,15 +168,15 @@ async def test_tk_31_tags_are_bounded_where_they_are_saved(studio: Studio, anna:
 async def test_tk_31_stored_tags_that_are_too_long_are_left_out_and_the_reader_is_told(
     studio: Studio, anna: User, web: RelyingPartyClient
 ) -> None:
-    """As they were kept before they had a limit."""
+    """As they were stored before they had a limit."""
     service = studio.service
     many = replace(anna, tags=frozenset(f"{number:03d}{'t' * 60}" for number in range(100)))
     await service.services.storage.runner.write(partial(update_user, many))
     data = await log_in(service, many)
-    assert len(data["tags"]) > 6_000, "the login data has them"
+    assert len(data["tags"]) > 6_000, "the login data contains them"
     claims = claims_of(data["jwt"])
     assert (claims["tgs"], claims["tgs_omitted"]) == ("", True)
-    await is_taken(studio, data["jwt"])
+    await expect_accepted_everywhere(studio, data["jwt"])
     tokens = await web.tokens(await web.issue_code(many))
     exchanged = success_body(
         await service.client.post(
@@ -197,12 +197,17 @@ async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_wha
     client = await an_oidc_client(service, LONGEST_ID, claims=claims, backchannel_logout_uri="https://shop.example/o")
     code = client.code_from(await client.walk_authorize(browser_client, long_anna.login or "", nonce=NONCE))
     tokens = await client.tokens(code)
-    said = claims_of(tokens["id_token"])
+    id_claims = claims_of(tokens["id_token"])
     assert len(tokens["id_token"]) <= MAX_ID_TOKEN
-    assert (said["nonce"], said["nickname"], said["email"]) == (NONCE, NICK, long_anna.login)
-    assert (said["roles"], said["groups"], "rules" in said, said["claims_omitted"]) == (["many"], [], False, True)
-    asked = success_body(await client.userinfo(tokens["access_token"]))
-    assert (len(asked["rules"]), asked["roles"]) == (800, ["many"])
+    assert (id_claims["nonce"], id_claims["nickname"], id_claims["email"]) == (NONCE, NICK, long_anna.login)
+    assert (id_claims["roles"], id_claims["groups"], "rules" in id_claims, id_claims["claims_omitted"]) == (
+        ["many"],
+        [],
+        False,
+        True,
+    )
+    body = success_body(await client.userinfo(tokens["access_token"]))
+    assert (len(body["rules"]), body["roles"]) == (800, ["many"])
 
     assert len(tokens["refresh_token"]) <= MAX_ISSUED_TOKEN
     again = success_body(await client.refresh(tokens["refresh_token"]))
@@ -217,8 +222,8 @@ async def test_tk_31_an_id_token_with_room_for_everything_says_nothing_of_it(
 ) -> None:
     few = (await with_rules(service, anna, 3)).application_id
     client = await an_oidc_client(service, claims={"rules": ClaimSource(application_id=few, told=ClaimContent.RULES)})
-    said = claims_of((await client.tokens(await client.issue_code(anna)))["id_token"])
-    assert (len(said["rules"]), "claims_omitted" in said) == (3, False)
+    claims = claims_of((await client.tokens(await client.issue_code(anna)))["id_token"])
+    assert (len(claims["rules"]), "claims_omitted" in claims) == (3, False)
 
 
 async def test_tk_31_a_nonce_is_bounded_as_the_token_writes_it(
@@ -250,8 +255,8 @@ async def test_tk_31_a_service_account_at_its_limits_has_a_jwt_that_is_taken(stu
     name, ranges = "🙂" * 64, [*RANGES[:31], "127.0.0.1/32"]
     for more, taken in (({"public_key": largest_key()}, False), ({}, True)):
         data = {"project_id": "mind_games", "name": name if taken else name[1:], "ip_ranges": ranges, **more}
-        made = await studio.expect_ok("serviceAccount", {"action": "save", "data": data}, studio.owner.headers)
-        jwt = made["data"]["jwt"]
+        body = await studio.expect_ok("serviceAccount", {"action": "save", "data": data}, studio.owner.headers)
+        jwt = body["data"]["jwt"]
         assert len(jwt) <= MAX_ISSUED_TOKEN
-        if taken:  # the other one signs each of its requests with its key
+        if taken:  # the second one signs each of its requests with its key
             await studio.expect_ok("user/info", {}, bearer_headers(jwt))

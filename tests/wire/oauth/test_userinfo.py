@@ -1,4 +1,4 @@
-"""userinfo, and pages of a client's origin that call it (interface §4.2, R3)."""
+"""userinfo, and calls to it from pages of a client's origin (interface §4.2, R3)."""
 
 import httpx2
 import pytest
@@ -29,9 +29,9 @@ async def test_ui_01_userinfo_answers_exactly_the_fields_of_its_scopes(web: Rely
         expected: dict[str, object] = {"status": "ok", "sub": claims_of(tokens["id_token"])["sub"]}
         for scope in scopes:
             expected |= fields.get(scope, {})
-        answer = await web.userinfo(tokens["access_token"])
-        assert success_body(answer) == expected
-        assert answer.headers["cache-control"] == "no-store"
+        response = await web.userinfo(tokens["access_token"])
+        assert success_body(response) == expected
+        assert response.headers["cache-control"] == "no-store"
 
 
 async def test_ui_02_only_the_exact_living_access_token_is_one(
@@ -42,11 +42,11 @@ async def test_ui_02_only_the_exact_living_access_token_is_one(
     flipped = token[:middle] + token[middle:].swapcase()
     for other in (token[:-1], token + "A", flipped, token.swapcase(), token + "=", token[:80], "A" * 200, "é"):
         headers = [(b"Authorization", f"Bearer {other}".encode())]
-        answer = await service.client.get(PATH, headers=headers)
+        response = await service.client.get(PATH, headers=headers)
         if other == token:
-            continue  # shorter than 80 characters: cut to itself
-        assert oauth_error(answer) == BAD, other
-        assert answer.headers["www-authenticate"].startswith("Bearer ")
+            continue  # shorter than 80 characters: not cut
+        assert oauth_error(response) == BAD, other
+        assert response.headers["www-authenticate"].startswith("Bearer ")
     assert oauth_error(await service.client.post(PATH, data={"access_token": f"{token} "})) == BAD
     missing = await service.client.get(PATH)
     assert oauth_error(missing) == BAD
@@ -78,9 +78,9 @@ async def test_ui_02_no_other_kind_of_token_is_taken(
 async def test_bearer_only_endpoint_answers_basic_with_a_bearer_challenge(
     service: RunningService, oidc_client: RelyingPartyClient, path: str
 ) -> None:
-    answer = await service.client.post(f"/proxy/oauth/{path}", headers=oidc_client.headers)
-    assert oauth_error(answer) == (401, "invalid_token")
-    assert answer.headers["www-authenticate"] == 'Bearer realm="gatehouse", error="invalid_token"'
+    response = await service.client.post(f"/proxy/oauth/{path}", headers=oidc_client.headers)
+    assert oauth_error(response) == (401, "invalid_token")
+    assert response.headers["www-authenticate"] == 'Bearer realm="gatehouse", error="invalid_token"'
 
 
 async def test_ui_03_the_query_and_two_places_at_once_are_refused(
@@ -110,16 +110,16 @@ async def spa(service: RunningService) -> RelyingPartyClient:
 async def test_ht_12_pages_of_a_registered_origin_may_call_and_no_others(service: RunningService, path: str) -> None:
     asking = {"Access-Control-Request-Method": "POST"}
     for origin in ("https://evil.example", "null", "https://spa.example.evil.example", "http://spa.example"):
-        answer = await service.client.options(path, headers={"Origin": origin, **asking})
-        assert answer.status_code == 405
-        assert not any(name.startswith("access-control") for name in answer.headers)
-    answer = await service.client.options(path, headers={"Origin": ORIGIN, **asking})
-    assert answer.status_code == 204
-    assert answer.headers["access-control-allow-origin"] == ORIGIN
-    assert "POST" in answer.headers["access-control-allow-methods"]
-    assert answer.headers["access-control-allow-headers"] == "authorization, content-type"
-    assert answer.headers["vary"] == "Origin"
-    assert "access-control-allow-credentials" not in answer.headers
+        response = await service.client.options(path, headers={"Origin": origin, **asking})
+        assert response.status_code == 405
+        assert not any(name.startswith("access-control") for name in response.headers)
+    response = await service.client.options(path, headers={"Origin": ORIGIN, **asking})
+    assert response.status_code == 204
+    assert response.headers["access-control-allow-origin"] == ORIGIN
+    assert "POST" in response.headers["access-control-allow-methods"]
+    assert response.headers["access-control-allow-headers"] == "authorization, content-type"
+    assert response.headers["vary"] == "Origin"
+    assert "access-control-allow-credentials" not in response.headers
 
 
 async def test_ht_12_answers_and_refusals_are_shared_with_that_origin_alone(
@@ -127,9 +127,9 @@ async def test_ht_12_answers_and_refusals_are_shared_with_that_origin_alone(
 ) -> None:
     await spa.issue_code(anna)
     for origin, shared in ((ORIGIN, True), ("https://evil.example", False)):
-        answer = await service.client.get(PATH, headers={"Origin": origin})
-        assert answer.status_code == 401
-        assert (answer.headers.get("access-control-allow-origin") == origin) is shared
+        response = await service.client.get(PATH, headers={"Origin": origin})
+        assert response.status_code == 401
+        assert (response.headers.get("access-control-allow-origin") == origin) is shared
 
 
 async def test_ht_12_an_origin_taken_away_is_taken_at_its_word_a_second_later(

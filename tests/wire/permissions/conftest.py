@@ -1,4 +1,4 @@
-"""A studio, on each database in turn."""
+"""A studio on each database."""
 
 import pytest
 

@@ -27,24 +27,24 @@ def bearer_headers(key: str) -> dict[str, str]:
 
 async def read_with(studio: Studio, key: str, client: httpx2.AsyncClient | None = None) -> int:
     """The status of reading the owner's record with that key."""
-    answer = await (client or studio.service.client).post(
+    response = await (client or studio.service.client).post(
         "/api/permissions/meta/data", json=own_record(studio.shop, jwt=studio.owner.jwt), headers=bearer_headers(key)
     )
-    return answer.status_code
+    return response.status_code
 
 
 async def test_ak_01_a_key_is_shown_once(studio: Studio) -> None:
-    made = (
+    data = (
         await studio.expect_ok("accessKey", key_request("save", studio.shop, comment="ci"), studio.owner.headers)
     )["data"]
-    assert re.fullmatch(r"[0-9a-f]{64}", made["hash"])
-    assert MOMENT.fullmatch(made["created"])
-    assert made["created"] == made["modified"]
-    assert (made["comment"], made["application_id"]) == ("ci", studio.shop.application_id)
-    assert "last_used" not in made
+    assert re.fullmatch(r"[0-9a-f]{64}", data["hash"])
+    assert MOMENT.fullmatch(data["created"])
+    assert data["created"] == data["modified"]
+    assert (data["comment"], data["application_id"]) == ("ci", studio.shop.application_id)
+    assert "last_used" not in data
     for _ in range(2):
-        listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
-        assert listed["data"] == [{name: value for name, value in made.items() if name != "hash"}]
+        body = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
+        assert body["data"] == [{name: value for name, value in data.items() if name != "hash"}]
 
 
 async def test_the_list_of_no_keys_is_an_empty_list(studio: Studio) -> None:
@@ -53,24 +53,24 @@ async def test_the_list_of_no_keys_is_an_empty_list(studio: Studio) -> None:
 
 
 async def test_ak_02_there_is_no_third_key_however_many_race(studio: Studio) -> None:
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(studio.post("accessKey", key_request("save", studio.shop), studio.owner.headers) for _ in range(6))
     )
-    assert sorted(answer.status_code for answer in answers) == [200, 200, 409, 409, 409, 409]
-    listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
-    assert len(listed["data"]) == 2
+    assert sorted(response.status_code for response in responses) == [200, 200, 409, 409, 409, 409]
+    body = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
+    assert len(body["data"]) == 2
 
 
 async def test_ak_04_a_deleted_key_is_refused_at_once(studio: Studio) -> None:
     key = await studio.access_key()
     assert await read_with(studio, key) == 200
-    [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
-    gone = await studio.expect_ok(
-        "accessKey", key_request("delete", studio.shop, id=listed["id"]), studio.owner.headers
+    [data] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
+    body = await studio.expect_ok(
+        "accessKey", key_request("delete", studio.shop, id=data["id"]), studio.owner.headers
     )
-    assert gone == {"status": "OK"}
+    assert body == {"status": "OK"}
     assert await read_with(studio, key) == 401
-    again = key_request("delete", studio.shop, id=listed["id"])
+    again = key_request("delete", studio.shop, id=data["id"])
     assert "Access key not found" in await studio.expect_error(404, "accessKey", again, studio.owner.headers)
 
 
@@ -83,25 +83,23 @@ async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(
     ):
         studio = await a_studio(first)
         key = await studio.access_key()
-        # Both nodes serve one address: the JWT was issued by the first, the second remembers another base_url.
+        # Both nodes share a database: the first issued the JWT, the second has a different base_url.
         alone = own_record(studio.shop, data={"type": "roles", "user_id": studio.owner.user_id})
         path = "/api/permissions/meta/data"
         assert (await second.client.post(path, json=alone, headers=bearer_headers(key))).status_code == 200
-        [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))[
-            "data"
-        ]
-        await studio.expect_ok("accessKey", key_request("delete", studio.shop, id=listed["id"]), studio.owner.headers)
+        [data] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
+        await studio.expect_ok("accessKey", key_request("delete", studio.shop, id=data["id"]), studio.owner.headers)
         assert (await second.client.post(path, json=alone, headers=bearer_headers(key))).status_code == 401
         assert (await first.client.post(path, json=alone, headers=bearer_headers(key))).status_code == 401
 
 
 async def test_ak_05_a_key_is_deleted_through_its_own_application_only(studio: Studio) -> None:
     key = await studio.access_key()
-    [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
-    # The owner may manage keys of both, once the other application is in their project too.
+    [data] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
+    # The owner may manage keys of both, once the second application is in their project too.
     storage = studio.service.services.storage
     await storage.applications.edit_application(studio.other.application_id, set_fields(project_id=PROJECT))
-    through_other = key_request("delete", studio.other, id=listed["id"])
+    through_other = key_request("delete", studio.other, id=data["id"])
     await studio.expect_error(404, "accessKey", through_other, studio.owner.headers)
     assert await read_with(studio, key) == 200
 
@@ -110,8 +108,8 @@ async def test_ak_06_the_database_holds_no_key_in_the_clear(studio: Studio) -> N
     key = await studio.access_key()
     rows = await read_all_tables(studio.service.services.storage)
     assert tables_that_mention(rows, key, repr(bytes.fromhex(key))[2:-1]) == set()
-    [kept] = rows["access_keys"]
-    assert kept.digest == sha256(key)
+    [access_key] = rows["access_keys"]
+    assert access_key.digest == sha256(key)
 
 
 async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studio) -> None:
@@ -119,10 +117,8 @@ async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studi
     assert set(await asyncio.gather(*(read_with(studio, key) for _ in range(50)))) == {200}
 
     async def last_used() -> str:
-        [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))[
-            "data"
-        ]
-        last_use: str = listed["last_used"]
+        [data] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
+        last_use: str = data["last_used"]
         return last_use
 
     first = await last_used()
@@ -140,8 +136,8 @@ async def test_ak_08_comments_are_bounded(studio: Studio, comment: object) -> No
     await studio.expect_error(
         400, "accessKey", key_request("save", studio.shop, comment=comment), studio.owner.headers
     )
-    listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
-    assert listed["data"] == []
+    body = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
+    assert body["data"] == []
 
 
 async def test_which_key_is_to_be_deleted_has_to_be_said(studio: Studio) -> None:
@@ -157,10 +153,10 @@ async def test_a_comment_of_null_is_none(studio: Studio) -> None:
 
 async def test_ak_08_markup_in_a_comment_is_only_text(studio: Studio) -> None:
     comment = "<script>alert(1)</script>"
-    made = await studio.expect_ok(
+    body = await studio.expect_ok(
         "accessKey", key_request("save", studio.shop, comment=comment), studio.owner.headers
     )
-    assert made["data"]["comment"] == comment
+    assert body["data"]["comment"] == comment
 
 
 async def test_ak_09_keys_of_a_removed_application_or_project_are_refused(studio: Studio) -> None:
@@ -194,15 +190,15 @@ async def test_ak_12_guessing_keys_is_limited_and_the_right_key_still_works(stud
     assert (statuses[0], statuses[-1]) == (401, 429)
     assert statuses == sorted(statuses)
     assert await read_with(studio, key) == 200
-    answer = await studio.post("meta/data", own_record(studio.shop), bearer_headers("0" * 64))
-    assert int(answer.headers["retry-after"]) > 0
+    response = await studio.post("meta/data", own_record(studio.shop), bearer_headers("0" * 64))
+    assert int(response.headers["retry-after"]) > 0
 
 
 async def test_read_only_fields_are_ignored_and_unknown_fields_refused(studio: Studio) -> None:
     known = key_request("save", studio.shop, comment="a", created="x", hash="mine", application_id=1, id="y")
-    made = (await studio.expect_ok("accessKey", known, studio.owner.headers))["data"]
-    assert made["hash"] != "mine"
-    assert made["application_id"] == studio.shop.application_id
+    data = (await studio.expect_ok("accessKey", known, studio.owner.headers))["data"]
+    assert data["hash"] != "mine"
+    assert data["application_id"] == studio.shop.application_id
     unknown = key_request("save", studio.shop, colour="red")
     assert "colour" in await studio.expect_error(400, "accessKey", unknown, studio.owner.headers)
     for action in ("save", "delete"):
@@ -212,8 +208,8 @@ async def test_read_only_fields_are_ignored_and_unknown_fields_refused(studio: S
 
 async def test_making_and_removing_a_key_is_on_record(studio: Studio) -> None:
     await studio.access_key()
-    [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
-    await studio.expect_ok("accessKey", key_request("delete", studio.shop, id=listed["id"]), studio.owner.headers)
+    [data] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
+    await studio.expect_ok("accessKey", key_request("delete", studio.shop, id=data["id"]), studio.owner.headers)
     rows = (await read_all_tables(studio.service.services.storage))["audit_events"]
     records = [(row.event, row.actor, row.subject) for row in rows if row.event.startswith("access_key")]
     about = f"application {studio.shop.application_id}"

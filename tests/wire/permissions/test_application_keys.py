@@ -1,4 +1,4 @@
-"""Public keys of applications: read by everyone, managed by few (interface §4.4, R6)."""
+"""Public keys of applications: readable by everyone, managed by few (interface §4.4, R6)."""
 
 import asyncio
 from dataclasses import replace
@@ -28,36 +28,36 @@ def key_request(studio: Studio, action: str, **data: object) -> dict[str, object
 
 
 async def a_custom_key(studio: Studio) -> dict[str, str]:
-    made: dict[str, str] = (
+    data: dict[str, str] = (
         await studio.expect_ok(
             "application/keys", key_request(studio, "save", public_key=the_pem()), studio.owner.headers
         )
     )["data"]
-    return made
+    return data
 
 
 async def test_a_custom_key_is_listed_and_published_until_it_is_deleted(studio: Studio) -> None:
-    made = await a_custom_key(studio)
-    assert made["data"] == the_pem()
-    listed = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
-    assert listed == {"status": "OK", "data": [made]}
+    custom_key = await a_custom_key(studio)
+    assert custom_key["data"] == the_pem()
+    body = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
+    assert body == {"status": "OK", "data": [custom_key]}
     client, shop = studio.service.client, studio.shop.application_id
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
-    assert published.json() == {"status": "OK", "keys": [made]}
-    one = await client.get(f"/api/permissions/application/publicKey/{made['id']}")
-    assert one.json() == {"status": "OK", "key": made}
-    gone = await studio.expect_ok(
-        "application/keys", key_request(studio, "delete", id=made["id"]), studio.owner.headers
+    assert published.json() == {"status": "OK", "keys": [custom_key]}
+    one = await client.get(f"/api/permissions/application/publicKey/{custom_key['id']}")
+    assert one.json() == {"status": "OK", "key": custom_key}
+    response_body = await studio.expect_ok(
+        "application/keys", key_request(studio, "delete", id=custom_key["id"]), studio.owner.headers
     )
-    assert gone == {"status": "OK"}
+    assert response_body == {"status": "OK"}
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
     assert published.json() == {"status": "OK", "keys": []}
-    assert (await client.get(f"/api/permissions/application/publicKey/{made['id']}")).status_code == 404
+    assert (await client.get(f"/api/permissions/application/publicKey/{custom_key['id']}")).status_code == 404
 
 
 async def test_public_keys_may_be_cached_by_everyone(studio: Studio) -> None:
-    made = await a_custom_key(studio)
-    paths = (f"publicKeys/{studio.shop.application_id}", f"publicKey/{made['id']}")
+    custom_key = await a_custom_key(studio)
+    paths = (f"publicKeys/{studio.shop.application_id}", f"publicKey/{custom_key['id']}")
     for path in paths:
         address = f"/api/permissions/application/{path}"
         first = await studio.service.client.get(address)
@@ -68,14 +68,14 @@ async def test_public_keys_may_be_cached_by_everyone(studio: Studio) -> None:
 
 
 async def test_unknown_and_removed_look_alike(studio: Studio) -> None:
-    made = await a_custom_key(studio)
+    custom_key = await a_custom_key(studio)
     storage, client, shop = studio.service.services.storage, studio.service.client, studio.shop.application_id
 
     async def answers() -> set[tuple[int, str]]:
-        paths = (f"publicKeys/{shop}", f"publicKey/{made['id']}", "publicKeys/99999", "publicKey/unknown")
+        paths = (f"publicKeys/{shop}", f"publicKey/{custom_key['id']}", "publicKeys/99999", "publicKey/unknown")
         odd = ("publicKeys/0", "publicKeys/01", "publicKeys/x", "publicKeys/999999999999999999999")
-        found = [await client.get(f"/api/permissions/application/{path}") for path in paths + odd]
-        return {(answer.status_code, answer.text) for answer in found}
+        responses = [await client.get(f"/api/permissions/application/{path}") for path in paths + odd]
+        return {(response.status_code, response.text) for response in responses}
 
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     [(status, _)] = await answers()
@@ -91,9 +91,9 @@ async def test_the_kid_of_a_user_jwt_is_answered_too(studio: Studio) -> None:
     client = studio.service.client
     kids = [key["kid"] for key in (await client.get("/api/permissions/keys")).json()["keys"]]
     for kid in kids:
-        answer = await client.get(f"/api/permissions/application/publicKey/{kid}")
-        assert answer.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
-    assert len(kids) < len(first_keys())  # those of other purposes are no one's business
+        response = await client.get(f"/api/permissions/application/publicKey/{kid}")
+        assert response.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
+    assert len(kids) < len(first_keys())  # those of other purposes are not published
 
 
 async def test_keys_in_the_directory_are_published_first(installed_url: str, tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ async def test_keys_in_the_directory_are_published_first(installed_url: str, tmp
         (keys / str(studio.shop.application_id)).mkdir()
         (keys / str(studio.shop.application_id) / "deploy.pem").write_text(the_pem())
         address = f"/api/permissions/application/publicKeys/{studio.shop.application_id}"
-        from_file, kept = (await service.client.get(address)).json()["keys"]
-        assert (from_file["data"], kept) == (the_pem(), custom)
+        from_file, stored = (await service.client.get(address)).json()["keys"]
+        assert (from_file["data"], stored) == (the_pem(), custom)
         assert "deploy" not in from_file["id"]
         one = await service.client.get(f"/api/permissions/application/publicKey/{from_file['id']}")
         assert one.json()["key"] == from_file
@@ -133,14 +133,16 @@ async def test_service_meta_public_key_is_published_under_one_id(studio: Studio)
     assert again == first
     delete = key_request(studio, "delete", id=first["id"])
     await studio.expect_error(404, "application/keys", delete, studio.owner.headers)
-    listed = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
-    assert listed["data"] == []
+    body = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
+    assert body["data"] == []
 
 
 async def test_custom_keys_stay_within_ten_under_concurrent_saves(studio: Studio) -> None:
     save = key_request(studio, "save", public_key=the_pem())
-    answers = await asyncio.gather(*(studio.post("application/keys", save, studio.owner.headers) for _ in range(12)))
-    assert sorted(answer.status_code for answer in answers) == [200] * 10 + [409] * 2
+    responses = await asyncio.gather(
+        *(studio.post("application/keys", save, studio.owner.headers) for _ in range(12))
+    )
+    assert sorted(response.status_code for response in responses) == [200] * 10 + [409] * 2
 
 
 def private_pem() -> str:
@@ -150,11 +152,11 @@ def private_pem() -> str:
 
 @pytest.mark.parametrize("text", [private_pem(), "", "no key", "A" * 5_000], ids=["private", "empty", "none", "long"])
 async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio, text: str) -> None:
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         400, "application/keys", key_request(studio, "save", public_key=text), studio.owner.headers
     )
-    assert "data.public_key" in said
-    assert "MII" not in said
+    assert "data.public_key" in error
+    assert "MII" not in error
 
 
 async def test_custom_keys_need_the_right_to_them(studio: Studio) -> None:

@@ -1,4 +1,4 @@
-"""An application has a documented largest size, on every way of saving one (checklist LP-02)."""
+"""An application has a documented maximal size, however it is saved (checklist LP-02)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.support.permission_builders import a_role
 from tests.support.studio import Studio
 from tests.wire.provision.test_permissions import apply_document
 
-PARAMS: Final = ",".join(f"p{n}" for n in range(64))  # of an entry, and once more of its role
+PARAMS: Final = ",".join(f"p{n}" for n in range(64))  # of an entry, and again of its role
 WIDE: Final = 1_550  # entries with 128 params each
 LEFT: Final = MAX_APPLICATION_SIZE - WIDE * (1 + 64 + 64)  # entries that still fit
 
@@ -53,8 +53,8 @@ def save_request(application: Application, data: Mapping[str, object]) -> dict[s
 async def test_lp_02_role_that_just_fits_is_saved_and_one_entry_more_is_refused(studio: Studio) -> None:
     before = await nearly_full(studio)
     ask = save_request(studio.shop, {"name": "rest", "meta": entries(LEFT + 1)})
-    said = await studio.expect_error(409, "roles", ask, studio.owner.headers)
-    assert said == (
+    error = await studio.expect_error(409, "roles", ask, studio.owner.headers)
+    assert error == (
         "Application 50001 would have 200,001 rules, role entries and params in total; at most 200,000 are allowed."
     )
     assert await stored_model(studio) == before
@@ -81,10 +81,10 @@ async def test_lp_02_params_of_a_role_count_for_each_of_its_entries(studio: Stud
 
 async def test_lp_02_schema_that_just_fits_is_saved_and_one_rule_more_is_refused(studio: Studio) -> None:
     before = await nearly_full(studio)
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         409, "meta/schema", save_request(studio.shop, {"private_data": rules(LEFT + 1)}), studio.owner.headers
     )
-    assert "200,001" in said
+    assert "200,001" in error
     assert await stored_model(studio) == before
     await studio.expect_ok(
         "meta/schema", save_request(studio.shop, {"public_data": rules(LEFT)}), studio.owner.headers
@@ -95,10 +95,10 @@ async def test_lp_02_schema_that_just_fits_is_saved_and_one_rule_more_is_refused
 async def test_lp_02_forty_roles_with_params_are_refused_in_one_save(studio: Studio) -> None:
     before = await stored_model(studio)
     roles = {f"role{n}": {"meta": entries(60, params=PARAMS), "params": PARAMS} for n in range(40)}
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         409, "meta/schema", save_request(studio.shop, {"roles": roles}), studio.owner.headers
     )
-    assert f"{40 * 60 * (1 + 64 + 64):,}" in said
+    assert f"{40 * 60 * (1 + 64 + 64):,}" in error
     assert await stored_model(studio) == before
 
 
@@ -121,10 +121,10 @@ async def test_lp_02_text_counts_where_the_numbers_are_small(studio: Studio, mon
     monkeypatch.setattr(limits, "MAX_APPLICATION_MEMORY", 2**20)
     before = await stored_model(studio)
     long = {f"rule{n}": {"value": False, "description": f"{n:04}" * 256} for n in range(1_000)}
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         409, "meta/schema", save_request(studio.shop, {"private_data": long}), studio.owner.headers
     )
-    assert said.startswith("Application 50001 would need about 1 MB of memory; at most 1 MB are allowed.")
+    assert error.startswith("Application 50001 would need about 1 MB of memory; at most 1 MB are allowed.")
     assert await stored_model(studio) == before
 
 

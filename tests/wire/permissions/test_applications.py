@@ -1,4 +1,4 @@
-"""Applications from outside: made, read, saved, moved, removed (interface §4.4, R5, R6; checklist section 8)."""
+"""Applications: create, read, save, move, remove (interface §4.4, R5, R6; checklist section 8)."""
 
 import asyncio
 import json
@@ -50,15 +50,15 @@ async def get(studio: Studio, who: Person, application_id: int) -> Any:
     return (await studio.expect_ok("application", get_request(application_id, full=True), who.headers))["data"]
 
 
-# -- making -------------------------------------------------------------------------------------------
+# -- creating -----------------------------------------------------------------------------------------
 
 
 async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothing(studio: Studio) -> None:
     maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
     await studio.expect_error(403, "application", save_request(name="Chess"), studio.other_user.headers)
-    made = await save(studio, maker, name="Chess", description="A game")
-    assert made == {
-        "application_id": made["application_id"],
+    created = await save(studio, maker, name="Chess", description="A game")
+    assert created == {
+        "application_id": created["application_id"],
         "name": "Chess",
         "description": "A game",
         "removed": False,
@@ -77,8 +77,8 @@ async def test_creator_of_an_application_outside_a_project_may_manage_it(studio:
     await studio.expect_ok("meta/schema", {"action": "get", "application_id": number}, maker.headers)
     await studio.expect_ok("accessKey", {"action": "save", "application_id": number, "data": {}}, maker.headers)
     ask = {"action": "get", "application_id": number, "data": {"type": "tree"}}
-    held = (await studio.expect_ok("meta/data", ask, maker.headers))["data"]["secret_data"]
-    assert held == secret_document(
+    secret_data = (await studio.expect_ok("meta/data", ask, maker.headers))["data"]["secret_data"]
+    assert secret_data == secret_document(
         *("canRead", "canReadSchema", "canModifySchema", "canSeeRoleList", "canCreateJwt", "canSave"),
         roles=("all", "all"),
         private=("all", "all"),
@@ -90,9 +90,9 @@ async def test_creator_of_an_application_outside_a_project_may_manage_it(studio:
 
 async def test_creator_of_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
     maker = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
-    made = await save(studio, maker, name="Chess", project_id=PROJECT)
-    assert made["project_id"] == PROJECT
-    number = made["application_id"]
+    created = await save(studio, maker, name="Chess", project_id=PROJECT)
+    assert created["project_id"] == PROJECT
+    number = created["application_id"]
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
     mine = f"{PROJECT}.applications.{number}"
     assert (await studio.expect_ok("meta/data", ask, maker.headers))["data"] == [
@@ -103,8 +103,8 @@ async def test_creator_of_an_application_in_a_project_gets_roles_on_it(studio: S
 
 
 async def test_a_new_application_needs_a_name_and_its_name_is_its_own_in_the_project(studio: Studio) -> None:
-    said = await studio.expect_error(400, "application", save_request(project_id=PROJECT), studio.owner.headers)
-    assert "data.name" in said
+    error = await studio.expect_error(400, "application", save_request(project_id=PROJECT), studio.owner.headers)
+    assert "data.name" in error
     again = save_request(project_id=PROJECT, name=studio.shop.name)
     await studio.expect_error(409, "application", again, studio.owner.headers)
     await save(studio, studio.owner, project_id=PROJECT, name="Chess")
@@ -136,7 +136,7 @@ def requests_about(spelling: object) -> list[tuple[str, dict[str, object]]]:
 
 async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    for path, body in (asked for spelling in SPELLINGS for asked in requests_about(spelling)):
+    for path, body in (request for spelling in SPELLINGS for request in requests_about(spelling)):
         await studio.expect_error(400, path, body, boss.headers)
     assert (await get(studio, boss, 1))["name"] == "Central"
 
@@ -144,7 +144,8 @@ async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
 async def test_ap_02_an_id_is_taken_as_a_number_and_as_text(studio: Studio) -> None:
     shop = studio.shop.application_id
     one, two = [
-        await studio.expect_ok("application", get_request(given), studio.owner.headers) for given in (shop, str(shop))
+        await studio.expect_ok("application", get_request(application_id), studio.owner.headers)
+        for application_id in (shop, str(shop))
     ]
     assert one == two
     assert one["data"]["application_id"] == shop
@@ -152,8 +153,8 @@ async def test_ap_02_an_id_is_taken_as_a_number_and_as_text(studio: Studio) -> N
 
 async def test_get_and_delete_without_an_id_are_malformed(studio: Studio) -> None:
     for action in ("get", "delete"):
-        said = await studio.expect_error(400, "application", {"action": action, "data": {}}, studio.owner.headers)
-        assert "application_id" in said
+        error = await studio.expect_error(400, "application", {"action": action, "data": {}}, studio.owner.headers)
+        assert "application_id" in error
 
 
 async def test_ap_04_a_project_is_given_by_id_or_alias(studio: Studio) -> None:
@@ -231,8 +232,8 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
     await save(studio, who, application_id=shop, service_meta={"name": "Shop", "tags": ["old"]})
     ask = {"application_id": str(shop), "data": {"tags": ["a:b", "c"]}}
-    said = await studio.expect_ok("application/tags", ask, who.headers)
-    assert said["data"] == {"application_id": shop, "tags": ["a:b", "c"], "version": 3}
+    body = await studio.expect_ok("application/tags", ask, who.headers)
+    assert body["data"] == {"application_id": shop, "tags": ["a:b", "c"], "version": 3}
     assert (await get(studio, who, shop))["service_meta"] == {"name": "Shop", "tags": ["a:b", "c"]}
     for bad in (["a", "a"], ["a-b"], [5], ["t" * 65], [f"t{n}" for n in range(11)], "a"):
         await studio.expect_error(400, "application/tags", {**ask, "data": {"tags": bad}}, who.headers)
@@ -246,8 +247,8 @@ async def test_tags_have_an_endpoint_of_their_own(studio: Studio) -> None:
 async def test_tags_without_an_id_are_those_of_the_service_that_vouches(studio: Studio) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
     vouched = bearer_headers(who.jwt, Service_Jwt=await studio.service_jwt())
-    said = await studio.expect_ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
-    assert (said["data"]["application_id"], said["data"]["tags"]) == (shop, ["a"])
+    body = await studio.expect_ok("application/tags", {"data": {"tags": ["a"]}}, vouched)
+    assert (body["data"]["application_id"], body["data"]["tags"]) == (shop, ["a"])
     await studio.expect_error(400, "application/tags", {"data": {"tags": ["a"]}}, who.headers)
 
 
@@ -267,10 +268,10 @@ async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is
     ):
         sent = {**record, "tags": ["a"], "created": "now", "updated_at": 1}
         assert (await studio.expect_ok(path, {**named, "data": sent}, boss.headers))["data"]["tags"] == ["a"]
-        said = await studio.expect_error(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
-        assert "colour" in said
-    listed = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
-    assert [(one["title"], one["users"]) for one in listed["data"]["groups"]] == [("Testers", [])]
+        error = await studio.expect_error(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
+        assert "colour" in error
+    body = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
+    assert [(group["title"], group["users"]) for group in body["data"]["groups"]] == [("Testers", [])]
     assert (await get(studio, boss, shop))["name"] == "Shop"
 
 
@@ -286,8 +287,8 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
 ) -> None:
     boss, shop = await create_administrator(studio), studio.shop.application_id
     meta = {"name": "Shop", "private_key": CANARY, "public_key": public_pem(application_private_key().public_key())}
-    answers = [await studio.post("application", save_request(application_id=shop, service_meta=meta), boss.headers)]
-    assert answers[0].status_code == 200
+    responses = [await studio.post("application", save_request(application_id=shop, service_meta=meta), boss.headers)]
+    assert responses[0].status_code == 200
     for path, body in {
         "application": get_request(shop, full=True),
         "application/keys": {"action": "get", "application_id": shop},
@@ -295,23 +296,23 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
         "meta/data": own_record(studio.shop),
         "project": {"action": "get", "data": {"id": PROJECT}},
     }.items():
-        answers.append(await studio.post(path, body, boss.headers))
-    answers.append(await studio.service.client.get(f"/api/permissions/application/publicKeys/{shop}"))
-    answers.append(
+        responses.append(await studio.post(path, body, boss.headers))
+    responses.append(await studio.service.client.get(f"/api/permissions/application/publicKeys/{shop}"))
+    responses.append(
         await studio.post(
             "application", save_request(application_id=shop, service_meta={"name": "x-y"}), boss.headers
         )
     )
     out, err = capfd.readouterr()
-    for text in (*(answer.text for answer in answers), out, err):
+    for text in (*(response.text for response in responses), out, err):
         assert "CANARY" not in text
         assert "private_key" not in text
     rows = await read_all_tables(studio.service.services.storage)
     assert tables_that_mention(rows, "CANARY") == set()
     services = studio.service.services
-    kept = await services.storage.applications.application(shop)
-    assert kept.sealed_private_key is not None
-    assert services.masters.open(kept.sealed_private_key, purpose="application-private-key").decode() == CANARY
+    application = await services.storage.applications.application(shop)
+    assert application.sealed_private_key is not None
+    assert services.masters.open(application.sealed_private_key, purpose="application-private-key").decode() == CANARY
 
 
 async def test_sc_22_service_meta_without_its_public_key_removes_it_and_keeps_the_unseen_one(studio: Studio) -> None:
@@ -424,8 +425,8 @@ async def test_ap_09_config_schema_fetches_nothing_and_is_bounded(
     who, shop = await publisher(studio), studio.shop.application_id
     body = save_request(application_id=shop, service_meta={"config_schema": schema})
     async with asyncio.timeout(5):
-        answer = await studio.post("application", body, who.headers)
-    assert answer.status_code in ((status,) if status else (200, 400)), answer.text
+        response = await studio.post("application", body, who.headers)
+    assert response.status_code in ((status,) if status else (200, 400)), response.text
 
 
 async def test_ap_09_a_huge_or_bottomless_config_schema_is_refused(studio: Studio) -> None:
@@ -547,13 +548,13 @@ async def test_an_absent_field_keeps_null_clears_and_what_may_not_be_changed_is_
 async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studio) -> None:
     shop, owner, sent = studio.shop.application_id, studio.owner, {"updated_at": 1}
     group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers", **sent}}
-    made = (await studio.expect_ok("group", group, owner.headers))["data"]["id"]
+    created = (await studio.expect_ok("group", group, owner.headers))["data"]["id"]
     for path, body in (
         ("application", save_request(application_id=shop, **sent)),
         ("project", save_request(id=PROJECT, **sent)),
         ("project/membership", save_request(id=PROJECT, **sent)),
-        ("group", {"group_id": made, **save_request(**sent)}),
-        ("group/access", {"group_id": made, "data": sent}),
+        ("group", {"group_id": created, **save_request(**sent)}),
+        ("group/access", {"group_id": created, "data": sent}),
         ("roles", {"application_id": shop, **save_request(name="moderator", **sent)}),
         ("meta/schema", {"application_id": shop, **save_request(**sent)}),
         ("meta/data", {"application_id": shop, **save_request(roles=[], **sent)}),
@@ -564,10 +565,10 @@ async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studi
 
 async def test_an_unknown_field_is_refused_by_name(studio: Studio) -> None:
     shop = studio.shop.application_id
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         400, "application", save_request(application_id=shop, colour="red"), studio.owner.headers
     )
-    assert "colour" in said
+    assert "colour" in error
     body = {**get_request(shop), "colour": "red"}
     assert "colour" in await studio.expect_error(400, "application", body, studio.owner.headers)
     options = {**get_request(shop), "options": {"whole": True}}
@@ -599,13 +600,13 @@ async def test_ap_13_of_two_parallel_saves_both_are_kept_or_one_conflicts(studio
         save_request(application_id=shop, name="Market"),
         save_request(application_id=shop, description="Sells"),
     ]
-    answers = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in bodies))
-    assert [answer.status_code for answer in answers] == [200, 200]
+    responses = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in bodies))
+    assert [response.status_code for response in responses] == [200, 200]
     now = await get(studio, owner, shop)
     assert (now["name"], now["description"], now["version"]) == ("Market", "Sells", 3)
     versioned = [save_request(application_id=shop, name=f"n{n}", version=3) for n in range(4)]
-    answers = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in versioned))
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    responses = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in versioned))
+    assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
 
 
 async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studio) -> None:
@@ -615,21 +616,21 @@ async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studi
     for body in (
         save_request(application_id=shop, **{field: text}) for field in ("name", "description") for text in strange
     ):
-        raw = json.dumps(body).encode()  # with escapes: no other client could send these
-        answer = await studio.service.client.post("/api/permissions/application", content=raw, headers=headers)
+        raw = json.dumps(body).encode()  # with escapes, which no HTTP library would send
+        response = await studio.service.client.post("/api/permissions/application", content=raw, headers=headers)
         fine = body["data"] in (
             {"application_id": shop, "description": text} for text in ("two\nlines", " lead", "n" * 129, "")
         )
-        assert answer.status_code == (200 if fine else 400), raw
-    made = await studio.post(
+        assert response.status_code == (200 if fine else 400), raw
+    created = await studio.post(
         "application", save_request(application_id=shop, name="<b>bold</b>"), studio.owner.headers
     )
-    assert made.json()["data"]["name"] == "<b>bold</b>"
-    assert made.headers["content-type"].startswith("application/json")
-    assert made.headers["x-content-type-options"] == "nosniff"
+    assert created.json()["data"]["name"] == "<b>bold</b>"
+    assert created.headers["content-type"].startswith("application/json")
+    assert created.headers["x-content-type-options"] == "nosniff"
 
 
-# -- who may see it -----------------------------------------------------------------------------------
+# -- visibility ---------------------------------------------------------------------------------------
 
 
 async def test_any_role_on_an_application_lets_see_it_and_not_save_it(studio: Studio) -> None:

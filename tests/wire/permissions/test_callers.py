@@ -1,4 +1,4 @@
-"""Who is calling a permission endpoint, as the wire shows it (interface §4.1, R6; checklist section 7)."""
+"""Identifying callers of permission endpoints (interface §4.1, R6; checklist section 7)."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ ROBOT = "5000000001"
 
 
 def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
-    """One request to every endpoint that a caller has to show themselves at."""
+    """One request to every endpoint that needs credentials."""
     shop = studio.shop.application_id
     return {
         "application": {"action": "get", "data": {"application_id": shop}},
@@ -67,15 +67,15 @@ async def test_pa_01_without_valid_credentials_every_endpoint_is_closed(studio: 
 
 
 async def test_pa_01_a_refusal_says_how_to_ask(studio: Studio) -> None:
-    answer = await studio.post("user/info", {}, {})
-    assert answer.headers["www-authenticate"].startswith("Bearer ")
-    assert answer.headers["cache-control"] == "no-store"
+    response = await studio.post("user/info", {}, {})
+    assert response.headers["www-authenticate"].startswith("Bearer ")
+    assert response.headers["cache-control"] == "no-store"
 
 
 async def test_pa_01_two_authorization_headers_are_refused(studio: Studio) -> None:
     twice = [("Authorization", f"Bearer {studio.owner.jwt}")] * 2 + [("Factor", FACTOR)]
-    answer = await studio.service.client.post("/api/permissions/user/info", json={}, headers=twice)
-    assert answer.status_code == 401
+    response = await studio.service.client.post("/api/permissions/user/info", json={}, headers=twice)
+    assert response.status_code == 401
 
 
 async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
@@ -89,8 +89,8 @@ async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
 @pytest.mark.parametrize("more", [{}, {"Content-Type": "application/json"}])
 async def test_request_with_all_credentials_in_headers_needs_no_body(studio: Studio, more: dict[str, str]) -> None:
     path = "/api/permissions/user/info"
-    answer = await studio.service.client.post(path, headers={**studio.owner.headers, **more})
-    assert (answer.status_code, answer.json()) == (200, {"status": "OK", "projects": 1})
+    response = await studio.service.client.post(path, headers={**studio.owner.headers, **more})
+    assert (response.status_code, response.json()) == (200, {"status": "OK", "projects": 1})
     assert (await studio.service.client.post(path, headers=more)).status_code == 401
 
 
@@ -208,21 +208,21 @@ async def test_pa_07_a_service_lends_no_one_rights(studio: Studio) -> None:
     for path in ("application", "application/keys", "accessKey", "project", "roles", "meta/schema"):
         await studio.expect_error(403, path, everything(studio)[path], headers)
     others = own_record(studio.shop, data={"user_id": studio.owner.user_id, "type": "tree"})
-    seen = await studio.post("meta/data", others, headers)
-    assert "secret_data" not in seen.text
+    response = await studio.post("meta/data", others, headers)
+    assert "secret_data" not in response.text
 
 
 async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Studio) -> None:
     key = await studio.access_key()
     for path, body in everything(studio).items():
         if path not in ("meta/data", "exchangeJwt"):
-            asked = {**body, "jwt": studio.owner.jwt}
-            await studio.expect_error(403, path, asked, bearer_headers(key))
-            await studio.expect_error(403, path, asked, bearer_headers(key, Factor=FACTOR))
+            body_with_jwt = {**body, "jwt": studio.owner.jwt}
+            await studio.expect_error(403, path, body_with_jwt, bearer_headers(key))
+            await studio.expect_error(403, path, body_with_jwt, bearer_headers(key, Factor=FACTOR))
     mine = {"jwt": studio.owner.jwt}
     await studio.expect_ok("meta/data", own_record(studio.shop, **mine), bearer_headers(key))
-    taken = await studio.expect_ok("meta/data", {"action": "get", "data": {}, **mine}, bearer_headers(key))
-    assert taken["user_id"] == studio.owner.user_id
+    response_body = await studio.expect_ok("meta/data", {"action": "get", "data": {}, **mine}, bearer_headers(key))
+    assert response_body["user_id"] == studio.owner.user_id
     await studio.expect_error(403, "meta/data", own_record(studio.other, **mine), bearer_headers(key))
     await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(key))
     roles = own_record(studio.shop, data={"type": "roles", "user_id": studio.other_user.user_id})
@@ -235,8 +235,8 @@ async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Stu
 
 
 async def send(studio: Studio, raw: bytes, headers: Mapping[str, str]) -> int:
-    answer = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
-    return answer.status_code
+    response = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
+    return response.status_code
 
 
 async def test_pa_09_a_signature_is_over_the_whole_request_and_soon_old(studio: Studio) -> None:
@@ -337,5 +337,5 @@ async def test_pa_15_one_principals_flood_from_many_addresses_is_limited(
 async def test_permissions_can_answer_200_to_old_clients(installed_sqlite_url: str, tmp_path: Path) -> None:
     environment = {"GATEHOUSE__PERMISSIONS__ALWAYS_200": "true"}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
-        answer = await service.client.post("/api/permissions/user/info", json={})
-        assert (answer.status_code, answer.json()) == (200, {"status": "ERROR", "error": "invalid token"})
+        response = await service.client.post("/api/permissions/user/info", json={})
+        assert (response.status_code, response.json()) == (200, {"status": "ERROR", "error": "invalid token"})

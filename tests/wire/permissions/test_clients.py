@@ -1,4 +1,4 @@
-"""OAuth clients over the API: anyone who may save an application, and only they, manages its clients (R3, R6)."""
+"""OAuth clients over the API: those who may save an application, and only they, manage its clients (R3, R6)."""
 
 import asyncio
 from typing import Any
@@ -28,9 +28,9 @@ def client_request(action: str, of: int | None, /, **data: object) -> dict[str, 
 
 async def create_client(studio: Studio, **changes: object) -> Any:
     ask = client_request("create", studio.shop.application_id, **(WEB | changes))
-    answer = await studio.post("client", ask, studio.owner.headers)
-    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), answer.text
-    return answer.json()["data"]
+    response = await studio.post("client", ask, studio.owner.headers)
+    assert (response.status_code, response.headers["cache-control"]) == (200, "no-store"), response.text
+    return response.json()["data"]
 
 
 def relying_party(studio: Studio, record: Any, secret: str = "") -> RelyingPartyClient:
@@ -39,10 +39,10 @@ def relying_party(studio: Studio, record: Any, secret: str = "") -> RelyingParty
 
 
 async def is_known(studio: Studio, record: Any, secret: str) -> bool:
-    """Whether the token endpoint takes the secret: then it is the code that is wrong."""
-    answer = await relying_party(studio, record, secret).redeem("no such code")
-    assert answer.json()["error"] in ("invalid_grant", "invalid_client")
-    return bool(answer.json()["error"] == "invalid_grant")
+    """Whether the token endpoint accepts the secret: then the error is about the code."""
+    response = await relying_party(studio, record, secret).redeem("no such code")
+    assert response.json()["error"] in ("invalid_grant", "invalid_client")
+    return bool(response.json()["error"] == "invalid_grant")
 
 
 async def test_clients_are_managed_with_the_right_to_save_their_application_and_with_nothing_less(
@@ -59,7 +59,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         )
         for more in ({"name": "able", "roles": ["project_administrator"]}, {"name": "idle"})  # type: ignore[dict-item]
     ]
-    robots = [bearer_headers(made["data"]["jwt"]) for made in accounts]
+    robots = [bearer_headers(created["data"]["jwt"]) for created in accounts]
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     may = (
         (await create_administrator(studio)).headers,
@@ -89,8 +89,8 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         ),
         (403, bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))),
         (403, robots[1]),
-        (403, bearer_headers(exchanged["jwt"], Factor="the device")),  # good for this application, but not for this
-        (403, bearer_headers(key)),  # of the application itself, which is no one
+        (403, bearer_headers(exchanged["jwt"], Factor="the device")),  # not valid for this
+        (403, bearer_headers(key)),  # of the application itself, which is not a person
         (401, {}),
     )
     for number, headers in enumerate(may):
@@ -100,7 +100,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
             await studio.expect_ok("client", client_request(action, shop, client_id=of["client_id"]), headers)
     for status, headers in may_not:
         for action in ACTIONS:
-            for client_id in ("web", "no_one"):  # whether it exists is not told
+            for client_id in ("web", "no_one"):  # whether it exists is not revealed
                 await studio.expect_error(
                     status, "client", client_request(action, shop, **WEB | {"client_id": client_id}), headers
                 )
@@ -133,8 +133,8 @@ async def test_client_fields_beyond_the_application_require_an_administrator_in_
     )
     for headers in (studio.owner.headers, vouched):
         for action in ("save", "rotate", "delete"):
-            said = await studio.expect_error(403, "client", client_request(action, shop, client_id="web"), headers)
-            assert "first_party, claims of another application" in said
+            error = await studio.expect_error(403, "client", client_request(action, shop, client_id="web"), headers)
+            assert "first_party, claims of another application" in error
 
 
 async def test_clients_of_no_application_are_an_administrators(studio: Studio) -> None:
@@ -147,7 +147,7 @@ async def test_clients_of_no_application_are_an_administrators(studio: Studio) -
     for action in ACTIONS:
         await studio.expect_error(403, "client", client_request(action, None, **WEB), studio.owner.headers)
     every = (await studio.expect_ok("client", client_request("get", None), admin.headers))["data"]
-    assert [one["client_id"] for one in every] == ["lone", "web"]
+    assert [client["client_id"] for client in every] == ["lone", "web"]
     for action in ("get", "save", "rotate", "revoke", "delete"):
         await studio.expect_error(404, "client", client_request(action, shop, client_id="lone"), admin.headers)
         await studio.expect_ok("client", client_request(action, None, client_id="lone"), admin.headers)
@@ -202,25 +202,25 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 
 async def test_invalid_client_field_is_refused_by_name(studio: Studio) -> None:
     shop, admin = studio.shop.application_id, await create_administrator(studio)
-    for data, place in WRONG:
-        said = await studio.expect_error(400, "client", client_request("create", shop, **WEB | data), admin.headers)
-        assert place in said, (data, said)
+    for data, field in WRONG:
+        error = await studio.expect_error(400, "client", client_request("create", shop, **WEB | data), admin.headers)
+        assert field in error, (data, error)
     nameless = {name: value for name, value in WEB.items() if name != "name"}
     assert "data.name: " in await studio.expect_error(
         400, "client", client_request("create", shop, **nameless), studio.owner.headers
     )
     assert (await studio.expect_ok("client", client_request("get", shop), studio.owner.headers))["data"] == []
     await create_client(studio)
-    for data, place in (({"profile": "native"}, "data.profile: "), ({"public": True}, "data.public: ")):
-        said = await studio.expect_error(
+    for data, field in (({"profile": "native"}, "data.profile: "), ({"public": True}, "data.public: ")):
+        error = await studio.expect_error(
             400, "client", client_request("save", shop, client_id="web", **data), studio.owner.headers
         )
-        assert place in said
+        assert field in error
     await create_client(studio, client_id="public", public=True)
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         400, "client", client_request("rotate", shop, client_id="public"), studio.owner.headers
     )
-    assert "a public client has no secret" in said
+    assert "a public client has no secret" in error
     for action in ("save", "delete", "rotate", "revoke", "get"):
         await studio.expect_error(
             404, "client", client_request(action, shop, client_id="never was"), studio.owner.headers
@@ -251,12 +251,12 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     tokens = await signed_in(studio, record, first)
     secrets = [first]
     for _ in range(2):
-        turned = (await studio.expect_ok("client", client_request("rotate", shop, client_id="web"), headers))["data"]
-        secrets.append(turned["client_secret"])
-        assert [bool(one.get("ends")) for one in turned["secrets"]] == [True, False]
-    assert [await is_known(studio, record, one) for one in secrets] == [False, True, True]
+        data = (await studio.expect_ok("client", client_request("rotate", shop, client_id="web"), headers))["data"]
+        secrets.append(data["client_secret"])
+        assert [bool(secret.get("ends")) for secret in data["secrets"]] == [True, False]
+    assert [await is_known(studio, record, secret) for secret in secrets] == [False, True, True]
     await studio.service.clock.advance(7 * DAY + 1)
-    assert [await is_known(studio, record, one) for one in secrets] == [False, False, True]
+    assert [await is_known(studio, record, secret) for secret in secrets] == [False, False, True]
 
     newest = relying_party(studio, record, secrets[-1])
     refreshed = (await newest.refresh(tokens["refresh_token"])).json()
@@ -289,7 +289,7 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     ]
     assert {entry.actor for entry in records} == {studio.owner.user_id}
     everything = str(await read_all_tables(studio.service.services.storage))
-    assert not [one for one in secrets if one in everything], "a secret is kept as a digest only"
+    assert not [secret for secret in secrets if secret in everything], "only a digest of the secret is stored"
 
 
 async def of_client(studio: Studio) -> list[Any]:
@@ -306,21 +306,23 @@ async def signed_in(studio: Studio, record: Any, secret: str) -> dict[str, Any]:
 async def test_only_one_concurrent_versioned_save_wins_and_all_unversioned_ones_do(studio: Studio) -> None:
     shop, headers = studio.shop.application_id, studio.owner.headers
     await create_client(studio)
-    for given, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):
-        answers = await asyncio.gather(
+    for versions, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):
+        responses = await asyncio.gather(
             *(
-                studio.post("client", client_request("save", shop, client_id="web", name=f"N{one}", **given), headers)
-                for one in range(4)
+                studio.post(
+                    "client", client_request("save", shop, client_id="web", name=f"N{number}", **versions), headers
+                )
+                for number in range(4)
             )
         )
-        assert sorted(answer.status_code for answer in answers) == won
-    answers = await asyncio.gather(
+        assert sorted(response.status_code for response in responses) == won
+    responses = await asyncio.gather(
         *(
             studio.post("client", client_request("create", shop, **WEB | {"client_id": "new"}), headers)
             for _ in range(3)
         )
     )
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409]
+    assert sorted(response.status_code for response in responses) == [200, 409, 409]
 
 
 async def test_clients_of_a_removed_application_are_gone_for_who_saved_it(studio: Studio) -> None:
@@ -333,7 +335,7 @@ async def test_clients_of_a_removed_application_are_gone_for_who_saved_it(studio
     every = await studio.expect_ok(
         "client", client_request("get", None), (await create_administrator(studio)).headers
     )
-    assert [one["client_id"] for one in every["data"]] == [record["client_id"]]
+    assert [client["client_id"] for client in every["data"]] == [record["client_id"]]
 
 
 async def test_the_openapi_document_tells_of_it(studio: Studio) -> None:

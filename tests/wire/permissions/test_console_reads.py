@@ -1,4 +1,4 @@
-"""What the console shows of people, game sessions, service tokens, the audit log and old schemas, over the API."""
+"""The console's data over the API: people, game sessions, service tokens, the audit log and old schemas."""
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256
@@ -27,7 +27,7 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     admin, shop = await create_administrator(studio), studio.shop.application_id
     token = (await studio.service.services.service_tokens.issue(shop, comment="nightly", origin=ORIGIN)).token
     value = await studio.service.services.email_secrets.create_as_operator(shop, ORIGIN)
-    refused = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
+    refusal = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     (newest, *_) = await studio.service.services.storage.audit.newest_records(1, f"application {shop}", "")
     asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {
         "user": [
@@ -42,7 +42,7 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
         "emailSecret": [({"application_id": shop}, {"ref": sha256(value).hex()[:12]})],
         "activity": [
             ({"data": {"record_id": newest.record_id}}, {"event": newest.event, "refused": False}),
-            ({"data": {"record_id": refused.json()["error"]}}, {"subject": "00000000…", "refused": True}),
+            ({"data": {"record_id": refusal.json()["error"]}}, {"subject": "00000000…", "refused": True}),
         ],
     }
     vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
@@ -50,8 +50,8 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
         for body, expected in each:
             ask = {"action": "get", **body}
             data = (await studio.expect_ok(path, ask, admin.headers))["data"]
-            found = data if isinstance(data, list) else [data]
-            assert any(expected.items() <= one.items() for one in found), path
+            records = data if isinstance(data, list) else [data]
+            assert any(expected.items() <= record.items() for record in records), path
             await studio.expect_error(403, path, ask, studio.other_user.headers)
             if path != "activity":
                 await studio.expect_error(403, path, ask, studio.owner.headers)
@@ -63,9 +63,9 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     )
     await studio.expect_error(400, "user", {"action": "get", "data": {"user_id": "x"}}, admin.headers)
     nothing = {"action": "get", "data": {"record_id": "none"}}
-    hidden = {"action": "get", "data": {"record_id": refused.json()["error"]}}
-    said = [await studio.expect_error(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
-    assert {*said, await studio.expect_error(404, "activity", hidden, studio.owner.headers)} == {said[0]}
+    hidden = {"action": "get", "data": {"record_id": refusal.json()["error"]}}
+    errors = [await studio.expect_error(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
+    assert {*errors, await studio.expect_error(404, "activity", hidden, studio.owner.headers)} == {errors[0]}
     for path in ("serviceToken", "emailSecret"):
         await studio.expect_error(400, path, {"action": "get"}, admin.headers)
 
@@ -94,10 +94,10 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
     assert settings.security.master_key.reveal() in secrets
     for part, fields in expected.items():
         ask = {"action": "get", "data": {"part": part}}
-        answer = await studio.post("settings", ask, admin.headers)
-        assert {"part", *fields} <= answer.json()["data"].keys(), part
-        assert [value for value in secrets if value in answer.text] == [], part
-        for headers in (vouched, *(one.headers for one in others)):
+        response = await studio.post("settings", ask, admin.headers)
+        assert {"part", *fields} <= response.json()["data"].keys(), part
+        assert [value for value in secrets if value in response.text] == [], part
+        for headers in (vouched, *(record.headers for record in others)):
             await studio.expect_error(403, "settings", ask, headers)
     for data in ({}, {"part": "secrets"}, {"part": "email", "page": 0}, {"part": "email", "limit": 1_001}):
         await studio.expect_error(400, "settings", {"action": "get", "data": data}, admin.headers)
@@ -107,14 +107,16 @@ async def test_a_service_that_vouches_shows_an_owner_of_the_log_no_more_than_it_
     shop = studio.shop.application_id
     wiki = await create_application(studio.service.services.storage, name="Wiki", project_id=PROJECT)
     about = (f"application {shop}", f"project {PROJECT}", f"application {wiki.application_id}")
-    written = [studio.service.services.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=one) for one in about]
+    written = [
+        studio.service.services.recorder.record(AuditEvent.ROLE_SAVED, ORIGIN, subject=record) for record in about
+    ]
 
     def verb() -> Verb[None]:
-        for one in written:
-            yield from add_audit_record(one)
+        for record in written:
+            yield from add_audit_record(record)
 
     await studio.service.services.storage.runner.write(verb)
-    asks = [{"action": "get", "data": {"record_id": one.record_id}} for one in written]
+    asks = [{"action": "get", "data": {"record_id": record.record_id}} for record in written]
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     elsewhere = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
     for ask in asks:
@@ -132,16 +134,16 @@ async def test_a_game_session_is_seen_with_its_application_and_its_person_by_adm
     game = await register_game(studio.service, app_id=shop)
     ask = {"action": "get", "application_id": shop, "data": {"ref": game.gsid[:13]}}
     anywhere = {"action": "get", "data": {"ref": game.gsid[:13]}}
-    seen = (await studio.expect_ok("gameSession", ask, studio.owner.headers))["data"]
-    assert (seen["state"], seen["stage"], seen["application_id"], seen["proof"]) == (
+    data = (await studio.expect_ok("gameSession", ask, studio.owner.headers))["data"]
+    assert (data["state"], data["stage"], data["application_id"], data["proof"]) == (
         "pending",
         "waiting",
         shop,
         "location",
     )
-    assert "address" not in seen
+    assert "address" not in data
     whole = (await studio.expect_ok("gameSession", anywhere, admin.headers))["data"]
-    assert whole == seen | {"address": "127.0.0.1"}
+    assert whole == data | {"address": "127.0.0.1"}
     assert game.gsid not in str(whole)
     await studio.expect_error(403, "gameSession", anywhere, studio.owner.headers)
     await studio.expect_error(403, "gameSession", ask, studio.other_user.headers)
@@ -175,7 +177,7 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
         await studio.expect_error(404, "meta/schema", request_for_version(version), studio.owner.headers)
     await studio.expect_error(403, "meta/schema", request_for_version(1), studio.other_user.headers)
     saves = (await studio.expect_ok("meta/schema/versions", current, studio.owner.headers))["data"]
-    assert [one["version"] for one in saves["versions"]] == [second["version"], first["version"]]
+    assert [version["version"] for version in saves["versions"]] == [second["version"], first["version"]]
     newest = saves["versions"][0]
     added = {"what": "rule", "how": "added", "count": 1, "names": ["private_data.user.kick"]}
     assert (newest["by"], newest["changes"], saves["total"]) == (studio.owner.user_id, [added], 2)
@@ -191,7 +193,7 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
 
 
 async def test_single_group_and_single_member_can_be_read(studio: Studio) -> None:
-    made = [
+    bodies = [
         (
             await studio.expect_ok(
                 "group", {"action": "save", "data": {"project_id": PROJECT, "title": title}}, studio.owner.headers
@@ -199,11 +201,11 @@ async def test_single_group_and_single_member_can_be_read(studio: Studio) -> Non
         )
         for title in ("Artists", "Testers")
     ]
-    groups = [one["data"] for one in made]
+    groups = [body["data"] for body in bodies]
     ask = {"action": "get", "data": {"project_id": PROJECT}}
     for group in groups:
-        one = (await studio.expect_ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]
-        assert one == {"groups": [group], "max_users_cnt": 100}
+        record = (await studio.expect_ok("group", {**ask, "group_id": group["id"]}, studio.owner.headers))["data"]
+        assert record == {"groups": [group], "max_users_cnt": 100}
     await studio.expect_error(404, "group", {**ask, "group_id": "0" * 24}, studio.owner.headers)
     member = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     every = (
@@ -211,9 +213,11 @@ async def test_single_group_and_single_member_can_be_read(studio: Studio) -> Non
     )["data"]
     for user_id in (member.user_id, studio.other_user.user_id):
         data = {"id": PROJECT, "user_id": user_id}
-        one = (await studio.expect_ok("project/membership", {"action": "get", "data": data}, studio.owner.headers))[
-            "data"
-        ]
-        assert one == every | {"users": {name: held for name, held in every["users"].items() if name == user_id}}
+        record = (
+            await studio.expect_ok("project/membership", {"action": "get", "data": data}, studio.owner.headers)
+        )["data"]
+        assert record == every | {
+            "users": {name: holdings for name, holdings in every["users"].items() if name == user_id}
+        }
     misplaced = {"action": "save", "data": {"id": PROJECT, "user_id": member.user_id}}
     assert "data.user_id" in await studio.expect_error(400, "project/membership", misplaced, studio.owner.headers)

@@ -1,4 +1,4 @@
-"""A delete counts `data.version` as a save does (R6)."""
+"""A delete checks `data.version` as a save does (R6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from tests.support.studio import PROJECT, Studio, create_administrator
 
 @dataclass(frozen=True)
 class Kind:
-    """How a record of an endpoint is named, and what makes one."""
+    """How a record of an endpoint is named and created."""
 
     path: str
     new: Mapping[str, object]
-    named: str  # the member of the record by which it is deleted
-    beside: frozenset[str] = frozenset()  # what stands beside `data` instead of in it
+    named: str  # the field by which the record is deleted
+    beside: frozenset[str] = frozenset()  # fields beside `data` instead of in it
     create: str = "save"
     change: Mapping[str, object] = field(default_factory=lambda: {"description": "New"})
 
@@ -59,7 +59,7 @@ async def test_pr_95_a_delete_that_names_an_old_version_is_refused(studio: Studi
         record = (await studio.expect_ok(kind.path, request_body(kind.create, kind.new), boss.headers))["data"]
     first = record["version"]
     if name == "service account":
-        newest = first  # it is never changed after it was made
+        newest = first  # it is never changed after its creation
     else:
         saved = await studio.expect_ok(path, request_body("save", kind.change, record), boss.headers)
         newest = saved["data"]["version"]

@@ -1,4 +1,4 @@
-"""exchangeJwt: a user JWT for one application only (interface §4.8, R6)."""
+"""exchangeJwt: a user JWT for a single application (interface §4.8, R6)."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -30,8 +30,8 @@ async def test_the_new_jwt_is_for_the_keys_application_and_ends_with_the_old_one
     after = claims_of(await exchange_jwt(studio, key, factor=FACTOR))
     assert after["aud"] == str(studio.shop.application_id)
     assert (after["exp"], after["iat"]) == (before["exp"], before["iat"] + DAY)
-    kept = before.keys() - {"iat", "kid"}
-    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    names = before.keys() - {"iat", "kid"}
+    assert {name: after[name] for name in names} == {name: before[name] for name in names}
     assert "typ" not in after
 
 
@@ -61,7 +61,7 @@ async def test_the_new_jwt_serves_requests_about_that_application_only(studio: S
     await studio.expect_ok("meta/data", own_record(studio.shop), headers)
     await studio.expect_ok("roles", {"action": "get", "application_id": shop}, headers)
     await studio.expect_ok("application", {"action": "get", "data": {"application_id": shop}}, headers)
-    refused = {
+    refusals = {
         "meta/data": own_record(studio.other),
         "user/info": {},
         "publish": {"project": "Another"},
@@ -71,7 +71,7 @@ async def test_the_new_jwt_serves_requests_about_that_application_only(studio: S
         "application/keys": {"action": "get", "application_id": shop},
         "application": {"action": "save", "data": {"application_id": shop, "name": "Mine"}},
     }
-    for path, body in refused.items():
+    for path, body in refusals.items():
         await studio.expect_error(403, path, body, headers)
 
 

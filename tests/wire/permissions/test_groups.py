@@ -1,4 +1,4 @@
-"""Groups from outside (interface §4.7, R5, R6; checklist section 10)."""
+"""Groups (interface §4.7, R5, R6; checklist section 10)."""
 
 import asyncio
 import json
@@ -39,8 +39,8 @@ async def get(studio: Studio, who: Person) -> Any:
 
 
 async def make(studio: Studio, title: str = "Testers") -> Any:
-    made = await studio.expect_ok("group", save_request(project_id=PROJECT, title=title), studio.owner.headers)
-    return made["data"]
+    body = await studio.expect_ok("group", save_request(project_id=PROJECT, title=title), studio.owner.headers)
+    return body["data"]
 
 
 async def a_manager(studio: Studio, group_id: str) -> Person:
@@ -48,7 +48,7 @@ async def a_manager(studio: Studio, group_id: str) -> Person:
 
 
 async def people(studio: Studio, count: int) -> list[str]:
-    """Accounts, all made already when they are listed."""
+    """Accounts, created before they are listed."""
     ids = [str(3_000_000_000 + n) for n in range(count)]
     for user_id in ids:
         await a_person(studio.service.services.storage, user_id)
@@ -56,10 +56,10 @@ async def people(studio: Studio, count: int) -> list[str]:
 
 
 async def test_a_group_is_made_read_changed_and_deleted(studio: Studio) -> None:
-    made = await make(studio)
-    assert len(made["id"]) == 24
-    assert made == {
-        "id": made["id"],
+    group = await make(studio)
+    assert len(group["id"]) == 24
+    assert group == {
+        "id": group["id"],
         "project_id": PROJECT,
         "title": "Testers",
         "description": "",
@@ -68,17 +68,19 @@ async def test_a_group_is_made_read_changed_and_deleted(studio: Studio) -> None:
         "users": [],
         "version": 1,
     }
-    assert await get(studio, studio.owner) == {"groups": [made], "max_users_cnt": 100}
+    assert await get(studio, studio.owner) == {"groups": [group], "max_users_cnt": 100}
     changed = await studio.expect_ok(
-        "group", save_request(made["id"], title="Players", description="x"), studio.owner.headers
+        "group", save_request(group["id"], title="Players", description="x"), studio.owner.headers
     )
-    assert changed["data"] == {**made, "title": "Players", "description": "x", "version": 2}
-    kept = await studio.expect_ok("group", save_request(made["id"], project_id=PROJECT), studio.owner.headers)
-    assert (kept["data"]["title"], kept["data"]["description"]) == ("Players", "x")
-    cleared = await studio.expect_ok("group", save_request(made["id"], description=None), studio.owner.headers)
+    assert changed["data"] == {**group, "title": "Players", "description": "x", "version": 2}
+    body = await studio.expect_ok("group", save_request(group["id"], project_id=PROJECT), studio.owner.headers)
+    assert (body["data"]["title"], body["data"]["description"]) == ("Players", "x")
+    cleared = await studio.expect_ok("group", save_request(group["id"], description=None), studio.owner.headers)
     assert cleared["data"]["description"] == ""
-    gone = await studio.expect_ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
-    assert gone == {"status": "OK"}
+    response_body = await studio.expect_ok(
+        "group", {"action": "delete", "group_id": group["id"]}, studio.owner.headers
+    )
+    assert response_body == {"status": "OK"}
     assert (await get(studio, studio.owner))["groups"] == []
 
 
@@ -97,25 +99,25 @@ async def test_gr_01_anyone_who_manages_one_of_five_groups_sees_exactly_that_one
 
 
 async def test_each_act_needs_its_own_right(studio: Studio) -> None:
-    made = await make(studio)
+    group = await make(studio)
     manager, keeper = (
-        await a_manager(studio, made["id"]),
+        await a_manager(studio, group["id"]),
         await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)}),
     )
     for who, status in ((manager, 403), (keeper, 200)):
         for body in (
             save_request(project_id=PROJECT, title=f"New {status}"),
-            save_request(made["id"], title=f"Old {status}"),
+            save_request(group["id"], title=f"Old {status}"),
         ):
             assert (await studio.post("group", body, who.headers)).status_code == status
-    await studio.expect_error(403, "group/access", access(made["id"], users=[]), keeper.headers)
-    await studio.expect_ok("group/access", access(made["id"], users=[]), manager.headers)
-    tags = {"group_id": made["id"], "data": {"tags": ["project", "x"]}}
+    await studio.expect_error(403, "group/access", access(group["id"], users=[]), keeper.headers)
+    await studio.expect_ok("group/access", access(group["id"], users=[]), manager.headers)
+    tags = {"group_id": group["id"], "data": {"tags": ["project", "x"]}}
     await studio.expect_error(403, "group/tags", tags, manager.headers)
     assert (await studio.expect_ok("group/tags", tags, keeper.headers))["data"]["tags"] == ["project", "x"]
-    old = {"group_id": made["id"], "data": {"tags": None, "version": 1}}
+    old = {"group_id": group["id"], "data": {"tags": None, "version": 1}}
     await studio.expect_error(409, "group/tags", old, keeper.headers)
-    delete = {"action": "delete", "group_id": made["id"]}
+    delete = {"action": "delete", "group_id": group["id"]}
     await studio.expect_error(403, "group", delete, manager.headers)
     await studio.expect_ok("group", delete, keeper.headers)
 
@@ -134,10 +136,10 @@ async def test_gr_03_a_group_lists_at_most_a_hundred_users(studio: Studio) -> No
 async def test_gr_03_two_parallel_saves_never_make_more_than_a_hundred(studio: Studio) -> None:
     await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     ids = await people(studio, 120)
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(studio.post("group/access", access(users=part), studio.owner.headers) for part in (ids[:60], ids[60:]))
     )
-    assert [answer.status_code for answer in answers] == [200, 200]
+    assert [response.status_code for response in responses] == [200, 200]
     assert (await get(studio, studio.owner))["groups"][0]["users"] in (ids[:60], ids[60:])
 
 
@@ -162,21 +164,24 @@ async def test_gr_04_a_group_looks_at_no_address(studio: Studio) -> None:
 
 
 async def test_gr_05_each_endpoint_changes_only_what_is_its_own(studio: Studio) -> None:
-    made = await make(studio)
+    group = await make(studio)
     alien = {"tags": ["x"], "users": [studio.other_user.user_id], "conditions": [EVERYONE], "id": "x", "created": 1}
-    saved = await studio.expect_ok("group", save_request(made["id"], **alien), studio.owner.headers)
-    assert saved["data"] == {**made, "version": 2}
+    saved = await studio.expect_ok("group", save_request(group["id"], **alien), studio.owner.headers)
+    assert saved["data"] == {**group, "version": 2}
     alien = {"title": "Else", "project_id": "elsewhere", "tags": ["x"], "description": "x"}
-    saved = await studio.expect_ok("group/access", access(made["id"], users=[], **alien), studio.owner.headers)
-    assert saved["data"] == {**made, "version": 3}
-    for path, body in (("group", save_request(made["id"], colour=1)), ("group/access", access(made["id"], colour=1))):
+    saved = await studio.expect_ok("group/access", access(group["id"], users=[], **alien), studio.owner.headers)
+    assert saved["data"] == {**group, "version": 3}
+    for path, body in (
+        ("group", save_request(group["id"], colour=1)),
+        ("group/access", access(group["id"], colour=1)),
+    ):
         assert "colour" in await studio.expect_error(400, path, body, studio.owner.headers)
 
 
 async def test_a_group_stays_in_its_project(studio: Studio) -> None:
-    made = await make(studio)
+    group = await make(studio)
     await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
-    body = save_request(made["id"], project_id="elsewhere")
+    body = save_request(group["id"], project_id="elsewhere")
     await studio.expect_error(400, "group", body, studio.owner.headers)
 
 
@@ -190,18 +195,18 @@ async def test_gr_06_a_manager_reaches_their_group_alone_and_opening_it_is_audit
     await studio.expect_ok("group/access", access(mine["id"], users=both), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     await studio.expect_ok("group/access", access(mine["id"], conditions=[EVERYONE]), manager.headers)
-    opened = await audit_records(studio, AuditEvent.GROUP_OPENED)
-    assert [row.actor for row in opened] == [manager.user_id] * 2
+    records = await audit_records(studio, AuditEvent.GROUP_OPENED)
+    assert [row.actor for row in records] == [manager.user_id] * 2
     await studio.expect_ok("group/access", access(mine["id"], users=[]), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 2
     await studio.expect_error(400, "group/access", access(mine["id"], users=[theirs["id"]]), manager.headers)
 
 
 async def test_gr_07_titles_follow_the_rules_of_projects_and_are_unique_in_theirs(studio: Studio) -> None:
-    made = await make(studio)
+    group = await make(studio)
     for title in ("abc\n", "a\tb", "a\u00a0b", "\u212aings", "caf\u00e9", "a" * 33, "", " a", "a ", "a  b", "a-b", 5):
         await studio.expect_error(400, "group", save_request(project_id=PROJECT, title=title), studio.owner.headers)
-        await studio.expect_error(400, "group", save_request(made["id"], title=title), studio.owner.headers)
+        await studio.expect_error(400, "group", save_request(group["id"], title=title), studio.owner.headers)
     await studio.expect_error(400, "group", save_request(project_id=PROJECT), studio.owner.headers)
     await studio.expect_error(400, "group", save_request(title="No project"), studio.owner.headers)
     await studio.expect_error(409, "group", save_request(project_id=PROJECT, title="testers"), studio.owner.headers)
@@ -228,21 +233,21 @@ async def test_gr_07_a_condition_has_a_title_and_says_something(studio: Studio) 
 
 
 async def test_gr_08_rights_end_with_the_group_and_with_belonging_to_it(studio: Studio) -> None:
-    made, view = await make(studio), {"action": "get", "data": {"id": PROJECT}}
+    group, view = await make(studio), {"action": "get", "data": {"id": PROJECT}}
     member = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    allow = {"action": "save", "data": {"id": PROJECT, "allow": [made["id"]]}}
-    await studio.expect_ok("group/access", access(made["id"], users=[member.user_id]), studio.owner.headers)
+    allow = {"action": "save", "data": {"id": PROJECT, "allow": [group["id"]]}}
+    await studio.expect_ok("group/access", access(group["id"], users=[member.user_id]), studio.owner.headers)
     await studio.expect_ok("project/membership", allow, studio.owner.headers)
     await studio.expect_ok("project", view, member.headers)
-    await studio.expect_ok("group/access", access(made["id"], users=[]), studio.owner.headers)
+    await studio.expect_ok("group/access", access(group["id"], users=[]), studio.owner.headers)
     await studio.expect_error(403, "project", view, member.headers)
-    manager = await a_manager(studio, made["id"])
+    manager = await a_manager(studio, group["id"])
     await studio.expect_ok(
         "project/membership", {**allow, "data": {"id": PROJECT, "allow": []}}, studio.owner.headers
     )
-    await studio.expect_ok("group/access", access(made["id"], users=[]), manager.headers)
-    await studio.expect_ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
-    await studio.expect_error(403, "group/access", access(made["id"], users=[]), manager.headers)
+    await studio.expect_ok("group/access", access(group["id"], users=[]), manager.headers)
+    await studio.expect_ok("group", {"action": "delete", "group_id": group["id"]}, studio.owner.headers)
+    await studio.expect_error(403, "group/access", access(group["id"], users=[]), manager.headers)
 
 
 async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> None:
@@ -250,41 +255,41 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
     for users in ([5], [None], [["1"]], ["x"], [""], ["1\n"], "1000000001", {"1000000001": True}):
         await studio.expect_error(400, "group/access", access(users=users), studio.owner.headers)
     unknown = access(users=[studio.other_user.user_id, "4444444444"])
-    said = await studio.expect_error(400, "group/access", unknown, studio.owner.headers)
-    assert said == "data.users: no user 4444444444"
+    error = await studio.expect_error(400, "group/access", unknown, studio.owner.headers)
+    assert error == "data.users: no user 4444444444"
     many = json.dumps(access(users=["1"] * 60_000)).encode()
     million = b'{"group_id":"' + GROUP.encode() + b'","data":{"users":[' + b'"1",' * 1_000_000 + b'"1"]}}'
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
     for raw in (many, million):
-        answer = await studio.service.client.post("/api/permissions/group/access", content=raw, headers=headers)
-        assert answer.status_code in (400, 413)
+        response = await studio.service.client.post("/api/permissions/group/access", content=raw, headers=headers)
+        assert response.status_code in (400, 413)
     assert (await get(studio, studio.owner))["groups"][0]["users"] == []
 
 
 async def test_a_save_of_an_old_version_is_refused(studio: Studio) -> None:
-    made = await make(studio)
-    await studio.expect_ok("group", save_request(made["id"], title="One", version=1), studio.owner.headers)
-    await studio.expect_error(409, "group", save_request(made["id"], title="Two", version=1), studio.owner.headers)
-    await studio.expect_error(409, "group/access", access(made["id"], users=[], version=1), studio.owner.headers)
-    saved = await studio.expect_ok("group/access", access(made["id"], users=[], version=2), studio.owner.headers)
+    group = await make(studio)
+    await studio.expect_ok("group", save_request(group["id"], title="One", version=1), studio.owner.headers)
+    await studio.expect_error(409, "group", save_request(group["id"], title="Two", version=1), studio.owner.headers)
+    await studio.expect_error(409, "group/access", access(group["id"], users=[], version=1), studio.owner.headers)
+    saved = await studio.expect_ok("group/access", access(group["id"], users=[], version=2), studio.owner.headers)
     assert saved["data"]["version"] == 3
 
 
 async def test_absent_users_and_conditions_stay_and_null_clears(studio: Studio) -> None:
-    made, users = await make(studio), [studio.other_user.user_id]
+    group, users = await make(studio), [studio.other_user.user_id]
     await studio.expect_ok(
-        "group/access", access(made["id"], users=users, conditions=[EVERYONE]), studio.owner.headers
+        "group/access", access(group["id"], users=users, conditions=[EVERYONE]), studio.owner.headers
     )
-    kept = await studio.expect_ok("group/access", access(made["id"]), studio.owner.headers)
-    assert (kept["data"]["users"], kept["data"]["conditions"]) == (users, [EVERYONE])
+    body = await studio.expect_ok("group/access", access(group["id"]), studio.owner.headers)
+    assert (body["data"]["users"], body["data"]["conditions"]) == (users, [EVERYONE])
     cleared = await studio.expect_ok(
-        "group/access", access(made["id"], users=None, conditions=None), studio.owner.headers
+        "group/access", access(group["id"], users=None, conditions=None), studio.owner.headers
     )
     assert (cleared["data"]["users"], cleared["data"]["conditions"]) == ([], [])
 
 
 async def test_pa_13_an_unknown_group_is_no_different_from_a_foreign_one(studio: Studio) -> None:
-    made = await make(studio)
+    group = await make(studio)
     for path, body in (
         ("group", lambda one: save_request(one, title="x")),
         ("group", lambda one: {"action": "delete", "group_id": one}),
@@ -292,7 +297,7 @@ async def test_pa_13_an_unknown_group_is_no_different_from_a_foreign_one(studio:
         ("group/tags", lambda one: {"group_id": one, "data": {"tags": []}}),
     ):
         foreign, unknown = [
-            await studio.post(path, body(one), studio.other_user.headers) for one in (made["id"], "0" * 24)
+            await studio.post(path, body(one), studio.other_user.headers) for one in (group["id"], "0" * 24)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
@@ -312,13 +317,13 @@ async def test_a_service_vouches_for_groups_of_its_own_project_alone(studio: Stu
 
 
 async def test_a_group_that_decides_who_belongs_is_not_deleted(studio: Studio) -> None:
-    """Without it a project that is closed would be open (R5, membership)."""
-    made = await make(studio)
+    """Without it a closed project would be open (R5, membership)."""
+    group = await make(studio)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)})
-    await studio.expect_ok("group/access", access(made["id"], users=[manager.user_id]), studio.owner.headers)
+    await studio.expect_ok("group/access", access(group["id"], users=[manager.user_id]), studio.owner.headers)
     outsider = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    delete, view = {"action": "delete", "group_id": made["id"]}, {"action": "get", "data": {"id": PROJECT}}
-    for lists, who in (({"allow": [made["id"]]}, manager), ({"allow": [], "disallow": [made["id"]]}, studio.owner)):
+    delete, view = {"action": "delete", "group_id": group["id"]}, {"action": "get", "data": {"id": PROJECT}}
+    for lists, who in (({"allow": [group["id"]]}, manager), ({"allow": [], "disallow": [group["id"]]}, studio.owner)):
         listed = {"action": "save", "data": {"id": PROJECT, **lists}}
         await studio.expect_ok("project/membership", listed, studio.owner.headers)
         assert "allow" in await studio.expect_error(409, "group", delete, who.headers)
@@ -330,10 +335,10 @@ async def test_a_group_that_decides_who_belongs_is_not_deleted(studio: Studio) -
 
 
 async def test_a_group_that_decides_who_belongs_keeps_the_tag_it_needs_for_that(studio: Studio) -> None:
-    made = await make(studio)
-    tags = {"group_id": made["id"], "data": {"tags": ["x"]}}
+    group = await make(studio)
+    tags = {"group_id": group["id"], "data": {"tags": ["x"]}}
     for listed in ("allow", "disallow"):
-        lists = {"action": "save", "data": {"id": PROJECT, "allow": [], "disallow": [], listed: [made["id"]]}}
+        lists = {"action": "save", "data": {"id": PROJECT, "allow": [], "disallow": [], listed: [group["id"]]}}
         await studio.expect_ok("project/membership", lists, studio.owner.headers)
         assert "allow" in await studio.expect_error(409, "group/tags", tags, studio.owner.headers)
     await studio.expect_ok("group/tags", {**tags, "data": {"tags": ["project", "x"]}}, studio.owner.headers)
@@ -344,31 +349,31 @@ async def test_a_group_that_decides_who_belongs_keeps_the_tag_it_needs_for_that(
 
 async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Studio) -> None:
     await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[])
-    made, manager = (
+    group, manager = (
         await make(studio),
         await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)}),
     )
-    answers = [
-        await studio.post("group", save_request(made["id"], project_id=name), manager.headers)
+    responses = [
+        await studio.post("group", save_request(group["id"], project_id=name), manager.headers)
         for name in ("elsewhere", "nowhere")
     ]
-    assert [one.status_code for one in answers] == [400, 400]
-    assert answers[0].content == answers[1].content
+    assert [response.status_code for response in responses] == [400, 400]
+    assert responses[0].content == responses[1].content
 
 
 async def test_group_manager_matching_their_own_new_condition_is_audited(studio: Studio) -> None:
-    made = await make(studio)
-    manager = await a_manager(studio, made["id"])
+    group = await make(studio)
+    manager = await a_manager(studio, group["id"])
     for others in ([{"uid": [studio.other_user.user_id]}], [{"domain": "studio.example"}]):
         named = [{"title": "t", "condition": one} for one in others]
-        await studio.expect_ok("group/access", access(made["id"], conditions=named), manager.headers)
+        await studio.expect_ok("group/access", access(group["id"], conditions=named), manager.headers)
     assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []
     own = [{"title": "t", "condition": {"or": [{"tag": "x"}, {"uid": [manager.user_id]}]}}]
-    await studio.expect_ok("group/access", access(made["id"], conditions=own), manager.headers)
+    await studio.expect_ok("group/access", access(group["id"], conditions=own), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     again = [*own, {"title": "u", "condition": {"uid": [manager.user_id]}}]
-    await studio.expect_ok("group/access", access(made["id"], conditions=again), manager.headers)
-    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1  # they were in already
+    await studio.expect_ok("group/access", access(group["id"], conditions=again), manager.headers)
+    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1  # they were members already
 
 
 async def test_the_users_that_the_conditions_of_a_project_name_are_limited(studio: Studio) -> None:

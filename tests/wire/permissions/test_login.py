@@ -1,4 +1,4 @@
-"""What applications have to say about a login, and what the JWT tells about them (R2, R4, R5)."""
+"""The effect of applications on a login, and their data in the JWT (R2, R4, R5)."""
 
 from typing import Any
 
@@ -36,8 +36,8 @@ async def anna(service: RunningService) -> User:
 
 async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
     ask = {"login": LOGIN, "password": PASSWORD, "factor": "f", **fields}
-    answer = await service.client.post("/proxy/api/login", json=ask)
-    bodies: dict[str, Any] = answer.json()
+    response = await service.client.post("/proxy/api/login", json=ask)
+    bodies: dict[str, Any] = response.json()
     return bodies
 
 
@@ -87,8 +87,8 @@ async def test_the_jwt_tells_what_its_owner_holds_in_the_first_application_named
     service = studio.service
     storage = service.services.storage
     game = await create_application(storage, a_role("moderator", meta=KICK, params="5"), name="Game")
-    held = a_user_record(anna.user_id, {ROOT: ["moderator"]}, game.application_id)
-    await storage.user_records.edit_record(game.application_id, anna.user_id, set_fields(scopes=held.scopes), 0)
+    record = a_user_record(anna.user_id, {ROOT: ["moderator"]}, game.application_id)
+    await storage.user_records.edit_record(game.application_id, anna.user_id, set_fields(scopes=record.scopes), 0)
     claims = claims_of((await log_in(service, app_id=game.application_id, gapp_id=studio.shop.application_id))["jwt"])
     assert (claims["app_perm"], claims["perm"]) == (game.application_id, ["user.kick|5"])
     assert claims["perm_exp"] == service.clock.now() + 300
@@ -107,10 +107,10 @@ async def test_email_and_token_are_for_the_first_application_named(studio: Studi
     for named in ({"app_id": shop}, {"gapp_id": shop}, {"service_jwt": await studio.service_jwt()}):
         body = await log_in(service, with_email="shared", **named)
         assert body["login"] == LOGIN, named
-        known = await service.client.post(
+        response = await service.client.post(
             "/proxy/oauth/introspect", data={"token": body["token"]}, headers=own.headers
         )
-        assert known.json()["active"], named
+        assert response.json()["active"], named
     beside = await log_in(service, with_email="shared", app_id=studio.other.application_id, gapp_id=shop)
     assert "login" not in beside
 
@@ -119,10 +119,10 @@ async def test_email_and_token_are_for_the_first_application_named(studio: Studi
 async def test_a_service_jwt_names_its_application_and_must_be_valid(studio: Studio) -> None:
     body = await log_in(studio.service, service_jwt=await studio.service_jwt())
     assert claims_of(body["jwt"])["app_perm"] == studio.shop.application_id
-    refused = await studio.service.client.post(
+    refusal = await studio.service.client.post(
         "/proxy/api/login", json={"login": LOGIN, "password": PASSWORD, "service_jwt": "a.b.c"}
     )
-    assert refused.status_code == 401
+    assert refusal.status_code == 401
     await studio.service.services.storage.user_records.edit_record(
         studio.shop.application_id, str(body["user_id"]), set_fields(login={"cannot": {"value": True}}), 0
     )

@@ -45,7 +45,7 @@ async def find_members(studio: Studio, **data: object) -> dict[str, Any]:
     ask = question_body(studio, **({"rule": "user.kick"} if "role" not in data else {}), **data)
     page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
     assert page["after"] is None
-    return {one["user_id"]: one for one in page["members"]}
+    return {member["user_id"]: member for member in page["members"]}
 
 
 def sources(members: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -134,7 +134,7 @@ async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
     while after is not None:
         ask = question_body(studio, role="all", limit=2, after=after)
         page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
-        seen.append([one["user_id"] for one in page["members"]])
+        seen.append([member["user_id"] for member in page["members"]])
         after = page["after"]
     assert seen == [[OWNER, OTHER_USER], [ANN, BEN], [CAT, DAN]]
 
@@ -145,13 +145,13 @@ async def test_members_are_returned_as_csv_on_request(studio: Studio) -> None:
     await set_user_roles(studio, OWNER, {ROOT: ["-sum"]})
     ask = question_body(studio, rule="user.kick", limit=1)
     accepting = {**studio.owner.headers, "Accept": "text/csv"}
-    for answer in (
+    for response in (
         await studio.post("members", ask, accepting),
         await studio.post("members", {**ask, "options": {"format": "csv"}}, studio.owner.headers),
     ):
-        assert answer.headers["content-type"].startswith("text/csv")
-        assert answer.headers["next-after"] == OWNER
-        [row] = csv.DictReader(io.StringIO(answer.text))
+        assert response.headers["content-type"].startswith("text/csv")
+        assert response.headers["next-after"] == OWNER
+        [row] = csv.DictReader(io.StringIO(response.text))
         assert (row["user_id"], row["until"], row["source"], row["role"]) == (OWNER, "", "assigned_role", "'-sum")
 
 
@@ -159,8 +159,8 @@ async def test_client_that_also_accepts_json_gets_json(studio: Studio) -> None:
     await put_roles(studio)
     ask = question_body(studio, rule="user.kick")
     for accepted in ("application/json;q=0.9, text/csv;q=0.1", "text/csv, application/json", "*/*"):
-        answer = await studio.post("members", ask, {**studio.owner.headers, "Accept": accepted})
-        assert answer.json()["status"] == "OK"
+        response = await studio.post("members", ask, {**studio.owner.headers, "Accept": accepted})
+        assert response.json()["status"] == "OK"
 
 
 async def test_members_requires_the_rights_to_read_everyone_and_to_list_roles(studio: Studio) -> None:
@@ -189,7 +189,7 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
 
 
 @pytest.mark.parametrize(
-    ("data", "status", "said"),
+    ("data", "status", "message"),
     [
         ({}, 400, "either rule or role"),
         ({"rule": "a", "role": "b"}, 400, "either rule or role"),
@@ -200,16 +200,22 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
         ({"role": "ghost"}, 404, "Role not found"),
     ],
 )
-async def test_malformed_questions_are_refused(studio: Studio, data: dict[str, Any], status: int, said: str) -> None:
-    assert said in await studio.expect_error(status, "members", question_body(studio, **data), studio.owner.headers)
+async def test_malformed_questions_are_refused(
+    studio: Studio, data: dict[str, Any], status: int, message: str
+) -> None:
+    assert message in await studio.expect_error(
+        status, "members", question_body(studio, **data), studio.owner.headers
+    )
 
 
 async def test_a_project_one_may_not_see_has_as_many_members_as_one_that_is_not_there(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await publish(studio.service.services.storage, a_project("Secret Plan", aliases=("plan",)), owners=[OWNER])
     for data in ({"rule": "user.kick"}, {"role": "moderator"}):
-        answers = [
+        responses = [
             await studio.post("members", question_body(studio, **data, project_id=name), studio.owner.headers)
             for name in ("nowhere", "secret_plan", "plan")
         ]
-        assert [(one.status_code, one.content) for one in answers] == [(200, answers[0].content)] * 3
+        assert [(response.status_code, response.content) for response in responses] == [
+            (200, responses[0].content)
+        ] * 3

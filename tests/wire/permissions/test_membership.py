@@ -1,4 +1,4 @@
-"""Who belongs to a project (interface §4.6, R5; checklist PR-13)."""
+"""Membership of a project (interface §4.6, R5; checklist PR-13)."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,7 +51,7 @@ async def save(studio: Studio, who: Person, **data: object) -> Any:
 
 
 async def connect(studio: Studio, *applications: int) -> None:
-    """Exactly these, which are published."""
+    """Connect exactly these published applications."""
     storage = studio.service.services.storage
     for number in applications:
         await storage.applications.edit_application(number, set_fields(service_meta={"name": "Service"}))
@@ -123,12 +123,14 @@ async def test_membership_can_be_saved_back_as_read(studio: Studio) -> None:
 
 
 async def test_rights_on_a_disconnected_service_can_be_saved_back_but_not_extended(studio: Studio) -> None:
-    shop, gone = str(studio.shop.application_id), studio.other.application_id
-    await connect(studio, gone)
-    who = await create_person_with(studio, {service_scope(PROJECT, gone): holdings_with("service_administrator")})
+    shop, application_id = str(studio.shop.application_id), studio.other.application_id
+    await connect(studio, application_id)
+    who = await create_person_with(
+        studio, {service_scope(PROJECT, application_id): holdings_with("service_administrator")}
+    )
     await connect(studio)
     data = (await get(studio, studio.owner))["users"][who.user_id]
-    assert data == {"services": {str(gone): {"roles": ["service_administrator"]}}}
+    assert data == {"services": {str(application_id): {"roles": ["service_administrator"]}}}
     more = {**data, "applications": {shop: {"roles": ["app_developer"]}}}
     assert (await save(studio, studio.owner, users={who.user_id: more}))["users"][who.user_id] == more
     record = {
@@ -136,10 +138,10 @@ async def test_rights_on_a_disconnected_service_can_be_saved_back_but_not_extend
         "private_data": {"projectAccess": {PROJECT: {**more, "roles": ["group_manager"]}}},
     }
     await studio.expect_ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
-    other_role = {"services": {str(gone): {"roles": ["app_users_manager"]}}}
+    other_role = {"services": {str(application_id): {"roles": ["app_users_manager"]}}}
     for users in ({who.user_id: other_role}, {studio.other_user.user_id: data}):
         await studio.expect_error(400, "project/membership", save_request(users=users), studio.owner.headers)
-    both = {"services": {str(gone): {"roles": ["service_administrator", "app_users_manager"]}}}
+    both = {"services": {str(application_id): {"roles": ["service_administrator", "app_users_manager"]}}}
     await studio.expect_error(
         400, "project/membership", save_request(users={who.user_id: both}), studio.owner.headers
     )
@@ -170,8 +172,8 @@ async def test_pr_13_lists_take_groups_of_the_project_that_carry_its_tag(studio:
     saved = await save(studio, studio.owner, allow=[GROUP], disallow=[OTHER_GROUP])
     assert (saved["allow"], saved["disallow"]) == ([GROUP], [OTHER_GROUP])
     await studio.expect_error(400, "project/membership", save_request(disallow=[GROUP]), studio.owner.headers)
-    kept = await save(studio, studio.owner, users={})
-    assert (kept["allow"], kept["disallow"]) == ([GROUP], [OTHER_GROUP])
+    second_save = await save(studio, studio.owner, users={})
+    assert (second_save["allow"], second_save["disallow"]) == ([GROUP], [OTHER_GROUP])
     cleared = await save(studio, studio.owner, allow=None, disallow=[])
     assert (cleared["allow"], cleared["disallow"]) == ([], [])
 
@@ -225,14 +227,14 @@ async def test_no_one_assigns_rights_they_do_not_hold_in_the_project(studio: Stu
         studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project", "project.can_view_project")}
     )
     friend = studio.other_user.user_id
-    for held in (
+    for holdings in (
         {"roles": ["project_administrator"]},
         {"roles": ["app_developer"]},
         {"applications": {str(shop): {"roles": ["app_developer"]}}},
         {"private_data": {"project": {"can_remove_project": {"value": True}}}},
         {"roles": ["administrator"]},
     ):
-        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), manager.headers)
+        await studio.expect_error(403, "project/membership", save_request(users={friend: holdings}), manager.headers)
     seen = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     await save(studio, manager, users={friend: seen})
     await studio.expect_error(403, "project/membership", save_request(users={OWNER: None}), manager.headers)
@@ -241,7 +243,7 @@ async def test_no_one_assigns_rights_they_do_not_hold_in_the_project(studio: Stu
 async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> None:
     await groups(studio)
     friend, boss = studio.other_user.user_id, await create_administrator(studio)
-    for held in (
+    for holdings in (
         {"roles": ["project_administrator", "Project_Administrator"]},
         {"roles": [{"name": "group_manager", "expired": -1}]},
         {"roles": [{"name": "group_manager", "ttl": True}]},
@@ -257,7 +259,7 @@ async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> No
         [],
         "project_owner",
     ):
-        await studio.expect_error(400, "project/membership", save_request(users={friend: held}), boss.headers)
+        await studio.expect_error(400, "project/membership", save_request(users={friend: holdings}), boss.headers)
     await studio.expect_error(
         404, "project/membership", save_request(users={friend: {"roles": ["unheard_of"]}}), boss.headers
     )
@@ -294,13 +296,13 @@ async def test_a_right_on_a_resource_reaches_no_further(studio: Studio) -> None:
     }
     who = await create_person_with(studio, scopes)
     await studio.expect_error(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, who.headers)
-    listed = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
-    assert [group["id"] for group in listed["data"]["groups"]] == [GROUP]
+    body = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
+    assert [group["id"] for group in body["data"]["groups"]] == [GROUP]
     await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     await studio.expect_error(403, "application", {"action": "get", "data": {"application_id": shop}}, who.headers)
 
 
-# -- what reaches further than it should --------------------------------------------------------------
+# -- escalation ---------------------------------------------------------------------------------------
 
 
 def schema_denying(*names: str) -> dict[str, object]:
@@ -317,12 +319,12 @@ async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
         {"roles": [{"name": "project_owner", "expired": studio.service.clock.now() + 1}]},
         {"applications": {shop: {"private_data": {"app": {"can_modify_schema": {"value": False}}}}}},
     ):
-        held = {**owner, **more}
-        await studio.expect_error(403, "project/membership", save_request(users={OWNER: held}), deputy.headers)
-        record = {"user_id": OWNER, "private_data": {"projectAccess": {PROJECT: held}}}
+        holdings = {**owner, **more}
+        await studio.expect_error(403, "project/membership", save_request(users={OWNER: holdings}), deputy.headers)
+        record = {"user_id": OWNER, "private_data": {"projectAccess": {PROJECT: holdings}}}
         body = {"action": "save", "application_id": 1, "data": record}
         await studio.expect_error(403, "meta/data", body, deputy.headers)
-    await save(studio, deputy, users={OWNER: owner})  # as it is
+    await save(studio, deputy, users={OWNER: owner})  # unchanged
     await save(studio, studio.owner, users={OWNER: {**owner, **schema_denying("can_remove_project")}})
     await studio.expect_error(403, "project/membership", save_request(users={OWNER: owner}), deputy.headers)
     await save(studio, await create_administrator(studio), users={OWNER: owner})
@@ -344,7 +346,7 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
     developer = {"roles": ["app_developer"]}
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     friend = studio.other_user.user_id
-    for held in (
+    for holdings in (
         {"roles": ["project_administrator"]},
         developer,
         {"private_data": {"project": {"can_view_project": {"value": True}}}},
@@ -352,7 +354,7 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
         {"groups": {GROUP: {"roles": ["group_manager"]}}},
         {"applications": {mine: developer, other: developer}},
     ):
-        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), vouched)
+        await studio.expect_error(403, "project/membership", save_request(users={friend: holdings}), vouched)
     on_own = {"applications": {mine: developer}}
     await studio.expect_ok("project/membership", save_request(users={friend: on_own}), vouched)
     await save(studio, studio.owner, users={friend: {"roles": ["app_developer"], **on_own}})
@@ -372,16 +374,18 @@ async def test_person_with_an_expiring_role_assigns_nothing_that_ends_later(stud
     )
     shop, friend = str(studio.shop.application_id), studio.other_user.user_id
     rule = {"can_view_project": {"value": True}}
-    for held in (
+    for holdings in (
         {"roles": [role]},
         {"roles": [{"name": role, "expired": now + 61}]},
-        {"roles": [{"name": role, "ttl": 5}]},  # it never ends by that
+        {"roles": [{"name": role, "ttl": 5}]},  # such an end never takes effect
         {"roles": [{"name": role, "expired": now + 60, "ttl": 5}]},
         {"private_data": {"project": rule}},
         {"applications": {shop: {"roles": ["app_developer"]}}},
     ):
         for user_id in (friend, deputy.user_id):
-            await studio.expect_error(403, "project/membership", save_request(users={user_id: held}), deputy.headers)
+            await studio.expect_error(
+                403, "project/membership", save_request(users={user_id: holdings}), deputy.headers
+            )
     until = {"roles": [{"name": role, "expired": now + 60}]}
     await save(studio, deputy, users={friend: until, deputy.user_id: until})
     await save(studio, deputy, users={friend: None})
@@ -395,8 +399,8 @@ async def test_person_with_a_ttl_role_assigns_nothing_with_a_longer_ttl(studio: 
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(ttl=60)))})
     friend = studio.other_user.user_id
     for end in ({}, {"ttl": 61}, {"expired": now + 600}):
-        held = {"roles": [{"name": role, **end}]}
-        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), deputy.headers)
+        holdings = {"roles": [{"name": role, **end}]}
+        await studio.expect_error(403, "project/membership", save_request(users={friend: holdings}), deputy.headers)
     for end in ({"ttl": 60}, {"expired": now + 30}):
         await save(studio, deputy, users={friend: {"roles": [{"name": role, **end}]}})
 
@@ -404,8 +408,8 @@ async def test_person_with_a_ttl_role_assigns_nothing_with_a_longer_ttl(studio: 
 async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studio) -> None:
     now, view = studio.service.clock.now(), "can_view_project"
     short = Assignment(role="project_administrator", end=End(expired=now + 60))
-    held = holdings_with_rules("project.can_view_project", "project.can_manage_project")
-    deputy = await create_person_with(studio, {IN_PROJECT: replace(held, roles=(short,))})
+    holdings = holdings_with_rules("project.can_view_project", "project.can_manage_project")
+    deputy = await create_person_with(studio, {IN_PROJECT: replace(holdings, roles=(short,))})
     friend = studio.other_user.user_id
     await save(studio, deputy, users={friend: {"private_data": {"project": {view: {"value": True}}}}})
     more = {"private_data": {"project": {"can_manage_groups": {"value": True}}}}
@@ -430,9 +434,9 @@ async def test_a_restriction_is_lifted_by_who_could_give_the_right(studio: Studi
     friend = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator", private_data=tree)})
     freed = {"roles": ["project_administrator"]}
     sooner = {**freed, "private_data": {"project": {"can_manage_groups": {"value": False, "expired": 2_000_000_000}}}}
-    for held in (freed, sooner):
+    for holdings in (freed, sooner):
         await studio.expect_error(
-            403, "project/membership", save_request(users={friend.user_id: held}), manager.headers
+            403, "project/membership", save_request(users={friend.user_id: holdings}), manager.headers
         )
     await save(studio, studio.owner, users={friend.user_id: freed})
 
@@ -444,7 +448,9 @@ async def test_an_owner_whose_time_ends_does_not_count_as_the_one_a_project_need
     for who in (studio.owner, boss):
         await studio.expect_error(409, "project/membership", save_request(users={OWNER: ending}), who.headers)
     await save(studio, studio.owner, users={studio.other_user.user_id: ending})
-    for held in (ending, None):
-        await studio.expect_error(409, "project/membership", save_request(users={OWNER: held}), studio.owner.headers)
+    for holdings in (ending, None):
+        await studio.expect_error(
+            409, "project/membership", save_request(users={OWNER: holdings}), studio.owner.headers
+        )
     lasting = {"roles": ["project_owner"]}
     await save(studio, studio.owner, users={studio.other_user.user_id: lasting, OWNER: ending})

@@ -1,4 +1,4 @@
-"""Projects from outside: read, saved, removed, connected to services (interface §4.6, R5; checklist section 9)."""
+"""Projects: read, save, remove, connect to services (interface §4.6, R5; checklist section 9)."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def grant(*roles: str, action: str = "grant", group_id: str = GROUP) -> dict[str
 
 
 async def other_project_application(studio: Studio) -> Application:
-    """Another project with an application that no one published and a group."""
+    """A second project with an unpublished application and a group."""
     storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"), owners=[studio.other_user.user_id])
     await storage.groups.create_group(a_group(FOREIGN_GROUP, project_id="elsewhere"), [a_record()])
@@ -87,8 +87,8 @@ async def test_pr_09_a_save_cannot_change_tags_removed_or_author(studio: Studio)
     ignored = {"tags": ["x"], "removed": True, "author": "4444444444", "application_id": 1, "created": 5}
     after = await save(studio, studio.owner, **ignored)
     assert after == {**before, "version": before["version"] + 1}
-    said = await studio.expect_error(400, "project", project_request("save", colour="red"), studio.owner.headers)
-    assert "colour" in said
+    error = await studio.expect_error(400, "project", project_request("save", colour="red"), studio.owner.headers)
+    assert "colour" in error
 
 
 async def test_an_absent_field_keeps_null_clears_and_a_new_title_keeps_the_id(studio: Studio) -> None:
@@ -210,8 +210,8 @@ async def test_connected_service_can_be_saved_back_after_it_was_unpublished(stud
     service = await create_application(storage, "moderator", name="Chat", service_meta={"name": "Chat"})
     saved = await save(studio, studio.owner, settings=connecting_services(service))
     boss = await create_administrator(studio)
-    gone = {"action": "save", "data": {"application_id": service.application_id, "service_meta": None}}
-    await studio.expect_ok("application", gone, boss.headers)
+    removed = {"action": "save", "data": {"application_id": service.application_id, "service_meta": None}}
+    await studio.expect_ok("application", removed, boss.headers)
     assert (await save(studio, studio.owner, settings=saved["settings"]))["settings"] == saved["settings"]
     await save(studio, studio.owner, settings=None)
     await studio.expect_error(
@@ -229,8 +229,8 @@ async def test_a_grant_lands_in_the_members_record_of_that_application(studio: S
 
     async def short_list() -> list[str]:
         ask = own_record(service, data={"type": "list_short"})
-        found: list[str] = (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
-        return found
+        data: list[str] = (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
+        return data
 
     assert await short_list() == [f"{PROJECT}/user.kick"]
     await write_user_record(
@@ -386,8 +386,8 @@ async def test_the_users_that_the_conditions_of_an_application_name_are_limited(
 
     for number in range(10):
         await studio.expect_ok("roles", request_naming(f"r{number}", 1_000), studio.owner.headers)
-    said = await studio.expect_error(400, "roles", request_naming("more", 1), studio.owner.headers)
-    assert said == "the conditions of an application's roles can name at most 10000 users in total"
+    error = await studio.expect_error(400, "roles", request_naming("more", 1), studio.owner.headers)
+    assert error == "the conditions of an application's roles can name at most 10000 users in total"
     await studio.expect_ok("roles", request_naming("r0", 999), studio.owner.headers)
     await studio.expect_ok("roles", request_naming("more", 1), studio.owner.headers)
     assert "at most 1000 users" in await studio.expect_error(

@@ -15,18 +15,18 @@ STRANGE = (
 
 @pytest.mark.parametrize("address", STRANGE)
 async def test_ui_26_a_strange_key_id_is_simply_unknown(studio: Studio, address: str) -> None:
-    answer = await studio.service.client.get(f"/api/permissions/application/publicKey/{address}")
-    assert answer.status_code == 404
-    assert answer.json()["status"] == "ERROR"
+    response = await studio.service.client.get(f"/api/permissions/application/publicKey/{address}")
+    assert response.status_code == 404
+    assert response.json()["status"] == "ERROR"
 
 
 async def test_ui_26_only_the_public_half_of_a_key_is_ever_served(studio: Studio) -> None:
     keys = await studio.service.client.get("/api/permissions/keys")
     for key in keys.json()["keys"]:
-        answer = await studio.service.client.get(f"/api/permissions/application/publicKey/{key['kid']}")
-        assert answer.status_code == 200
-        assert answer.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
-        assert "PRIVATE" not in answer.text
+        response = await studio.service.client.get(f"/api/permissions/application/publicKey/{key['kid']}")
+        assert response.status_code == 200
+        assert response.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
+        assert "PRIVATE" not in response.text
 
 
 async def test_ui_27_ids_have_one_spelling_and_what_is_gone_looks_like_what_never_was(studio: Studio) -> None:
@@ -47,8 +47,8 @@ async def test_ui_27_ids_have_one_spelling_and_what_is_gone_looks_like_what_neve
         "9" * 30,
         "true",
     ):
-        answer = await studio.service.client.get(path + quote(spelling))
-        assert (answer.status_code, answer.json()) == (unknown.status_code, unknown.json()), spelling
+        response = await studio.service.client.get(path + quote(spelling))
+        assert (response.status_code, response.json()) == (unknown.status_code, unknown.json()), spelling
     await studio.service.services.storage.applications.edit_application(shop, set_fields(removed=True))
     removed = await studio.service.client.get(f"{path}{shop}")
     assert (removed.status_code, removed.json()) == (404, unknown.json())

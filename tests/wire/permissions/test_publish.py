@@ -1,4 +1,4 @@
-"""Publishing a project from outside (interface §4.6, §5.6, R5, R6; checklist PR-01 to PR-05)."""
+"""Publishing a project (interface §4.6, §5.6, R5, R6; checklist PR-01 to PR-05)."""
 
 import asyncio
 from typing import Any
@@ -34,21 +34,21 @@ async def publish(studio: Studio, who: Person, title: str, **more: object) -> An
 
 async def roles_of(studio: Studio, who: Person) -> list[str]:
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
-    found: list[str] = (await studio.expect_ok("meta/data", ask, who.headers))["data"]
-    return found
+    data: list[str] = (await studio.expect_ok("meta/data", ask, who.headers))["data"]
+    return data
 
 
-async def everything_kept(studio: Studio) -> dict[str, int]:
+async def row_counts(studio: Studio) -> dict[str, int]:
     rows = await read_all_tables(studio.service.services.storage)
-    kept = ("projects", "project_names", "applications", "application_schemas", "role_assignments", "user_records")
-    return {name: len(rows[name]) for name in kept}
+    tables = ("projects", "project_names", "applications", "application_schemas", "role_assignments", "user_records")
+    return {name: len(rows[name]) for name in tables}
 
 
 async def test_a_project_comes_with_an_application_and_its_first_people(studio: Studio) -> None:
     author, chosen = await a_publisher(studio), await add_passkey_to(studio, await create_person_with(studio))
-    made = await publish(studio, author, "Board Games", user=chosen.user_id)
-    number = made["application_id"]
-    assert made == {
+    project = await publish(studio, author, "Board Games", user=chosen.user_id)
+    number = project["application_id"]
+    assert project == {
         "id": "board_games",
         "title": "Board Games",
         "description": "",
@@ -77,7 +77,7 @@ async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_fac
     by_mail = await create_person_with(studio)
     await second_factors.enable_email_codes(by_mail.user_id, (), a_record(AuditEvent.FACTOR_ADDED), ())
     no_right = await add_passkey_to(studio, studio.other_user)
-    before = await everything_kept(studio)
+    before = await row_counts(studio)
     await studio.expect_error(403, "publish", {"project": "Chess"}, no_right.headers)
     await studio.expect_error(403, "publish", {"project": "Chess"}, without_factor.headers)
     refusals = [
@@ -88,14 +88,14 @@ async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_fac
     assert "two-factor" in refusals[0]
     for strange in ("", "me@studio.example", "0", "1 OR 1=1", 5, ["1000000001"]):
         await studio.expect_error(400, "publish", {"project": "Chess", "user": strange}, author.headers)
-    assert await everything_kept(studio) == before
+    assert await row_counts(studio) == before
     await publish(studio, without_factor, "Chess", user=author.user_id)
 
 
 async def test_pr_01_only_who_may_know_hears_that_the_target_does_not_exist(studio: Studio) -> None:
     boss = await add_passkey_to(studio, await create_administrator(studio))
-    said = await studio.expect_error(404, "publish", {"project": "Chess", "user": "4444444444"}, boss.headers)
-    assert said == "user not found"
+    error = await studio.expect_error(404, "publish", {"project": "Chess", "user": "4444444444"}, boss.headers)
+    assert error == "user not found"
 
 
 async def test_pr_02_a_title_keeps_to_its_alphabet_and_length(studio: Studio) -> None:
@@ -141,8 +141,10 @@ async def test_pr_05_of_colliding_parallel_publishes_exactly_one_succeeds(studio
     """Between nodes: tests/conformance/test_permission_races.py, publish_alike."""
     author = await a_publisher(studio)
     titles = ["My Project" if n % 2 else "my_project" for n in range(20)]
-    answers = await asyncio.gather(*(studio.post("publish", {"project": title}, author.headers) for title in titles))
-    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
+    responses = await asyncio.gather(
+        *(studio.post("publish", {"project": title}, author.headers) for title in titles)
+    )
+    assert sorted(response.status_code for response in responses) == [200] + [409] * 19
     assert await roles_of(studio, author) == ["my_project/project_administrator", "my_project/project_owner"]
     assert (await studio.expect_ok("user/info", {}, author.headers))["projects"] == 1
 
@@ -194,5 +196,5 @@ async def test_params_that_are_no_number_give_no_right(studio: Studio) -> None:
 
 async def test_unknown_fields_of_publish_are_refused_by_name(studio: Studio) -> None:
     author = await a_publisher(studio)
-    said = await studio.expect_error(400, "publish", {"project": "Chess", "colour": "red"}, author.headers)
-    assert "colour" in said
+    error = await studio.expect_error(400, "publish", {"project": "Chess", "colour": "red"}, author.headers)
+    assert "colour" in error

@@ -1,4 +1,4 @@
-"""On any state, members finds whom looking at everyone finds, and simulate foretells what the save does."""
+"""In any state, members equals checking everyone, and simulate predicts what the save does."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -72,7 +72,7 @@ assigned = st.lists(st.tuples(st.sampled_from(ROLES), st.sampled_from([0, 5, FAR
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class StudioState:
     roles: Mapping[str, Role]
     defaults: Mapping[str, bool]
     members: list[str]
@@ -104,8 +104,8 @@ role_fields = st.tuples(
     rules, seldom, seldom, st.none() | condition, st.sampled_from([ConditionMode.GRANT, ConditionMode.REQUIRE])
 )
 plain_role = st.just(({"kick": True}, False, False, None, ConditionMode.GRANT))
-a_world = st.builds(
-    World,
+a_state = st.builds(
+    StudioState,
     roles=st.fixed_dictionaries(
         {"one": (plain_role | role_fields).map(partial(a_role, "one"))},
         optional={name: role_fields.map(partial(a_role, name)) for name in ROLES[1:]},
@@ -172,8 +172,8 @@ a_change: st.SearchStrategy[AnyProposal] = st.one_of(
 )
 
 
-async def build(studio: Studio, world: World) -> None:
-    """The studio as the world says, whatever it was before."""
+async def build(studio: Studio, state: StudioState) -> None:
+    """Write the studio's whole state, replacing the previous one."""
     storage, shop = studio.service.services.storage, studio.shop.application_id
     await storage.projects.edit_project(
         PROJECT, set_project_fields(settings=ProjectSettings(), allow=(), disallow=())
@@ -184,37 +184,39 @@ async def build(studio: Studio, world: World) -> None:
             await write_record(studio, UserRecord(application_id=1, user_id=user_id))
     await put_roles(studio)
     defaults = {
-        "kick": rule_leaf(value=world.defaults.get("kick", False)),
-        "ban": rule_leaf(value=world.defaults.get("ban", False)),
+        "kick": rule_leaf(value=state.defaults.get("kick", False)),
+        "ban": rule_leaf(value=state.defaults.get("ban", False)),
     }
-    await put_roles(studio, *world.roles.values(), private_data={"user": defaults})
-    rows = tuple(GroupCondition(title="c", condition=parse_condition(one)) for one in world.conditions)
-    await storage.groups.edit_group(GROUP, set_fields(users=tuple(world.members), conditions=rows))
-    public = {name for name, role in world.roles.items() if not role.protected}
-    given = tuple(
-        GroupGrant(group_id=GROUP, roles=tuple(one for one in roles if one in public), action=action)
-        for roles, action in world.grants
+    await put_roles(studio, *state.roles.values(), private_data={"user": defaults})
+    rows = tuple(GroupCondition(title="c", condition=parse_condition(one)) for one in state.conditions)
+    await storage.groups.edit_group(GROUP, set_fields(users=tuple(state.members), conditions=rows))
+    public = {name for name, role in state.roles.items() if not role.protected}
+    project_grants = tuple(
+        GroupGrant(group_id=GROUP, roles=tuple(role for role in roles if role in public), action=action)
+        for roles, action in state.grants
         if public & set(roles)
     )
-    allow, disallow, domains = world.lists
+    allow, disallow, domains = state.lists
     await storage.projects.edit_project(
         PROJECT,
         set_project_fields(
-            settings=ProjectSettings(services={shop: given}, allowed_domains=("studio.example",) if domains else ()),
+            settings=ProjectSettings(
+                services={shop: project_grants}, allowed_domains=("studio.example",) if domains else ()
+            ),
             allow=(GROUP,) if allow and not disallow else (),
             disallow=(GROUP,) if disallow else (),
         ),
     )
-    for user_id, scopes in world.held.items():
-        held = {
-            scope: holdings(*one, world.roles.keys() if scope.is_root else public) for scope, one in scopes.items()
+    for user_id, scopes in state.held.items():
+        holdings_by_user = {
+            scope: holdings(*one, state.roles.keys() if scope.is_root else public) for scope, one in scopes.items()
         }
         await write_record(
             studio,
             UserRecord(
                 application_id=shop,
                 user_id=user_id,
-                scopes={scope: one for scope, one in held.items() if not one.is_empty},
+                scopes={scope: one for scope, one in holdings_by_user.items() if not one.is_empty},
             ),
         )
 
@@ -227,24 +229,24 @@ def holdings(roles: list[tuple[str, int]], entries: Mapping[str, bool], usable: 
 
 
 async def held_by_all(studio: Studio) -> dict[str, EffectivePermissions]:
-    """The naive way: everybody, one by one."""
-    storage, shop, found = studio.service.services.storage, studio.shop.application_id, {}
+    """The naive way: check everyone."""
+    storage, shop, holders = studio.service.services.storage, studio.shop.application_id, {}
     model = (await storage.permissions.application_models([shop]))[shop]
     structure = await storage.permissions.structure([PROJECT], [shop])
     for user_id in EVERYBODY:
         facts = await storage.permissions.facts(user_id, [shop])
         assert facts is not None
-        found[user_id] = evaluate(model, facts, structure, now=studio.service.clock.now(), address=None)
-    return found
+        holders[user_id] = evaluate(model, facts, structure, now=studio.service.clock.now(), address=None)
+    return holders
 
 
-def as_lists(held: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[str], set[str]]]:
+def as_lists(effective: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[str], set[str]]]:
     return {
         user_id: (
             set(render_shape(one, Shape.LIST, DEFAULT_OPTIONS, 0)),
             set(render_shape(one, Shape.ROLES, DEFAULT_OPTIONS, 0)),
         )
-        for user_id, one in held.items()
+        for user_id, one in effective.items()
     }
 
 
@@ -298,29 +300,31 @@ async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
 
 
 def settings_for(examples: int) -> settings:
-    # Each example writes the whole state anew, so that nothing of the one before is left.
+    # Each example writes the whole state, so that nothing of the previous one is left.
     return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @settings_for(40)
-@given(world=a_world)
-async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, world: World) -> None:
+@given(state=a_state)
+async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, state: StudioState) -> None:
     await prepare_studio(studio)
-    await build(studio, world)
-    held = await held_by_all(studio)
+    await build(studio, state)
+    effective = await held_by_all(studio)
     search, shop = studio.service.services.member_search, studio.shop.application_id
     for scope in (ROOT, P, ON_GROUP):
         for path in PATHS:
-            asked = read_rule(path, "rule")
-            found = await search.find_page(shop, MemberQuery(rule=asked, scope=scope))
-            expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in asked.rules)]
-            assert [one.user_id for one in found.members] == expected
-            assert all(one.path for one in found.members)
-        for name in world.roles:
-            found = await search.find_page(shop, MemberQuery(role=name, scope=scope))
-            given_there = {one for one, has in held.items() if name in has.granted_roles(scope)}
-            by_itself = {one.user_id for one in found.members if by_default_or_condition(one.path)}
-            assert {one.user_id for one in found.members} == given_there | by_itself
+            rule_query = read_rule(path, "rule")
+            page = await search.find_page(shop, MemberQuery(rule=rule_query, scope=scope))
+            expected = [
+                one for one, has in effective.items() if any(has.allows(scope, rule) for rule in rule_query.rules)
+            ]
+            assert [member.user_id for member in page.members] == expected
+            assert all(member.path for member in page.members)
+        for name in state.roles:
+            page = await search.find_page(shop, MemberQuery(role=name, scope=scope))
+            given_there = {one for one, has in effective.items() if name in has.granted_roles(scope)}
+            by_itself = {member.user_id for member in page.members if by_default_or_condition(member.path)}
+            assert {member.user_id for member in page.members} == given_there | by_itself
             assert scope.is_root or not by_itself
 
 
@@ -329,10 +333,12 @@ def by_default_or_condition(path: Any) -> bool:
 
 
 @settings_for(100)
-@given(world=a_world, change=a_change)
-async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: World, change: AnyProposal) -> None:
+@given(state=a_state, change=a_change)
+async def test_a_save_changes_exactly_what_was_foretold(
+    studio: Studio, state: StudioState, change: AnyProposal
+) -> None:
     await prepare_studio(studio)
-    await build(studio, world)
+    await build(studio, state)
     before = as_lists(await held_by_all(studio))
     by = await proposer(studio)
     try:
@@ -346,8 +352,8 @@ async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: W
     await save(studio, change, by)
     after = as_lists(await held_by_all(studio))
     changes = {
-        one.user_id: (set(one.gains), set(one.loses), set(one.gains_roles), set(one.loses_roles))
-        for one in forecast.effects
+        effect.user_id: (set(effect.gains), set(effect.loses), set(effect.gains_roles), set(effect.loses_roles))
+        for effect in forecast.effects
     }
     assert changes == {
         user_id: (new - old, old - new, new_roles - old_roles, old_roles - new_roles)

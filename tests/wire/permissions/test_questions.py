@@ -68,8 +68,8 @@ async def explained_to_owner(studio: Studio, **data: object) -> Any:
 
 async def members(studio: Studio, **data: object) -> list[str]:
     ask = question_body(studio, **{"rule": "user.kick", **data})
-    found = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]["members"]
-    return [one["user_id"] for one in found]
+    listed_members = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]["members"]
+    return [user["user_id"] for user in listed_members]
 
 
 # -- check --------------------------------------------------------------------------------------------
@@ -99,10 +99,10 @@ async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
     end = studio.service.clock.now() + 60
     await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
     ask = question_body(studio, checks=[KICK])
-    answer = await studio.post("check", ask, studio.other_user.headers)
-    body = answer.json()
+    response = await studio.post("check", ask, studio.other_user.headers)
+    body = response.json()
     assert body == {"status": "OK", "data": [True], "user_id": OTHER_USER, "expired": end, "max_age": 2}
-    again = {**studio.other_user.headers, "If-None-Match": answer.headers["etag"]}
+    again = {**studio.other_user.headers, "If-None-Match": response.headers["etag"]}
     assert (await studio.post("check", ask, again)).status_code == 304
     await studio.service.clock.advance(60)
     assert (await studio.post("check", ask, again)).json()["data"] == [False]
@@ -126,11 +126,11 @@ async def test_impossible_project_name_grants_nothing(studio: Studio) -> None:
         assert await check_rules(studio, there, {**there, "resource": resource}) == [False, False]
         explanation = await explain(studio, project_id=name)
         assert (explanation["allowed"], explanation["missing"][0]["kind"]) == (False, "project_unknown")
-    assert len(explanation["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
+    assert len(explanation["scope"]["project_id"]) < len(name)  # long input is cut
 
 
 async def test_project_rights_apply_only_to_resources_of_the_project(studio: Studio) -> None:
-    """R5: on every resource of the project, whether it was asked about before or not."""
+    """R5: on every resource of the project, known or not."""
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     shop, other = studio.shop.application_id, studio.other.application_id
@@ -143,14 +143,14 @@ async def test_project_rights_apply_only_to_resources_of_the_project(studio: Stu
         {"kind": "groups", "id": GROUP},
         {"kind": "groups", "id": "0" * 24},
     ]
-    asked = [{**KICK, "project_id": PROJECT, "resource": one} for one in resources]
-    assert await check_rules(studio, *asked) == [True, False, False, False, True, False]
+    checks = [{**KICK, "project_id": PROJECT, "resource": resource} for resource in resources]
+    assert await check_rules(studio, *checks) == [True, False, False, False, True, False]
     for one, allowed in zip(resources, (True, False, False, False, True, False), strict=True):
         explanation = await explained_to_owner(studio, project_id=PROJECT, resource=one)
         kinds = [lack["kind"] for lack in explanation["missing"]]
         assert (explanation["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
-        found = await members(studio, project_id=PROJECT, resource=one)
-        assert found == ([OTHER_USER] if allowed else [])
+        user_ids = await members(studio, project_id=PROJECT, resource=one)
+        assert user_ids == ([OTHER_USER] if allowed else [])
 
 
 async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studio) -> None:
@@ -177,10 +177,10 @@ async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) ->
     admin = await create_administrator(studio)
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
-    made = await studio.expect_ok(
+    response_body = await studio.expect_ok(
         "application", {"action": "save", "data": {"name": "Tools", "project_id": PROJECT}}, admin.headers
     )
-    number = made["data"]["application_id"]
+    number = response_body["data"]["application_id"]
     ask = {**KICK, "project_id": PROJECT, "resource": {"kind": "applications", "id": number}}
 
     async def allowed_after(action: str, **fields: object) -> bool:
@@ -276,7 +276,7 @@ async def test_explanation_of_an_allowed_rule_names_the_deciding_source(studio: 
         [],
     )
     assert explanation["path"] == [{"source": "assigned_role", "scope": {}, "value": True, "role": "moderator"}]
-    assert [one["source"] for one in explanation["overridden"]] == ["schema_default"]
+    assert [resource["source"] for resource in explanation["overridden"]] == ["schema_default"]
     assert explanation["sentences"][0] == "Allowed: private_data.user.kick at the root."
 
 
@@ -330,12 +330,12 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
     await set_user_roles(studio, "1000000003", {ROOT: ["full"]})
     await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
     explanation = await explained_to_owner(studio, ip="127.0.0.1")
-    found = {one["kind"] + " " + one["role"]: one for one in explanation["missing"]}
+    missing_facts = {resource["kind"] + " " + resource["role"]: resource for resource in explanation["missing"]}
     assert explanation["allowed"] is False
-    assert found["role_expired expired"]["since"] == now - 5
-    assert found["role_full full"]["limit"] == 1
-    assert found["condition_failed tagged"]["failed"] == [{"member": "tag", "wanted": "staff", "actual": ""}]
-    assert found["condition_failed gated"]["failed"][0]["actual"] == "127.0.0.1"
+    assert missing_facts["role_expired expired"]["since"] == now - 5
+    assert missing_facts["role_full full"]["limit"] == 1
+    assert missing_facts["condition_failed tagged"]["failed"] == [{"member": "tag", "wanted": "staff", "actual": ""}]
+    assert missing_facts["condition_failed gated"]["failed"][0]["actual"] == "127.0.0.1"
     assert explanation["sentences"][0].startswith("Denied: ")
 
 
@@ -371,9 +371,9 @@ async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(stud
     await put_roles(studio, role_granting("moderator"))
     other = {"application_id": studio.other.application_id, "data": {"rule": "x", "project_id": PROJECT}}
     hidden = (await studio.expect_ok("explain", other, studio.other_user.headers))["data"]["missing"]
-    assert [one["kind"] for one in hidden] == ["project_unknown"]
+    assert [resource["kind"] for resource in hidden] == ["project_unknown"]
     seen = (await studio.expect_ok("explain", other, studio.owner.headers))["data"]["missing"]
-    assert [one["kind"] for one in seen] == ["not_given"]
+    assert [resource["kind"] for resource in seen] == ["not_given"]
 
 
 async def test_check_and_explain_agree(studio: Studio) -> None:
@@ -391,7 +391,7 @@ SECRETS = ("hidden", "vip_secret", "10.9.8.0", "partner.example", "owner.example
 
 
 async def a_guarded_project(studio: Studio) -> None:
-    """A role with a condition, given to a group with a condition, in a project for certain domains."""
+    """A role with a condition, assigned to a group with a condition, in a project for certain domains."""
     condition = parse_condition({"and": [{"ip": "10.9.8.0/24"}, {"tag": "vip_secret"}]})
     await put_roles(studio, role_granting("hidden", condition=condition))
     await put_group(studio, conditions=[{"domain": "partner.example"}])
@@ -407,7 +407,7 @@ async def a_guarded_project(studio: Studio) -> None:
     await studio.expect_ok("project", {"action": "save", "data": change}, studio.owner.headers)
 
 
-async def explained_by(studio: Studio, who: Person, application_id: int | None = None, **data: object) -> Any:
+async def explain_as(studio: Studio, who: Person, application_id: int | None = None, **data: object) -> Any:
     ask = question_body(studio, **{"rule": "user.kick", **data})
     ask["application_id"] = application_id or studio.shop.application_id
     return (await studio.expect_ok("explain", ask, who.headers))["data"]
@@ -415,11 +415,11 @@ async def explained_by(studio: Studio, who: Person, application_id: int | None =
 
 async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studio: Studio) -> None:
     await a_guarded_project(studio)
-    await explained_to_owner(studio, project_id=PROJECT)  # everything is known by now, and in memory
+    await explained_to_owner(studio, project_id=PROJECT)  # by now everything is cached
     central = {"rule": "project.can_view_project"}
-    for application_id, asked in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
+    for application_id, scope in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
         explanations = [
-            str(await explained_by(studio, studio.other_user, application_id, project_id=name, **asked)).replace(
+            str(await explain_as(studio, studio.other_user, application_id, project_id=name, **scope)).replace(
                 name, "?"
             )
             for name in (PROJECT, "codename", "nosuch")
@@ -427,14 +427,14 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
         assert explanations[0] == explanations[1] == explanations[2]
         assert "project_unknown" in explanations[0]
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
-    shown = await explained_by(studio, studio.other_user, **on_group)
-    assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
+    explanation = await explain_as(studio, studio.other_user, **on_group)
+    assert [resource["kind"] for resource in explanation["missing"]] == ["project_unknown"]
 
 
 async def test_person_without_project_access_cannot_probe_its_resources(studio: Studio) -> None:
-    """They develop one of its applications, and are told the same of what it has and of what it has not."""
+    """They develop one of its applications, and get the same response for existing and missing resources."""
     storage = studio.service.services.storage
-    one = await create_application(storage, name="Tools", project_id=PROJECT)
+    resource = await create_application(storage, name="Tools", project_id=PROJECT)
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     developer = await create_person_with(studio, {on_shop: holdings_with("app_developer")})
     await put_group(studio)
@@ -454,7 +454,7 @@ async def test_person_without_project_access_cannot_probe_its_resources(studio: 
         if closed:
             shut = ProjectSettings(allowed_domains=("nowhere.example",))
             await storage.projects.edit_project(PROJECT, set_project_fields(settings=shut))
-        there, elsewhere = one.application_id, studio.other.application_id
+        there, elsewhere = resource.application_id, studio.other.application_id
         assert await explain_resource("applications", there) == await explain_resource("applications", elsewhere)
         assert await explain_resource("applications", there) == await explain_resource("applications", 99)
         assert await explain_resource("groups", GROUP) == await explain_resource("groups", "0" * 24)
@@ -463,7 +463,7 @@ async def test_person_without_project_access_cannot_probe_its_resources(studio: 
 async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) -> None:
     await a_guarded_project(studio)
     at_root = await explain(studio)
-    assert [one["kind"] for one in at_root["missing"]] == ["not_given"]
+    assert [resource["kind"] for resource in at_root["missing"]] == ["not_given"]
     assert at_root["sentences"][1:] == [
         "The default in the schema says no, which decides.",
         "No role or entry grants it at the root.",
@@ -471,7 +471,7 @@ async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) ->
     unknown = await explain(studio, rule="no.such.rule")
     assert unknown["missing"] == at_root["missing"]
     explanation = str([at_root, await explain(studio, project_id=PROJECT)])
-    assert not [one for one in SECRETS if one in explanation]
+    assert not [secret for secret in SECRETS if secret in explanation]
 
 
 async def test_project_member_learns_that_a_project_is_closed_but_not_why(studio: Studio) -> None:
@@ -479,8 +479,8 @@ async def test_project_member_learns_that_a_project_is_closed_but_not_why(studio
     await set_user_roles(studio, OTHER_USER, {P: ["hidden"]})
     explanation = await explain(studio, project_id="codename")
     assert explanation["scope"] == {"project_id": PROJECT}
-    assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
-    assert not [one for one in SECRETS[1:] if one in str(explanation)]
+    assert [resource["kind"] for resource in explanation["missing"]] == ["project_closed", "not_given"]
+    assert not [secret for secret in SECRETS[1:] if secret in str(explanation)]
 
 
 async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> None:
@@ -489,22 +489,26 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
     names = await create_person_with(studio, secret_data=secret_document("canSeeRoleList"))
     reader = await create_person_with(studio, secret_data=secret_document("canReadSchema"))
     viewer = await create_person_with(studio, view)
-    explanations = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
-    assert [one for one in SECRETS if one in explanations[names.user_id]] == ["hidden"]
-    assert [one for one in SECRETS if one in explanations[reader.user_id]] == ["hidden", "vip_secret", "10.9.8.0"]
-    assert not [one for one in SECRETS if one in explanations[viewer.user_id]]
-    seen = str(await explained_by(studio, studio.owner, project_id=PROJECT))
-    assert [one for one in SECRETS if one not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
-    boss = str(await explained_by(studio, await create_administrator(studio), project_id=PROJECT))
-    assert [one for one in SECRETS if one not in boss] == ["vip_secret", "10.9.8.0"]
+    explanations = {who.user_id: str(await explain_as(studio, who)) for who in (names, reader, viewer)}
+    assert [secret for secret in SECRETS if secret in explanations[names.user_id]] == ["hidden"]
+    assert [secret for secret in SECRETS if secret in explanations[reader.user_id]] == [
+        "hidden",
+        "vip_secret",
+        "10.9.8.0",
+    ]
+    assert not [secret for secret in SECRETS if secret in explanations[viewer.user_id]]
+    seen = str(await explain_as(studio, studio.owner, project_id=PROJECT))
+    assert [secret for secret in SECRETS if secret not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
+    boss = str(await explain_as(studio, await create_administrator(studio), project_id=PROJECT))
+    assert [secret for secret in SECRETS if secret not in boss] == ["vip_secret", "10.9.8.0"]
 
 
 async def test_a_right_in_a_project_that_lets_no_one_in_opens_nothing(studio: Studio) -> None:
     await a_guarded_project(studio)
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    explanation = await explained_by(studio, viewer, project_id=PROJECT)
-    assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
-    assert not [one for one in SECRETS if one in str(explanation)]
+    explanation = await explain_as(studio, viewer, project_id=PROJECT)
+    assert [resource["kind"] for resource in explanation["missing"]] == ["project_closed", "not_given"]
+    assert not [secret for secret in SECRETS if secret in str(explanation)]
 
 
 async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:
@@ -516,9 +520,11 @@ async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:
             "tagged", condition=parse_condition({"or": [{"tag": f"tag{number}"} for number in range(200)]})
         ),
     )
-    found = {one["role"]: one for one in reversed((await explained_to_owner(studio))["missing"])}
-    assert found["chosen"]["failed"][0]["wanted"].endswith(f"and {500 - MAX_USERS_SHOWN} more")
-    assert len(found["tagged"]["failed"]) == MAX_FAILED_TESTS
+    missing_roles = {
+        resource["role"]: resource for resource in reversed((await explained_to_owner(studio))["missing"])
+    }
+    assert missing_roles["chosen"]["failed"][0]["wanted"].endswith(f"and {500 - MAX_USERS_SHOWN} more")
+    assert len(missing_roles["tagged"]["failed"]) == MAX_FAILED_TESTS
 
 
 async def test_the_end_of_a_list_is_the_end_of_something_that_is_in_it(studio: Studio) -> None:

@@ -1,4 +1,4 @@
-"""Roles from outside (interface §2.7, §3, §4.9, R5, R6; checklist section 11)."""
+"""Roles (interface §2.7, §3, §4.9, R5, R6; checklist section 11)."""
 
 import asyncio
 from typing import Any
@@ -65,12 +65,12 @@ async def with_schema(studio: Studio) -> None:
 
 
 async def assign(studio: Studio, who: Person, *roles: object, status: int = 200, project: bool = False) -> Any:
-    """What comes of giving someone exactly these roles, at the root or in the project."""
+    """Assign exactly these roles to a person, at the root or in the project; return the response."""
     access = {"private_data": {"projectAccess": {PROJECT: {"roles": roles}}}}
     data = {"user_id": who.user_id, **(access if project else {"roles": roles})}
-    answer = await studio.post("meta/data", role_request(studio, "save", **data), studio.owner.headers)
-    assert answer.status_code == status, answer.text
-    return answer.json()
+    response = await studio.post("meta/data", role_request(studio, "save", **data), studio.owner.headers)
+    assert response.status_code == status, response.text
+    return response.json()
 
 
 async def read_held(studio: Studio, who: Person, kind: str = "list_short", **options: object) -> Any:
@@ -83,8 +83,8 @@ async def read_held(studio: Studio, who: Person, kind: str = "list_short", **opt
 
 async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
     condition = {"or": [{"tag": "staff"}, {"domain": "studio.example"}]}
-    made = await save(studio, studio.owner, name="Moderator", meta=KICK, condition=condition, params="a,b")
-    assert made == {
+    created = await save(studio, studio.owner, name="Moderator", meta=KICK, condition=condition, params="a,b")
+    assert created == {
         "name": "Moderator",
         "description": "",
         "protected": False,
@@ -97,18 +97,18 @@ async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
         "users_count": 0,
         "version": 1,
     }
-    assert await get(studio, studio.owner) == [made]
-    assert await get(studio, studio.owner, name="MODERATOR") == made
+    assert await get(studio, studio.owner) == [created]
+    assert await get(studio, studio.owner, name="MODERATOR") == created
     changed = await save(studio, studio.owner, name="moderator", description="Kicks", condition_mode="require")
-    assert changed == {**made, "description": "Kicks", "condition_mode": "require", "version": 2}
+    assert changed == {**created, "description": "Kicks", "condition_mode": "require", "version": 2}
     cleared = await save(
         *(studio, studio.owner),
         **dict.fromkeys(("description", "condition", "condition_mode", "params", "meta", "user_limit")),
         name="Moderator",
     )
-    assert cleared == {**made, "condition": None, "params": "", "meta": {}, "version": 3}
-    gone = await studio.expect_ok("roles", role_request(studio, "delete", name="moderator"), studio.owner.headers)
-    assert gone == {"status": "OK"}
+    assert cleared == {**created, "condition": None, "params": "", "meta": {}, "version": 3}
+    body = await studio.expect_ok("roles", role_request(studio, "delete", name="moderator"), studio.owner.headers)
+    assert body == {"status": "OK"}
     assert await get(studio, studio.owner) == []
     await studio.expect_error(404, "roles", role_request(studio, "get", name="moderator"), studio.owner.headers)
     await studio.expect_error(404, "roles", role_request(studio, "delete", name="moderator"), studio.owner.headers)
@@ -116,10 +116,10 @@ async def test_a_role_is_made_read_changed_and_deleted(studio: Studio) -> None:
 
 async def test_meta_can_be_a_flat_list(studio: Studio) -> None:
     flat = [{"name": "user.kick", "value": True}, {"name": "public_data.badge", "value": True, "params": "gold"}]
-    made = await save(studio, studio.owner, name="Moderator", permissions=flat)
-    assert made["meta"] == {**KICK, "public_data": {"badge": {"value": True, "params": "gold"}}}
+    created = await save(studio, studio.owner, name="Moderator", permissions=flat)
+    assert created["meta"] == {**KICK, "public_data": {"badge": {"value": True, "params": "gold"}}}
     again = await save(studio, studio.owner, name="Moderator", meta={"permissions": flat})
-    assert again["meta"] == made["meta"]
+    assert again["meta"] == created["meta"]
 
 
 async def test_role_names_and_unknown_fields(studio: Studio) -> None:
@@ -129,8 +129,8 @@ async def test_role_names_and_unknown_fields(studio: Studio) -> None:
     assert "colour" in await expect_refusal(studio, 400, name="x", colour="red")
     assert "condition_mode" in await expect_refusal(studio, 400, name="x", condition_mode="deny")
     await save(studio, studio.owner, name="n" * 64)
-    made = await save(studio, studio.owner, name="A role-of_9", users_count=7, application_id=1)
-    assert (made["name"], made["users_count"]) == ("A role-of_9", 0)
+    created = await save(studio, studio.owner, name="A role-of_9", users_count=7, application_id=1)
+    assert (created["name"], created["users_count"]) == ("A role-of_9", 0)
 
 
 async def test_a_save_of_an_old_version_is_refused_and_bumps_the_schema_otherwise(studio: Studio) -> None:
@@ -169,14 +169,14 @@ async def test_ro_01_each_right_opens_what_is_its_own(studio: Studio) -> None:
             False,
         ),
     ):
-        answer = await studio.post("roles", role_request(studio, "get"), who.headers)
-        assert answer.status_code == (200 if reads else 403)
+        response = await studio.post("roles", role_request(studio, "get"), who.headers)
+        assert response.status_code == (200 if reads else 403)
         if reads:
-            assert (answer.json()["data"] == names) == (reads == "names")
+            assert (response.json()["data"] == names) == (reads == "names")
         status = 200 if writes else 403
         for action in ("save", "delete"):
-            answer = await studio.post("roles", role_request(studio, action, name="Mine"), who.headers)
-            assert answer.status_code == status, (action, answer.text)
+            response = await studio.post("roles", role_request(studio, action, name="Mine"), who.headers)
+            assert response.status_code == status, (action, response.text)
 
 
 async def test_protected_and_default_roles_need_can_modify_schema(studio: Studio) -> None:
@@ -209,8 +209,8 @@ async def test_ro_20_a_delegate_neither_edits_nor_gives_nor_takes_a_protected_ro
     )
     for roles in ([], ["Guard", "Guard2"], [{"name": "Guard", "expired": 1_900_000_000}]):
         data = {"user_id": studio.other_user.user_id, "roles": roles}
-        answer = await studio.post("meta/data", role_request(studio, "save", **data), delegate.headers)
-        assert answer.status_code in (403, 404), answer.text
+        response = await studio.post("meta/data", role_request(studio, "save", **data), delegate.headers)
+        assert response.status_code in (403, 404), response.text
     mine = role_request(studio, "save", user_id=delegate.user_id, roles=["Guard"])
     await studio.expect_error(403, "meta/data", mine, delegate.headers)
     direct = role_request(studio, "save", user_id=delegate.user_id, **BAN)
@@ -309,8 +309,8 @@ async def test_ro_12_a_condition_is_bounded_in_depth_and_width(studio: Studio) -
     endless = b'{"action":"save","data":{"condition":' + b'{"and":[' * 100_000 + b"]}" * 100_000 + b"}}"
     wide = b'{"action":"save","data":{"condition":{"or":[' + b'{"tag":"x"},' * 100_000 + b'{"tag":"x"}]}}}'
     for raw in (endless, wide):
-        answer = await studio.service.client.post("/api/permissions/roles", content=raw, headers=headers)
-        assert answer.status_code in (400, 413)
+        response = await studio.service.client.post("/api/permissions/roles", content=raw, headers=headers)
+        assert response.status_code in (400, 413)
 
 
 async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> None:
@@ -318,14 +318,14 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
         await expect_refusal(studio, 400, name="Inside", condition={"ip": network})
     key = await studio.access_key()
 
-    async def seen_from(address: str) -> Any:
+    async def list_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
         raw, headers = signed_request(body, key, studio.shop)
         client = studio.service.client
-        found = await client.post(
+        response = await client.post(
             "/api/permissions/meta/data", content=raw, headers=headers | bearer_headers(studio.other_user.jwt)
         )
-        return found.json()["data"]
+        return response.json()["data"]
 
     for network, console_browsers, outside in (
         ("10.0.0.0/8", ("10.1.2.3", "::ffff:10.1.2.3"), ("11.0.0.1", "2001:db8::1")),
@@ -336,9 +336,9 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
     ):
         await save(studio, studio.owner, name="Inside", meta=KICK, condition={"ip": network})
         for address in console_browsers:
-            assert await seen_from(address) == ["user.kick"], (network, address)
+            assert await list_from(address) == ["user.kick"], (network, address)
         for address in outside:
-            assert await seen_from(address) == [], (network, address)
+            assert await list_from(address) == [], (network, address)
     beside = bearer_headers(studio.other_user.jwt, Service_Jwt=await studio.service_jwt())
     body = own_record(studio.shop, data={"type": "list_short"})
     assert (await studio.expect_ok("meta/data", body, beside))["data"] == []
@@ -394,7 +394,7 @@ async def test_ro_09_params_of_several_roles_are_merged_in_a_stable_order(studio
     assert await read_held(studio, studio.other_user) == ["user.kick|a,shared,b"]
 
 
-# -- limits and ends ----------------------------------------------------------------------------------
+# -- limits and expiry --------------------------------------------------------------------------------
 
 
 async def test_ro_17_a_limited_role_has_no_more_users_than_that(studio: Studio) -> None:
@@ -425,8 +425,8 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
     storage, now = studio.service.services.storage, studio.service.clock.now()
     await publish(storage, a_project("Elsewhere"))
     account = {"action": "save", "data": {"project_id": "elsewhere", "name": "ci"}}
-    made = await studio.expect_ok("serviceAccount", account, (await create_administrator(studio)).headers)
-    first = made["data"]["user_id"] if ending != "erased" else studio.other_user.user_id
+    response_body = await studio.expect_ok("serviceAccount", account, (await create_administrator(studio)).headers)
+    first = response_body["data"]["user_id"] if ending != "erased" else studio.other_user.user_id
     second = (await create_person_with(studio)).user_id
     boss = await create_administrator(studio)
     await save(studio, boss, name="Few", meta=KICK, user_limit=1)
@@ -435,10 +435,10 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
         body = role_request(studio, "save", user_id=user_id, roles=["Few"])
         assert (await studio.post("meta/data", body, boss.headers)).status_code == status
 
-    async def members(**asked: str) -> list[str]:
-        body = {"application_id": studio.shop.application_id, "data": asked}
-        found = (await studio.expect_ok("members", body, boss.headers))["data"]["members"]
-        return [one["user_id"] for one in found]
+    async def members(**parameters: str) -> list[str]:
+        body = {"application_id": studio.shop.application_id, "data": parameters}
+        listed = (await studio.expect_ok("members", body, boss.headers))["data"]["members"]
+        return [user["user_id"] for user in listed]
 
     await give_to(first, 200)
     await give_to(second, 409)
@@ -541,16 +541,16 @@ async def test_ro_21_of_parallel_saves_of_one_role_each_is_whole(studio: Studio)
     """Between nodes: tests/conformance/test_permission_races.py, save_schema."""
     await save(studio, studio.owner, name="Moderator")
     drafts = [{"name": "Moderator", "description": f"d{n}", "params": f"p{n}"} for n in range(8)]
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(studio.post("roles", role_request(studio, "save", **draft), studio.owner.headers) for draft in drafts)
     )
-    assert [answer.status_code for answer in answers] == [200] * 8
+    assert [response.status_code for response in responses] == [200] * 8
     last = await get(studio, studio.owner, name="Moderator")
     assert last["version"] == 9
     assert last["description"][1:] == last["params"][1:]
     racing = [role_request(studio, "save", name="Moderator", description="x", version=9) for _ in range(4)]
-    answers = await asyncio.gather(*(studio.post("roles", body, studio.owner.headers) for body in racing))
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    responses = await asyncio.gather(*(studio.post("roles", body, studio.owner.headers) for body in racing))
+    assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
 
 
 # -- application 1 ------------------------------------------------------------------------------------
@@ -561,8 +561,8 @@ async def test_the_roles_of_application_1_are_safe(studio: Studio) -> None:
     body = {"action": "save", "application_id": 1, "data": {"name": "project_owner", "meta": None}}
     await studio.expect_error(403, "roles", body, boss.headers)
     body["data"] = {"name": "administrator", "protected": False}
-    answer = await studio.post("roles", body, boss.headers)
-    assert answer.status_code in (403, 409)
+    response = await studio.post("roles", body, boss.headers)
+    assert response.status_code in (403, 409)
     delete = {"action": "delete", "application_id": 1, "data": {"name": "administrator"}}
     await studio.expect_error(403, "roles", delete, boss.headers)
     unknown = {"name": "Mine", "meta": {"private_data": {"unheard_of": {"value": True}}}}

@@ -1,4 +1,4 @@
-"""Schemas of applications from outside (interface §2.8, §4.10, R5, R6; checklist section 12)."""
+"""Schemas of applications (interface §2.8, §4.10, R5, R6; checklist section 12)."""
 
 import asyncio
 import json
@@ -58,10 +58,10 @@ async def expect_refusal(studio: Studio, status: int, **data: object) -> str:
 
 
 async def test_sc_03_a_new_application_starts_with_the_defaults(studio: Studio) -> None:
-    made = await studio.expect_ok(
+    body = await studio.expect_ok(
         "application", {"action": "save", "data": {"name": "New", "project_id": PROJECT}}, studio.owner.headers
     )
-    number = made["data"]["application_id"]
+    number = body["data"]["application_id"]
     ask = {"action": "get", "application_id": str(number)}
     schema = (await studio.expect_ok("meta/schema", ask, studio.owner.headers))["data"]
     assert schema == {
@@ -116,8 +116,8 @@ async def test_reading_needs_can_read_schema_and_saving_can_modify_schema(studio
         (await create_administrator(studio), True, True),
     ):
         for body, allowed in ((get_request(studio), reads), (save_request(studio), writes)):
-            answer = await studio.post("meta/schema", body, who.headers)
-            assert answer.status_code == (200 if allowed else 403), answer.text
+            response = await studio.post("meta/schema", body, who.headers)
+            assert response.status_code == (200 if allowed else 403), response.text
 
 
 async def test_sections_that_are_given_are_replaced_absent_ones_stay_and_null_empties(studio: Studio) -> None:
@@ -146,9 +146,9 @@ async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: 
     boss = await create_administrator(studio)
     answer = await studio.expect_ok("meta/schema", save_request(studio, secret_data=wanted), boss.headers)
     assert "warnings" not in answer
-    kept = answer["data"]["secret_data"]
-    assert kept["application"]["canSave"] == {"value": True}
-    assert kept["meta"]["secret"] == {"canRead": {"value": "none"}, "canWrite": {"value": "all"}}
+    secret_data = answer["data"]["secret_data"]
+    assert secret_data["application"]["canSave"] == {"value": True}
+    assert secret_data["meta"]["secret"] == {"canRead": {"value": "none"}, "canWrite": {"value": "all"}}
     for bad in ({"application": {"canFly": {"value": True}}}, {"meta": {"roles": {"canRead": {"value": "some"}}}}, 5):
         body = save_request(studio, secret_data=bad)
         await studio.expect_error(400, "meta/schema", body, boss.headers)
@@ -157,13 +157,13 @@ async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: 
 async def test_sc_02_versions_count_saves_and_an_old_one_is_refused(studio: Studio) -> None:
     """Between nodes: tests/conformance/test_permission_races.py, save_schema."""
     bodies = [save_request(studio, public_data={f"r{n}": {"value": True}}, updated_at=5) for n in range(20)]
-    answers = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
-    assert [answer.status_code for answer in answers] == [200] * 20
-    assert sorted(answer.json()["data"]["version"] for answer in answers) == list(range(2, 22))
-    assert {answer.json()["data"]["updated_at"] for answer in answers} == {studio.service.clock.now()}
+    responses = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
+    assert [response.status_code for response in responses] == [200] * 20
+    assert sorted(response.json()["data"]["version"] for response in responses) == list(range(2, 22))
+    assert {response.json()["data"]["updated_at"] for response in responses} == {studio.service.clock.now()}
     bodies = [save_request(studio, public_data={f"r{n}": {"value": True}}, version=21) for n in range(10)]
-    answers = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
-    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
+    responses = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
+    assert sorted(response.status_code for response in responses) == [200] + [409] * 9
     assert (await get(studio, studio.owner))["version"] == 22
     for strange in ("22", True, 1.5, None):
         await expect_refusal(studio, 400, version=strange)
@@ -173,9 +173,9 @@ async def test_sc_04_what_stands_outside_the_sections_is_ignored_with_a_warning(
     body = save_request(studio, can_fly={"value": True}, user={"kick": {"value": True}}, application_id=1)
     answer = await studio.expect_ok("meta/schema", body, studio.owner.headers)
     assert [warning.split(":")[0] for warning in answer["warnings"]] == ["can_fly", "user"]
-    kept = await get(studio, studio.owner)
-    assert "can_fly" not in kept
-    assert (kept["private_data"], kept["application_id"]) == ({}, studio.shop.application_id)
+    stored = await get(studio, studio.owner)
+    assert "can_fly" not in stored
+    assert (stored["private_data"], stored["application_id"]) == ({}, studio.shop.application_id)
 
 
 async def test_roles_in_a_schema_are_all_of_them(studio: Studio) -> None:
@@ -195,9 +195,9 @@ async def test_roles_in_a_schema_are_all_of_them(studio: Studio) -> None:
         "meta": kick,
         "version": 1,
     }
-    kept = await save(studio, studio.owner, public_data={})
-    assert kept["roles"] == saved["roles"]
-    same = await save(studio, studio.owner, **kept)
+    second_save = await save(studio, studio.owner, public_data={})
+    assert second_save["roles"] == saved["roles"]
+    same = await save(studio, studio.owner, **second_save)
     assert same["roles"] == saved["roles"]
     fewer = await save(studio, studio.owner, roles={"Helper": saved["roles"]["Helper"]})
     assert fewer["roles"].keys() == {"Helper"}
@@ -217,8 +217,8 @@ async def test_roles_in_a_schema_are_all_of_them(studio: Studio) -> None:
 async def test_a_rule_that_public_roles_hold_is_not_made_protected(studio: Studio) -> None:
     kick = {"private_data": {"user": {"kick": {"value": True}}}}
     await save(studio, studio.owner, private_data={"user": {"kick": leaf()}}, roles={"Mod": {"meta": kick}})
-    said = await expect_refusal(studio, 409, private_data={"user": {"kick": leaf(protected=True)}})
-    assert "Mod" in said
+    error = await expect_refusal(studio, 409, private_data={"user": {"kick": leaf(protected=True)}})
+    assert "Mod" in error
     both = {"private_data": {"user": {"kick": leaf(protected=True)}}, "roles": {"Mod": {"protected": True}}}
     assert (await save(studio, studio.owner, **both))["roles"]["Mod"]["protected"] is True
     await expect_refusal(studio, 409, roles={"Mod": {"protected": False}})
@@ -254,10 +254,10 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
         ]
         role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "meta": meta}}
         refusals.append(await studio.expect_error(400, "roles", role, owner.headers))
-        if (section, name) != (RuleSection.PRIVATE, "projectAccess"):  # there it is what is held in projects
+        if (section, name) != (RuleSection.PRIVATE, "projectAccess"):  # there it is what people have in projects
             refusals.append(await refused_record(studio, **meta))
         refusals.append(await refused_record(studio, private_data={"projectAccess": {PROJECT: meta}}))
-        assert all(f"{section}.{name}" in said for said in refusals), refusals
+        assert all(f"{section}.{name}" in refusal for refusal in refusals), refusals
     for flat in (f"private_data.{name}.x", f"public_data.{name}"):
         permissions = [{"name": flat, "value": True}]
         role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "permissions": permissions}}
@@ -266,19 +266,19 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
 
 async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_changed(studio: Studio) -> None:
     shop, owner = studio.shop.application_id, studio.owner
-    said = {"secret_data": {"x": {"value": True}}}
+    tree = {"secret_data": {"x": {"value": True}}}
     await put_roles(
-        studio, role_granting("mod", meta={"private_data": said}), private_data={"secret_data": {"x": leaf()}}
+        studio, role_granting("mod", meta={"private_data": tree}), private_data={"secret_data": {"x": leaf()}}
     )
     await set_user_roles(studio, studio.other_user.user_id, {ROOT: ["mod"]})
     listed = {"action": "get", "application_id": shop, "data": {"type": "list_short"}}
     assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
-    kept = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
-    assert (await studio.expect_ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": said}
+    request = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
+    assert (await studio.expect_ok("roles", request, owner.headers))["data"]["meta"] == {"private_data": tree}
     assert (await save(studio, owner, public_data={"shown": leaf()}))["private_data"] == {
         "secret_data": {"x": leaf()}
     }
-    whole = {"action": "save", "application_id": shop, "data": {"name": "mod", "meta": {"private_data": said}}}
+    whole = {"action": "save", "application_id": shop, "data": {"name": "mod", "meta": {"private_data": tree}}}
     assert "secret_data" in await studio.expect_error(400, "roles", whole, owner.headers)
     assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
 
@@ -335,8 +335,8 @@ async def test_sc_16_a_large_schema_is_kept_whole_or_refused(studio: Studio) -> 
         padding = {"padding": "x" * 60_000}
         document = {"action": "save", "application_id": number, "data": {"public_data": rules_of, **padding}}
         raw = json.dumps(document).encode() if size == 1 else json.dumps(document).encode() + b" " * 10_000_000
-        answer = await studio.service.client.post("/api/permissions/meta/schema", content=raw, headers=headers)
-        assert answer.status_code == 413, answer.text[:200]
+        response = await studio.service.client.post("/api/permissions/meta/schema", content=raw, headers=headers)
+        assert response.status_code == 413, response.text[:200]
     assert (await get(studio, studio.owner))["public_data"] == saved["public_data"]
 
 
@@ -367,7 +367,7 @@ async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(s
 
 async def test_which_application_has_to_be_said_unless_a_service_says_it(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    asked = [
+    requests = [
         ("meta/schema", "get", {}),
         ("meta/schema", "save", {"data": {}}),
         ("meta/schema/versions", "get", {}),
@@ -376,7 +376,7 @@ async def test_which_application_has_to_be_said_unless_a_service_says_it(studio:
         ("roles", "save", {"data": {"name": "Moderator"}}),
         ("roles", "delete", {"data": {"name": "Moderator"}}),
     ]
-    for path, action, more in asked:
+    for path, action, more in requests:
         for missing in ({}, {"application_id": None}):
             body = {"action": action, **missing, **more}
             for who in (boss, studio.other_user):
@@ -441,10 +441,10 @@ async def test_sc_15_broken_json_is_refused_at_every_endpoint(studio: Studio) ->
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
     for path in ENDPOINTS:
         for name, raw in BROKEN.items():
-            if (path, name) == ("user/info", "nothing"):  # it needs none: anyone who asks says so in headers
+            if (path, name) == ("user/info", "nothing"):  # it needs none: the headers identify the caller
                 continue
-            answer = await studio.service.client.post(f"/api/permissions/{path}", content=raw, headers=headers)
-            assert (answer.status_code, answer.json()["status"]) == (400, "ERROR"), (path, name, answer.text)
+            response = await studio.service.client.post(f"/api/permissions/{path}", content=raw, headers=headers)
+            assert (response.status_code, response.json()["status"]) == (400, "ERROR"), (path, name, response.text)
 
 
 async def test_pa_10_other_methods_and_kinds_of_body_are_refused_at_every_endpoint(studio: Studio) -> None:
@@ -454,8 +454,8 @@ async def test_pa_10_other_methods_and_kinds_of_body_are_refused_at_every_endpoi
         for method in ("GET", "PUT", "DELETE", "PATCH"):
             assert (await client.request(method, address, headers=headers)).status_code == 405, (method, path)
         for kind in ("text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1"):
-            answer = await client.post(address, content=b"{}", headers={**headers, "Content-Type": kind})
-            assert (answer.status_code, answer.json()["status"]) == (415, "ERROR"), (path, kind)
+            response = await client.post(address, content=b"{}", headers={**headers, "Content-Type": kind})
+            assert (response.status_code, response.json()["status"]) == (415, "ERROR"), (path, kind)
 
 
 async def test_pa_11_an_action_is_one_of_those_there_are(studio: Studio) -> None:

@@ -1,4 +1,4 @@
-"""Service accounts: made, used, listed and revoked at serviceAccount (R1)."""
+"""Service accounts: create, use, list and revoke at serviceAccount (R1)."""
 
 from base64 import b64encode
 from typing import Any
@@ -50,9 +50,9 @@ async def test_service_account_jwt_is_shown_once_and_needs_no_factor(studio: Stu
     account = await create_account(studio, comment="builds", roles=["app_developer"])
     assert account["jwt_expired"] == studio.service.clock.now() + 90 * 86_400
     assert (account["name"], account["comment"], account["created_by"]) == ("ci", "builds", studio.owner.user_id)
-    [shown] = await list_accounts(studio)
-    assert shown == {name: value for name, value in account.items() if not name.startswith("jwt")}
-    assert shown["roles"] == ["app_developer"]
+    [listed] = await list_accounts(studio)
+    assert listed == {name: value for name, value in account.items() if not name.startswith("jwt")}
+    assert listed["roles"] == ["app_developer"]
     own = await studio.expect_ok("meta/data", own_record(studio.shop), bearer_headers(account))
     assert own["user_id"] == account["user_id"]
 
@@ -73,11 +73,11 @@ async def test_service_account_reads_everyone_in_project_applications_and_writes
 
 async def test_a_revoked_one_is_refused_at_once(studio: Studio) -> None:
     account = await create_account(studio)
-    gone = account_request("delete", user_id=account["user_id"])
-    assert await studio.expect_ok("serviceAccount", gone, studio.owner.headers) == {"status": "OK"}
+    removed = account_request("delete", user_id=account["user_id"])
+    assert await studio.expect_ok("serviceAccount", removed, studio.owner.headers) == {"status": "OK"}
     await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(account))
-    assert [one["revoked"] for one in await list_accounts(studio)] == [True]
-    await studio.expect_ok("serviceAccount", gone, studio.owner.headers)
+    assert [account["revoked"] for account in await list_accounts(studio)] == [True]
+    await studio.expect_ok("serviceAccount", removed, studio.owner.headers)
     assert (await list_accounts(studio))[0]["version"] == 2
 
 
@@ -107,7 +107,7 @@ async def test_service_account_gets_no_role_its_creator_cannot_assign(studio: St
     for roles in (["project_owner"], ["administrator"]):
         ask = account_request("save", project_id=PROJECT, name="two", roles=roles)
         assert (await studio.post("serviceAccount", ask, manager.headers)).status_code in (400, 403)
-    assert [one["name"] for one in await list_accounts(studio)] == ["ci"]
+    assert [account["name"] for account in await list_accounts(studio)] == ["ci"]
 
 
 async def test_service_account_cannot_own_a_project(studio: Studio) -> None:
@@ -137,8 +137,8 @@ async def test_service_account_with_a_public_key_must_sign_each_request(studio: 
     for signature, status in ((sign, 200), (sign[::-1], 401), (None, 401)):
         headers = {**bearer_headers(account), "Content-Type": "application/json"}
         headers |= {} if signature is None else {"Request-Sign": signature}
-        answer = await studio.service.client.post("/api/permissions/meta/data", content=body, headers=headers)
-        assert answer.status_code == status
+        response = await studio.service.client.post("/api/permissions/meta/data", content=body, headers=headers)
+        assert response.status_code == status
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ async def test_names_are_unique_in_a_project(studio: Studio) -> None:
 
 
 async def test_no_vouching_service_creates_or_revokes_service_accounts(studio: Studio) -> None:
-    """Its JWT would open what the service that vouches does not reach (R6)."""
+    """Its JWT would open what the vouching service cannot reach (R6)."""
     account = await create_account(studio)
     headers = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
     for ask in (

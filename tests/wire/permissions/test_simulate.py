@@ -33,7 +33,7 @@ Lists = Mapping[str, frozenset[str]]
 
 @pytest.fixture
 async def busy(studio: Studio) -> Studio:
-    """Roles, a group with a condition, grants, and people who hold something."""
+    """Roles, a group with a condition, grants, and people with permissions."""
     storage = studio.service.services.storage
     await a_person(storage, ANN, tags=frozenset({"staff"}))
     await a_person(storage, BEN)
@@ -47,14 +47,14 @@ async def busy(studio: Studio) -> Studio:
 
 
 async def lists(studio: Studio) -> Lists:
-    """What everybody holds in the shop, as an administrator of the project reads it."""
-    found = {}
+    """What everyone has in the shop, as read by an administrator of the project."""
+    listed = {}
     for user_id in EVERYBODY:
         body = await studio.expect_ok(
             "meta/data", {"action": "get", **question_body(studio, user_id=user_id)}, studio.owner.headers
         )
-        found[user_id] = frozenset(body["data"])
-    return found
+        listed[user_id] = frozenset(body["data"])
+    return listed
 
 
 async def simulate(studio: Studio, **change: object) -> Any:
@@ -65,7 +65,7 @@ async def save_record(studio: Studio, path: str, body: dict[str, object]) -> Non
     await studio.expect_ok(path, body, studio.owner.headers)
 
 
-SHOP = "the shop"  # stands for its id, which a parameter cannot know
+SHOP = "the shop"  # a placeholder for its id, which a parameter cannot know
 CHANGES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     (
         "a role gets a condition",
@@ -188,8 +188,8 @@ async def test_the_save_changes_exactly_what_was_foretold(
         body["application_id"] = busy.shop.application_id
     await save_record(busy, path, body)
     after = await lists(busy)
-    changed = [one for one in foretold["people"] if one["gains"] or one["loses"]]
-    assert {one["user_id"]: (one["gains"], one["loses"]) for one in changed} == {
+    changed = [person for person in foretold["people"] if person["gains"] or person["loses"]]
+    assert {user["user_id"]: (user["gains"], user["loses"]) for user in changed} == {
         user_id: (sorted(after[user_id] - before[user_id]), sorted(before[user_id] - after[user_id]))
         for user_id in EVERYBODY
         if after[user_id] != before[user_id]
@@ -221,7 +221,7 @@ async def test_simulation_writes_nothing(busy: Studio) -> None:
 
 
 async def test_simulation_refuses_what_the_save_refuses(busy: Studio) -> None:
-    for status, said, change in (
+    for status, message, change in (
         (400, "everyone", {"kind": "role", "data": {"name": "given", "condition": {"everyone": 1}}}),
         (409, "changed in the meantime", {"kind": "role", "data": {"name": "given", "version": 77}}),
         (404, "Role not found", {"kind": "role", "action": "delete", "data": {"name": "ghost"}}),
@@ -229,7 +229,7 @@ async def test_simulation_refuses_what_the_save_refuses(busy: Studio) -> None:
         (400, "kind", {"kind": "weather", "data": {}}),
         (400, "data.change.group_id: required", {"kind": "group", "action": "delete"}),
     ):
-        assert said in await busy.expect_error(
+        assert message in await busy.expect_error(
             status, "simulate", question_body(busy, change=change), busy.owner.headers
         )
     limited = {"name": "one", "user_limit": 1}
@@ -245,8 +245,8 @@ async def test_simulation_requires_the_rights_of_members_and_of_the_save(busy: S
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
     lists_roles = {"canSeeRoleList": {"value": True}}
     await set_user_roles(busy, OTHER_USER, {}, secret_data={"meta": reads, "application": lists_roles})
-    for one in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
-        await busy.expect_error(403, "simulate", question_body(busy, change=one), busy.other_user.headers)
+    for proposal in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
+        await busy.expect_error(403, "simulate", question_body(busy, change=proposal), busy.other_user.headers)
     may_save = {**lists_roles, "canModifySchema": {"value": True}}
     await set_user_roles(busy, OTHER_USER, {}, secret_data={"meta": reads, "application": may_save})
     await busy.expect_ok("simulate", question_body(busy, change=change), busy.other_user.headers)
@@ -272,6 +272,6 @@ async def test_long_answers_are_given_in_pages(busy: Studio) -> None:
         ask = question_body(busy, change=change, limit=2, after=after)
         page = (await busy.expect_ok("simulate", ask, busy.owner.headers))["data"]
         assert page["truncated"] is (page["after"] is not None)
-        seen += [one["user_id"] for one in page["people"]]
+        seen += [person["user_id"] for person in page["people"]]
         after = page["after"]
     assert seen == [OWNER, ANN, BEN, CAT]

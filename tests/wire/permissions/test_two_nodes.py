@@ -1,4 +1,4 @@
-"""Two nodes of one service on one database: races between them, and how soon one hears of the other's changes."""
+"""Two nodes on one database: races between them, and how soon one sees the other's changes."""
 
 import asyncio
 from collections import Counter
@@ -33,7 +33,7 @@ Nodes = tuple[Studio, Studio]
 
 @pytest.fixture
 async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
-    """Each with connections and caches of its own; the second sees the studio that the first made."""
+    """Two nodes with separate connections and caches; the second sees the studio that the first created."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     async with (
         running_service(installed_postgres_url, tmp_path, environment=environment) as first,
@@ -86,8 +86,8 @@ async def test_pr_05_of_colliding_parallel_publishes_one_succeeds(nodes: Nodes) 
     bodies = [{"project": ("My Project", "my_project", "MY PROJECT")[number % 3]} for number in range(20)]
     assert await race(nodes, "publish", bodies, author) == {200: 1, 409: 19}
     ask = {"action": "get", "application_id": 1, "data": {"type": "roles"}}
-    held = (await nodes[1].expect_ok("meta/data", ask, author.headers))["data"]
-    assert held == ["my_project/project_administrator", "my_project/project_owner"]
+    data = (await nodes[1].expect_ok("meta/data", ask, author.headers))["data"]
+    assert data == ["my_project/project_administrator", "my_project/project_owner"]
 
 
 async def test_gr_03_parallel_saves_never_make_more_than_a_hundred_members(nodes: Nodes) -> None:
@@ -128,51 +128,53 @@ async def test_sc_02_versions_count_the_saves_of_all_nodes(nodes: Nodes) -> None
 
 
 async def test_gr_08_who_leaves_a_group_on_one_node_has_left_it_on_the_other(nodes: Nodes) -> None:
-    one, two = nodes
-    member = await create_person_with(one, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
+    first, second = nodes
+    member = await create_person_with(first, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     group = a_group(users=(member.user_id,))
-    await one.service.services.storage.groups.create_group(group, [a_record()])
+    await first.service.services.storage.groups.create_group(group, [a_record()])
     view = {"action": "get", "data": {"id": PROJECT}}
     allow = {"action": "save", "data": {"id": PROJECT, "allow": [GROUP]}}
-    await one.expect_ok("project/membership", allow, one.owner.headers)
+    await first.expect_ok("project/membership", allow, first.owner.headers)
     for studio in nodes:
         await studio.expect_ok("project", view, member.headers)
-    await one.expect_ok("group/access", {"group_id": GROUP, "data": {"users": []}}, one.owner.headers)
-    await two.expect_error(403, "project", view, member.headers)
-    await two.expect_ok("group/access", {"group_id": GROUP, "data": {"users": [member.user_id]}}, two.owner.headers)
-    await one.expect_ok("project", view, member.headers)
+    await first.expect_ok("group/access", {"group_id": GROUP, "data": {"users": []}}, first.owner.headers)
+    await second.expect_error(403, "project", view, member.headers)
+    await second.expect_ok(
+        "group/access", {"group_id": GROUP, "data": {"users": [member.user_id]}}, second.owner.headers
+    )
+    await first.expect_ok("project", view, member.headers)
 
 
 async def test_pr_11_a_project_removed_on_one_node_is_removed_on_the_other(nodes: Nodes) -> None:
-    one, two = nodes
-    key, jwt = await one.access_key(), await one.service_jwt()
+    first, second = nodes
+    key, jwt = await first.access_key(), await first.service_jwt()
     view = {"action": "get", "data": {"id": PROJECT}}
-    beside = bearer_headers(one.owner.jwt, Service_Jwt=jwt)
-    with_key = own_record(one.shop, jwt=one.owner.jwt)
+    beside = bearer_headers(first.owner.jwt, Service_Jwt=jwt)
+    with_key = own_record(first.shop, jwt=first.owner.jwt)
     for studio in nodes:
-        await studio.expect_ok("project", view, one.owner.headers)
-        await studio.expect_ok("meta/data", own_record(one.shop), beside)
+        await studio.expect_ok("project", view, first.owner.headers)
+        await studio.expect_ok("meta/data", own_record(first.shop), beside)
         await studio.expect_ok("meta/data", with_key, bearer_headers(key))
-    await one.expect_ok("project", {"action": "delete", "data": {"id": PROJECT}}, one.owner.headers)
-    await two.expect_error(403, "project", view, one.owner.headers)
-    await two.expect_error(401, "meta/data", own_record(one.shop), beside)
-    await two.expect_error(401, "meta/data", with_key, bearer_headers(key))
+    await first.expect_ok("project", {"action": "delete", "data": {"id": PROJECT}}, first.owner.headers)
+    await second.expect_error(403, "project", view, first.owner.headers)
+    await second.expect_error(401, "meta/data", own_record(first.shop), beside)
+    await second.expect_error(401, "meta/data", with_key, bearer_headers(key))
 
 
 async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_no_one(nodes: Nodes) -> None:
-    one, two = nodes
-    shop, who = one.shop.application_id, one.other_user
+    first, second = nodes
+    shop, who = first.shop.application_id, first.other_user
     role = {"name": "Moderator", "meta": {"private_data": {"kick": {"value": True}}}}
     save = {"action": "save", "application_id": shop, "data": role}
-    await one.expect_ok("roles", save, one.owner.headers)
+    await first.expect_ok("roles", save, first.owner.headers)
     record = {"action": "save", "application_id": shop, "data": {"user_id": who.user_id, "roles": ["Moderator"]}}
-    await two.expect_ok("meta/data", record, one.owner.headers)
-    mine = own_record(one.shop, data={"type": "list_short"})
+    await second.expect_ok("meta/data", record, first.owner.headers)
+    mine = own_record(first.shop, data={"type": "list_short"})
     for studio in nodes:
         assert (await studio.expect_ok("meta/data", mine, who.headers))["data"] == ["kick"]
-    await two.expect_ok(
-        "roles", {"action": "delete", "application_id": shop, "data": {"name": "moderator"}}, one.owner.headers
+    await second.expect_ok(
+        "roles", {"action": "delete", "application_id": shop, "data": {"name": "moderator"}}, first.owner.headers
     )
-    assert (await one.expect_ok("meta/data", mine, who.headers))["data"] == []
-    await two.expect_ok("roles", save, one.owner.headers)
-    assert (await one.expect_ok("meta/data", mine, who.headers))["data"] == []
+    assert (await first.expect_ok("meta/data", mine, who.headers))["data"] == []
+    await second.expect_ok("roles", save, first.owner.headers)
+    assert (await first.expect_ok("meta/data", mine, who.headers))["data"] == []

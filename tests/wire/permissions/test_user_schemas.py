@@ -1,4 +1,4 @@
-"""What users hold, from outside (interface §2.9, §4.5, R5, R6; checklist section 12)."""
+"""Users' records (interface §2.9, §4.5, R5, R6; checklist section 12)."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def all_of(**parts: tuple[str, str]) -> dict[str, object]:
     return secret_document(**{**dict.fromkeys(SECTIONS, ("none", "none")), **parts})
 
 
-# -- who may read and write what ----------------------------------------------------------------------
+# -- read and write access ----------------------------------------------------------------------------
 
 CONTENT: dict[str, object] = {
     "roles": ["Mod"],
@@ -110,10 +110,10 @@ async def test_sc_05_each_section_is_written_as_far_as_it_is_opened(studio: Stud
                 body = save_request(studio, target, **{section: CONTENT[name]})
                 if name == part == "secret" and target == writer.user_id:
                     body = save_request(studio, target, secret_data=all_of(secret=("none", extent)))
-                answer = await studio.post("meta/data", body, writer.headers)
-                assert answer.status_code == status, (extent, section, answer.text)
+                response = await studio.post("meta/data", body, writer.headers)
+                assert response.status_code == status, (extent, section, response.text)
                 if status == 200 and target != writer.user_id:
-                    assert answer.json()["data"].keys() == {"version"}
+                    assert response.json()["data"].keys() == {"version"}
             login = await studio.post("meta/data", save_request(studio, target, login={}), writer.headers)
             assert login.status_code == (200 if allowed and part == "secret" else 403)
 
@@ -221,13 +221,15 @@ async def test_project_access_is_judged_project_by_project(studio: Studio) -> No
     assert await get(studio, other, other.user_id, "list_short") == [f"{PROJECT}/user.kick", f"{PROJECT}/x"]
     there = {"projectAccess": {**here["projectAccess"], "elsewhere": {"roles": ["Mod"]}}}
     for who in (manager, studio.owner):
-        answer = await studio.post("meta/data", save_request(studio, other.user_id, private_data=there), who.headers)
-        assert answer.status_code == 403
+        response = await studio.post(
+            "meta/data", save_request(studio, other.user_id, private_data=there), who.headers
+        )
+        assert response.status_code == 403
     boss = await create_administrator(studio)
-    said = await studio.expect_error(
+    error = await studio.expect_error(
         400, "meta/data", save_request(studio, other.user_id, private_data=there), boss.headers
     )
-    assert "elsewhere" in said
+    assert "elsewhere" in error
     for nothing in ({}, None, {PROJECT: {}}, {"unheard_of": {}}):
         body = save_request(studio, other.user_id, private_data={"projectAccess": nothing})
         await studio.expect_error(403, "meta/data", body, studio.other_user.headers)
@@ -262,11 +264,11 @@ async def test_a_central_role_in_a_project_is_given_by_who_holds_it_there(studio
     await studio.expect_error(403, "meta/data", central(), deputy.headers)
 
 
-# -- shapes -------------------------------------------------------------------------------------------
+# -- formats ------------------------------------------------------------------------------------------
 
 
 async def person_with_everything(studio: Studio) -> Person:
-    """Someone with a bit of everything, some of it ended."""
+    """A person with some of everything, partly expired."""
     now = studio.service.clock.now()
     await with_roles(studio, "Mod", "Old")
     who, boss = await create_person_with(studio), await create_administrator(studio)
@@ -355,7 +357,7 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
     whole = await get(studio, who, who.user_id, "list_short", project_id=PROJECT)
     assert len(whole) == 6
     assert await get(studio, who, who.user_id, "list_short", project_id="minds") == whole
-    answers = [
+    responses = [
         await studio.post("meta/data", get_request(studio, who.user_id, "list_short", **options), who.headers)
         for options in (
             {"project_id": "unheard_of"},
@@ -365,14 +367,14 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
         )
     ]
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    answers.append(
+    responses.append(
         await studio.post(
             "meta/data", get_request(studio, who.user_id, "list_short", project_id=PROJECT), who.headers
         )
     )
-    for answer in answers:
-        assert answer.json()["data"] == root
-    assert len({answer.content for answer in answers}) == 1
+    for response in responses:
+        assert response.json()["data"] == root
+    assert len({response.content for response in responses}) == 1
     assert await get(studio, who, who.user_id, "list_short") == root
     for options, projects in (
         ({}, [PROJECT]),
@@ -391,19 +393,19 @@ async def test_sc_12_with_apps_data_tells_of_what_they_may_see(studio: Studio) -
     storage = studio.service.services.storage
     apps = [await create_application(storage, name=f"App {n}", project_id=PROJECT) for n in range(10)]
     await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
-    one = apps[3].application_id
-    narrow = await create_person_with(studio, {application_scope(PROJECT, one): holdings_with("app_developer")})
+    user_id = apps[3].application_id
+    narrow = await create_person_with(studio, {application_scope(PROJECT, user_id): holdings_with("app_developer")})
     ask = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
     both = {**ask, "options": {"with_apps_data": True, "with_roles": True}}
     data = (await studio.expect_ok("meta/data", both, narrow.headers))["data"]
     assert data == {
         "rules": [
-            f"{PROJECT}/applications/{one}/app.can_manage_app_api_keys",
-            f"{PROJECT}/applications/{one}/app.can_modify_schema",
+            f"{PROJECT}/applications/{user_id}/app.can_manage_app_api_keys",
+            f"{PROJECT}/applications/{user_id}/app.can_modify_schema",
         ],
-        "roles": [f"{PROJECT}.applications.{one}/app_developer"],
+        "roles": [f"{PROJECT}.applications.{user_id}/app_developer"],
         "projects": {PROJECT: {"name": "Mind Games"}},
-        "apps": {PROJECT: [{"id": one, "name": "App 3"}]},
+        "apps": {PROJECT: [{"id": user_id, "name": "App 3"}]},
     }
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     data = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
@@ -452,8 +454,8 @@ async def test_absent_sections_stay_null_empties_and_versions_count(studio: Stud
         1,
     )
     access = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
-    kept = await save(studio, owner, user, private_data={**KICK, **access}, version=1)
-    assert (kept["roles"], kept["public_data"], kept["private_data"]) == (["Mod"], BADGE, {**KICK, **access})
+    saved = await save(studio, owner, user, private_data={**KICK, **access}, version=1)
+    assert (saved["roles"], saved["public_data"], saved["private_data"]) == (["Mod"], BADGE, {**KICK, **access})
     await studio.expect_error(409, "meta/data", save_request(studio, user, roles=[], version=1), owner.headers)
     emptied = await save(studio, owner, user, private_data=None, public_data=None)
     assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == ({}, {}, 3)
@@ -517,10 +519,11 @@ async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_no_on
     )
     blind = await create_person_with(studio, secret_data=all_of(secret=("self", "self")))
     foreign, unknown = [
-        await studio.post("meta/data", get_request(studio, one), blind.headers) for one in (user.user_id, no_one)
+        await studio.post("meta/data", get_request(studio, user_id), blind.headers)
+        for user_id in (user.user_id, no_one)
     ]
     assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
-    for body in (save_request(studio, one, public_data=BADGE) for one in (user.user_id, no_one)):
+    for body in (save_request(studio, user_id, public_data=BADGE) for user_id in (user.user_id, no_one)):
         await studio.expect_error(403, "meta/data", body, blind.headers)
 
 
@@ -580,16 +583,16 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
     await with_roles(studio, Inside={**meta, "condition": {"ip": "10.0.0.0/8"}})
     key, who = await studio.access_key(), studio.other_user
 
-    async def seen_from(address: str) -> Any:
+    async def list_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
         raw, headers = signed_request(body, key, studio.shop)
         address = "/api/permissions/meta/data"
-        found = await studio.service.client.post(address, content=raw, headers=headers | bearer_headers(who.jwt))
-        return found.json()["data"]
+        response = await studio.service.client.post(address, content=raw, headers=headers | bearer_headers(who.jwt))
+        return response.json()["data"]
 
     for _ in range(3):
-        assert await seen_from("10.1.1.1") == ["user.kick"]
-        assert await seen_from("11.1.1.1") == []
+        assert await list_from("10.1.1.1") == ["user.kick"]
+        assert await list_from("11.1.1.1") == []
     boss = await create_administrator(studio)
     assert await get(studio, studio.owner, who.user_id, "list_short") == []
     staff = {"meta": {"public_data": BADGE}, "condition": {"tag": "staff"}}
@@ -599,9 +602,9 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
         ("user/tags", "tags", "staff", "badge"),
         ("user/purchases", "purchases", "gold", "crown"),
     ):
-        for values, held in (([], []), ([value], [rule]), ([], [])):
+        for values, expected in (([], []), ([value], [rule]), ([], [])):
             await studio.expect_ok(path, {"data": {"user_id": who.user_id, field: values}}, boss.headers)
-            assert await get(studio, who, who.user_id, "list_short") == held
+            assert await get(studio, who, who.user_id, "list_short") == expected
 
 
 async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio) -> None:
@@ -613,8 +616,8 @@ async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio
     same = await studio.post("meta/data", body, again)
     assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", first.headers["etag"])
     await save(studio, studio.owner, me.user_id, roles=["Mod"])
-    changed = await studio.post("meta/data", body, again)
-    assert (changed.status_code, changed.json()["data"]) == (200, ["private_data.user.kick"])
+    response = await studio.post("meta/data", body, again)
+    assert (response.status_code, response.json()["data"]) == (200, ["private_data.user.kick"])
     await studio.expect_error(401, "meta/data", body, {"If-None-Match": first.headers["etag"]})
 
 
@@ -664,11 +667,11 @@ async def test_user_record_can_be_saved_back_as_read(studio: Studio) -> None:
     await write_user_record(studio, who, studio.shop.application_id)
 
 
-# -- what reaches further than it should --------------------------------------------------------------
+# -- escalation ---------------------------------------------------------------------------------------
 
 
 async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Studio) -> None:
-    """Neither that they exist, nor what they hold, nor its version: each answer is the same (R6, checklist PA-13)."""
+    """Not that they exist, nor what they have, nor its version: each response is the same (R6, checklist PA-13)."""
     owns, manages = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     answers = set()
     for application_id in (1, studio.shop.application_id, studio.other.application_id, 999_999):
@@ -676,8 +679,8 @@ async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Stud
             for access in (None, {}, {PROJECT: owns}, {PROJECT: manages}, {PROJECT: "?"}, {"nowhere": owns}):
                 data = {"user_id": user_id, "version": 77, "private_data": {"projectAccess": access}}
                 body = {"action": "save", "application_id": application_id, "data": data}
-                answer = await studio.post("meta/data", body, studio.other_user.headers)
-                answers.add((answer.status_code, answer.content))
+                response = await studio.post("meta/data", body, studio.other_user.headers)
+                answers.add((response.status_code, response.content))
     assert [status for status, _ in answers] == [403]
     assert not await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
 
@@ -794,7 +797,7 @@ async def test_the_last_who_administers_neither_ends_nor_denies_it(studio: Studi
     await studio.expect_ok("meta/data", change_request(boss.user_id, roles=ending), boss.headers)
 
 
-# -- a record saved back without something ------------------------------------------------------------
+# -- a record saved with parts left out ---------------------------------------------------------------
 
 HELD_HERE = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
 
@@ -823,8 +826,8 @@ async def test_sc_22_private_data_saved_back_without_its_last_project_removes_it
 async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: Studio) -> None:
     await with_roles(studio, "Mod")
     other, boss = await create_person_with(studio), await create_administrator(studio)
-    held = {**KICK, **HELD_HERE}
-    await save(studio, boss, other.user_id, private_data=held)
+    private_data = {**KICK, **HELD_HERE}
+    await save(studio, boss, other.user_id, private_data=private_data)
     writer = await create_person_with(studio, secret_data=all_of(private=("all", "all")))
     await studio.expect_error(
         403, "meta/data", save_request(studio, other.user_id, private_data=KICK), writer.headers
@@ -834,7 +837,7 @@ async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: St
     for left in (HELD_HERE, {"projectAccess": {}}, {"user": {"mute": {"value": True}}}, None):
         body = save_request(studio, other.user_id, private_data=left)
         await studio.expect_error(403, "meta/data", body, reader.headers)
-    assert (await get(studio, boss, other.user_id))["private_data"] == held
+    assert (await get(studio, boss, other.user_id))["private_data"] == private_data
     assert (await save(studio, reader, other.user_id, private_data=KICK))["private_data"] == KICK
 
 
@@ -874,8 +877,8 @@ async def test_sc_22_an_entry_of_one_project_saved_back_without_it_is_removed(st
     owner, user = studio.owner, studio.other_user.user_id
     shop = str(studio.shop.application_id)
     whole = {"roles": ["Mod"], "public_data": BADGE, "applications": {shop: {"private_data": KICK}}}
-    for gone in whole:
+    for removed in whole:
         await save(studio, owner, user, private_data={"projectAccess": {PROJECT: whole}})
-        left = {name: held for name, held in whole.items() if name != gone}
+        left = {name: entry for name, entry in whole.items() if name != removed}
         saved = await save(studio, owner, user, private_data={"projectAccess": {PROJECT: left}})
         assert saved["private_data"] == {"projectAccess": {PROJECT: left}}

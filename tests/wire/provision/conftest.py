@@ -1,4 +1,4 @@
-"""A file to apply, and an installation on each database in turn."""
+"""A file to apply, and an installation on each database."""
 
 from pathlib import Path
 

@@ -49,8 +49,8 @@ def test_no_command_prints_a_given_secret(gatehouse: CommandLine, file: Path, tm
             ("export",),
         )
     ]
-    assert [one.code for one in results] == [1, 1, 2, 0, 0]
-    assert not [secret for secret in SECRETS for one in results if secret in one.out + one.err]
+    assert [result.code for result in results] == [1, 1, 2, 0, 0]
+    assert not [secret for secret in SECRETS for result in results if secret in result.out + result.err]
 
 
 def test_scripts_get_the_plan_as_json(gatehouse: CommandLine, file: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_secret_made_for_a_client_is_told_once(gatehouse: CommandLine, file: P
     file.write_text(file.read_text().replace(f", client_secret: {SECRETS[2]}", ""))
     assert gatehouse.run("apply", file, "--dry-run", "--json").json()["generated_secrets"] == {}
     assert "New secret" not in gatehouse.run("apply", file, "--dry-run").out
-    made = gatehouse("apply", file).splitlines()[-1]
-    assert made.startswith("New secret for client web: ")
+    created = gatehouse("apply", file).splitlines()[-1]
+    assert created.startswith("New secret for client web: ")
     assert gatehouse("apply", file) == NOTHING
     bare = file.with_suffix(".json")
     bare.write_text(gatehouse("export", "--no-secrets", "--format", "json"))
@@ -110,16 +110,16 @@ def test_r_25_a_damaged_secret_is_named_by_an_export_and_mended_by_a_file_that_h
     gatehouse("apply", file)
     exported = tmp_path / "export.yaml"
     gatehouse("export", "--output", exported)
-    for given in (file, exported):
+    for path in (file, exported):
         asyncio.run(flip_bit(place.url, "client_secrets", "secret", "client_id = 'web'", at=90))
         assert "client-secret:web: authentication failed" in gatehouse.expect_failure("export")
-        assert "~ client web" in gatehouse("apply", given)
-        assert gatehouse("apply", given) == NOTHING
+        assert "~ client web" in gatehouse("apply", path)
+        assert gatehouse("apply", path) == NOTHING
         assert "web" in gatehouse("export")
 
 
 def test_weak_secrets_are_taken_in_development_or_when_told(place: InstallationPaths, file: Path) -> None:
-    master_key = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"  # random once; seals nothing elsewhere
+    master_key = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"  # random; seals nothing elsewhere
     strict = CommandLine(("--data", place.data), {**place.settings, "GATEHOUSE__SECURITY__MASTER_KEY": master_key})
     file.write_text('users: [{login: anna@studio.example, nick: Anna, password: "short"}]')
     assert "use --allow-weak to accept it" in strict.expect_failure("apply", file)
@@ -135,7 +135,7 @@ def test_an_export_needs_an_installation(tmp_path: Path) -> None:
 def test_two_processes_that_apply_one_file_at_once_make_everything_once(
     gatehouse: CommandLine, place: InstallationPaths, file: Path
 ) -> None:
-    gatehouse("export")  # makes the keys
+    gatehouse("export")  # creates the keys
     command = [*GATEHOUSE_COMMAND, "apply", str(file), "--json", "--dev", "--data", str(place.data)]
     both = [WatchedProcess(command, environment=place.settings) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]

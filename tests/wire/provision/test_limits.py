@@ -1,4 +1,4 @@
-"""A file is bound by the limits of the API, in the words of the API (R7)."""
+"""A file has the limits of the API, with the same error messages (R7)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ Body = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Save:
-    """One save, as the API takes it and as a file writes it."""
+    """One save, as a request of the API and as an entry of a file."""
 
     path: str
     body: Body
@@ -49,7 +49,7 @@ class Limit:
     save: Callable[[Ids, Any], Save]
     most: object = None  # None: there is no valid value of that size
     more: object
-    first: Body = field(default_factory=dict)  # a file that makes what the values name
+    first: Body = field(default_factory=dict)  # a file that creates what the values refer to
 
 
 async def apply_file(studio: Studio, document: Body) -> None:
@@ -59,13 +59,13 @@ async def apply_file(studio: Studio, document: Body) -> None:
 
 
 async def expect_same_refusal(studio: Studio, boss: Person, save: Save) -> None:
-    answer = await studio.post(save.path, save.body, boss.headers)
-    assert answer.status_code in (400, 403, 409, 413), (save.path, answer.text[:200])
-    words = PLACE.sub("", answer.json()["error"])
-    with pytest.raises(Unfit) as unfit:
+    response = await studio.post(save.path, save.body, boss.headers)
+    assert response.status_code in (400, 403, 409, 413), (save.path, response.text[:200])
+    words = PLACE.sub("", response.json()["error"])
+    with pytest.raises(Unfit) as error:
         await apply_file(studio, save.file)
-    problems = unfit.value.problems
-    assert any(words in problem for problem in problems), (words, [one[:200] for one in problems])
+    problems = error.value.problems
+    assert any(words in problem for problem in problems), (words, [problem[:200] for problem in problems])
 
 
 def texts(count: int, template: str = "t{}") -> list[str]:
@@ -77,7 +77,7 @@ def user_ids(count: int) -> list[str]:
 
 
 def tags_of_length(total: int) -> list[str]:
-    """Tags that are this long when they are joined by commas."""
+    """Tags that are this long when joined by commas."""
     full, rest = divmod(total, 65)
     return [f"{number:02}".ljust(64, "t") for number in range(full)] + ["r" * rest]
 
@@ -88,28 +88,28 @@ def any_tag(count: int) -> dict[str, object]:
 
 
 def nest_schema(depth: int) -> dict[str, object]:
-    found: dict[str, object] = {"everyone": True}
+    condition: dict[str, object] = {"everyone": True}
     for _ in range(depth - 1):
-        found = {"and": [found]}
-    return found
+        condition = {"and": [condition]}
+    return condition
 
 
 def rule_path(segments: int) -> dict[str, object]:
-    found: dict[str, object] = ON
+    tree: dict[str, object] = ON
     for _ in range(segments):
-        found = {"a": found}
-    return found
+        tree = {"a": tree}
+    return tree
 
 
 def config_schema(depth: int) -> dict[str, object]:
-    found: dict[str, object] = {}
+    document: dict[str, object] = {}
     for _ in range(depth - 1):
-        found = {"a": found}
-    return found
+        document = {"a": document}
+    return document
 
 
-def roles_with_conditions(*found: object) -> dict[str, object]:
-    return {f"r{number}": {"condition": condition} for number, condition in enumerate(found)}
+def roles_with_conditions(*documents: object) -> dict[str, object]:
+    return {f"r{number}": {"condition": condition} for number, condition in enumerate(documents)}
 
 
 def application(name: str, wrap: Callable[[Any], object] = lambda value: value) -> Callable[[Ids, Any], Save]:
@@ -125,7 +125,7 @@ def service_meta(name: str) -> Callable[[Ids, Any], Save]:
 
 
 def schema(name: str) -> Callable[[Ids, Any], Save]:
-    """Roles stand beside the schema in a file, and within it in the API."""
+    """In a file roles are beside the schema, in the API within it."""
 
     def save(ids: Ids, value: object) -> Save:
         body = {"action": "save", "application_id": ids.shop, "data": {name: value}}
@@ -172,8 +172,8 @@ def project(name: str, wrap: Callable[[Ids, Any], object] = lambda _, value: val
     return save
 
 
-def grants(ids: Ids, found: Sequence[Body]) -> dict[str, object]:
-    groups = [{"group_id": ids.group, "roles": [], "action": "grant", **one} for one in found]
+def grants(ids: Ids, entries: Sequence[Body]) -> dict[str, object]:
+    groups = [{"group_id": ids.group, "roles": [], "action": "grant", **entry} for entry in entries]
     return {"services": {str(ids.shop): {"groups": groups}}}
 
 
@@ -186,7 +186,7 @@ def membership(name: str) -> Callable[[Ids, Any], Save]:
 
 
 def service_account(name: str) -> Callable[[Ids, Any], Save]:
-    """The two make different accounts: a name is used once."""
+    """The two create different accounts, because a name is used once."""
 
     def save(_: Ids, value: Any) -> Save:
         ours = {"project_id": PROJECT, "name": "api", name: value}
@@ -219,24 +219,24 @@ def user(name: str) -> Callable[[Ids, Any], Save]:
 
 
 def client(name: str) -> Callable[[Ids, Any], Save]:
-    """The two make different clients: an id is used once."""
+    """The two create different clients, because an id is used once."""
 
     def save(ids: Ids, value: Any) -> Save:
         fixed = {"name": "New", "profile": "oidc", "redirect_uris": [REDIRECT]}
-        given = (
+        names = (
             {one: {**claim, "application_id": ids.shop} for one, claim in value.items()}
             if name == "claims"
             else value
         )
-        ours = {**fixed, "client_id": "api", name: given}
-        theirs = {**fixed, "client_id": "file", name: f"y{value[1:]}" if name == "client_id" else given}
+        ours = {**fixed, "client_id": "api", name: names}
+        theirs = {**fixed, "client_id": "file", name: f"y{value[1:]}" if name == "client_id" else names}
         body = {"action": "create", "application_id": ids.shop, "data": ours}
         return Save(path="client", body=body, file={"clients": [{"application_id": ids.shop, **theirs}]})
 
     return save
 
 
-def titled(condition: object, title: str = "Some") -> dict[str, object]:
+def titled_condition(condition: object, title: str = "Some") -> dict[str, object]:
     return {"title": title, "condition": condition}
 
 
@@ -245,7 +245,9 @@ def claims(count: int) -> dict[str, object]:
 
 
 MANY_ROLES: Final = {"applications": [{"application_id": 50001, "roles": {name: {} for name in texts(1_000, "r{}")}}]}
-MANY_USERS: Final = {"users": [{"user_id": one, "login": f"u{one}@x.example", "nick": "U"} for one in user_ids(100)]}
+MANY_USERS: Final = {
+    "users": [{"user_id": user_id, "login": f"u{user_id}@x.example", "nick": "U"} for user_id in user_ids(100)]
+}
 MANY_APPLICATIONS: Final = {
     "applications": [
         {"application_id": 60_000 + number, "name": f"A{number}", "project_id": PROJECT} for number in range(200)
@@ -369,7 +371,7 @@ def project_limits() -> Iterator[Limit]:
         most=[".".join([label, label, label, "d" * 61])],
         more=[".".join([label, label, label, "d" * 62])],
     )
-    services = project("settings", lambda _, value: {"services": {str(60_000 + one): {} for one in range(value)}})
+    services = project("settings", lambda _, value: {"services": {str(60_000 + n): {} for n in range(value)}})
     yield Limit(name="services", save=services, most=200, more=201, first=MANY_APPLICATIONS)
     yield Limit(
         name="grants of a service",
@@ -399,23 +401,36 @@ def group_limits() -> Iterator[Limit]:
     yield Limit(name="tags", save=group("tags"), most=texts(10), more=texts(11))
     yield Limit(name="tag length", save=group("tags"), most=["t" * 64], more=["t" * 65])
     yield Limit(name="users", save=group("users"), most=user_ids(100), more=user_ids(101), first=MANY_USERS)
-    found = group("conditions")
+    condition_limits = group("conditions")
     yield Limit(
-        name="conditions", save=found, most=[titled({"everyone": True})] * 50, more=[titled({"everyone": True})] * 51
+        name="conditions",
+        save=condition_limits,
+        most=[titled_condition({"everyone": True})] * 50,
+        more=[titled_condition({"everyone": True})] * 51,
     )
     yield Limit(
         name="condition title",
-        save=found,
-        most=[titled({"everyone": True}, "x" * 64)],
-        more=[titled({"everyone": True}, "x" * 65)],
+        save=condition_limits,
+        most=[titled_condition({"everyone": True}, "x" * 64)],
+        more=[titled_condition({"everyone": True}, "x" * 65)],
     )
-    yield Limit(name="condition depth", save=found, most=[titled(nest_schema(16))], more=[titled(nest_schema(17))])
-    yield Limit(name="condition members", save=found, most=[titled(any_tag(256))], more=[titled(any_tag(257))])
+    yield Limit(
+        name="condition depth",
+        save=condition_limits,
+        most=[titled_condition(nest_schema(16))],
+        more=[titled_condition(nest_schema(17))],
+    )
+    yield Limit(
+        name="condition members",
+        save=condition_limits,
+        most=[titled_condition(any_tag(256))],
+        more=[titled_condition(any_tag(257))],
+    )
     yield Limit(
         name="condition users",
-        save=found,
-        most=[titled({"uid": user_ids(1_000)})],
-        more=[titled({"uid": user_ids(1_001)})],
+        save=condition_limits,
+        most=[titled_condition({"uid": user_ids(1_000)})],
+        more=[titled_condition({"uid": user_ids(1_001)})],
     )
 
 
@@ -443,7 +458,7 @@ LIMITS: Final = {
 
 
 @pytest.mark.parametrize(
-    "limit", [pytest.param(limit, id=f"{kind}-{limit.name}") for kind, found in LIMITS.items() for limit in found]
+    "limit", [pytest.param(limit, id=f"{kind}-{limit.name}") for kind, limits in LIMITS.items() for limit in limits]
 )
 @pytest.mark.parametrize("installed_url", ["sqlite"], indirect=True)
 async def test_ap_95_file_and_api_have_the_same_limit_and_the_same_words(studio: Studio, limit: Limit) -> None:
@@ -512,12 +527,12 @@ async def test_ap_95_the_conditions_of_a_project_grow_no_further_by_a_file(
     studio: Studio, condition: dict[str, Any], groups: int
 ) -> None:
     boss = await create_administrator(studio)
-    given = [titled(condition)]
-    whole = [{"project_id": PROJECT, "title": f"G{n}", "conditions": given} for n in range(groups)]
+    conditions_given = [titled_condition(condition)]
+    whole = [{"project_id": PROJECT, "title": f"G{n}", "conditions": conditions_given} for n in range(groups)]
     last = {"project_id": PROJECT, "title": "Last"}
     await apply_file(studio, {"groups": [*whole, last]})
     last_id = await group_id_of(studio, boss, "Last")
-    one_more = [titled({"uid": ["1"]})]
+    one_more = [titled_condition({"uid": ["1"]})]
     save = Save(
         path="group/access",
         body={"group_id": last_id, "data": {"conditions": one_more}},
@@ -525,13 +540,13 @@ async def test_ap_95_the_conditions_of_a_project_grow_no_further_by_a_file(
     )
     await expect_same_refusal(studio, boss, save)
     await apply_file(studio, {"groups": [{**whole[0], "conditions": []}, {**last, "conditions": one_more}]})
-    await apply_file(studio, {"groups": [{**last, "conditions": given}]})
+    await apply_file(studio, {"groups": [{**last, "conditions": conditions_given}]})
 
 
 async def group_id_of(studio: Studio, who: Person, title: str) -> str:
     answer = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, who.headers)
-    (found,) = [one["id"] for one in answer["data"]["groups"] if one["title"] == title]
-    return str(found)
+    (group_id,) = [one["id"] for one in answer["data"]["groups"] if one["title"] == title]
+    return str(group_id)
 
 
 @pytest.mark.parametrize("name", ["allow", "disallow"])

@@ -1,4 +1,4 @@
-"""`gatehouse test`: cases put to a model and to a running service."""
+"""`gatehouse test`: cases run against a model and a running service."""
 
 import asyncio
 import socket
@@ -77,7 +77,7 @@ TRUE = [
 
 @pytest.fixture
 def gatehouse(tmp_path: Path) -> CommandLine:
-    """There is no installation: none is needed."""
+    """The command line without an installation, because none is needed."""
     return CommandLine(("--data", tmp_path / "none"))
 
 
@@ -92,12 +92,12 @@ def test_true_case_passes_and_its_opposite_fails(
     gatehouse: CommandLine, tmp_path: Path, case: Mapping[str, Any]
 ) -> None:
     assert gatehouse("test", a_file(tmp_path, case)) == "1 cases, 0 failed.\n"
-    turned = {**case, "may": case.get("may_not", []), "may_not": case.get("may", [])}
-    turned.pop("roles", None)
-    asked = len(turned["may"]) + len(turned["may_not"])
-    failed = gatehouse.run("test", a_file(tmp_path, turned), "--json")
+    rotated = {**case, "may": case.get("may_not", []), "may_not": case.get("may", [])}
+    rotated.pop("roles", None)
+    count = len(rotated["may"]) + len(rotated["may_not"])
+    failed = gatehouse.run("test", a_file(tmp_path, rotated), "--json")
     assert failed.code == 1
-    assert len(failed.json()["results"][0]["failures"]) == asked
+    assert len(failed.json()["results"][0]["failures"]) == count
 
 
 def test_a_failing_case_is_one_line_that_says_why(gatehouse: CommandLine, tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_may_not_with_an_unknown_rule_fails(gatehouse: CommandLine, tmp_path: Pa
 
 
 def test_may_not_accepts_a_rule_named_only_in_an_entry(gatehouse: CommandLine, tmp_path: Path) -> None:
-    held = {"1002": {"private_data": {"gate": {"value": True}}}}
+    users = {"1002": {"private_data": {"gate": {"value": True}}}}
     [shop] = MODEL["applications"]
-    model = {**MODEL, "applications": [{**shop, "users": held}]}
+    model = {**MODEL, "applications": [{**shop, "users": users}]}
     case = {**SHOP, "rule": "gate", "may": ["1002"], "may_not": ["1001"]}
     assert gatehouse("test", a_file(tmp_path, case, model=model)) == "1 cases, 0 failed.\n"
 
@@ -265,8 +265,8 @@ async def test_a_service_is_not_asked_what_only_a_model_knows(
 
 async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_path: Path) -> None:
     case = {"user": OTHER_USER, "may_not": ["user.kick"]}
-    refused = await run_tests(studio, tmp_path, case)
-    assert (refused.code, "set GATEHOUSE_TEST_JWT" in refused.err) == (2, True)
+    refusal = await run_tests(studio, tmp_path, case)
+    assert (refusal.code, "set GATEHOUSE_TEST_JWT" in refusal.err) == (2, True)
     wrong = await run_tests(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
     assert wrong.code == 2
     assert "answered check with 401: invalid token" in wrong.err

@@ -1,4 +1,4 @@
-"""Who may what, described in a file: applied, exported and used as an operator does (R7)."""
+"""Permissions in a file: applied, exported and used as an operator does (R7)."""
 
 import re
 from collections.abc import Mapping
@@ -89,7 +89,7 @@ def test_changes_are_named_by_field_and_errors_by_place(place: InstallationPaths
 
 
 def people(*numbers: int) -> list[dict[str, object]]:
-    return [{"user_id": str(one), "login": f"{one}@x.example", "nick": f"No {one}"} for one in numbers]
+    return [{"user_id": str(number), "login": f"{number}@x.example", "nick": f"No {number}"} for number in numbers]
 
 
 def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_more(
@@ -112,7 +112,7 @@ def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_m
     one_more = {"application_id": 50001, "users": {"1003": {"roles": ["mod"]}}}
     file.write_text(yaml.safe_dump({"users": people(1003), "applications": [one_more]}))
     for installation in (gatehouse, elsewhere):
-        for words in (("apply", file, "--dry-run"), ("apply", file)):  # a plan foresees what would be refused
+        for words in (("apply", file, "--dry-run"), ("apply", file)):  # a plan predicts refusals
             assert installation.expect_failure(*words).splitlines() == [
                 "The file cannot be applied.",
                 "  application 50001: user_limit of the role mod is 1, no room for user 1003",
@@ -165,16 +165,16 @@ def test_sc_22_a_user_applied_without_a_last_entry_loses_it(place: InstallationP
     gatehouse, file = place.command_line(), tmp_path / "change.yaml"
     file.write_text(LEFT_OVER)
     gatehouse("apply", file)
-    held: dict[str, Any] = yaml.safe_load(LEFT_OVER)["applications"][0]["users"]["1001"]["private_data"]
-    for gone in ("projectAccess", "z", "b"):
-        del held[gone]
-        users = {"1001": {"private_data": held}}
+    private_data: dict[str, Any] = yaml.safe_load(LEFT_OVER)["applications"][0]["users"]["1001"]["private_data"]
+    for removed in ("projectAccess", "z", "b"):
+        del private_data[removed]
+        users = {"1001": {"private_data": private_data}}
         file.write_text(yaml.safe_dump({"applications": [{"application_id": 50001, "users": users}]}))
         assert "record of user 1001" in gatehouse("apply", file)
         assert gatehouse("apply", file) == NOTHING
         exported = yaml.safe_load(gatehouse("export"))["applications"]
-        (shop,) = [one for one in exported if one["application_id"] == 50001]
-        assert shop.get("users", {}).get("1001", {}).get("private_data", {}) == held
+        (shop,) = [application for application in exported if application["application_id"] == 50001]
+        assert shop.get("users", {}).get("1001", {}).get("private_data", {}) == private_data
 
 
 def test_the_files_of_the_guide_are_applied(place: InstallationPaths, tmp_path: Path) -> None:
@@ -229,8 +229,8 @@ async def apply_document(service: RunningService, document: Mapping[str, Any]) -
 async def test_applied_changes_take_effect_immediately(service: RunningService) -> None:
     document = yaml.safe_load(R7.read_text())
     document["service_accounts"][0]["ip_ranges"] = []
-    made = await apply_document(service, document)
-    bearer = {"Authorization": f"Bearer {made['ci of mind_games']}"}
+    created = await apply_document(service, document)
+    bearer = {"Authorization": f"Bearer {created['ci of mind_games']}"}
 
     async def read_data() -> Any:
         question = {"action": "get", "application_id": 50001, "data": {"user_id": "1001", "type": "list_short"}}
@@ -249,11 +249,11 @@ async def test_an_access_key_of_a_file_opens_what_it_should(service: RunningServ
     anna = await service.services.storage.accounts.user("1001")
     jwt = await service.services.user_tokens.issue(anna, auth="login", factor="any")
     body = {"action": "get", "data": {"type": "list_short"}, "jwt": jwt}
-    answers = [
+    responses = [
         await service.client.post(
             "/api/permissions/meta/data", json=body, headers={"Authorization": f"Bearer {value}"}
         )
         for value in (CI_KEY, "d2" * 32)
     ]
-    assert [answer.status_code for answer in answers] == [200, 401]
-    assert answers[0].json()["data"] == ["user.kick"]
+    assert [response.status_code for response in responses] == [200, 401]
+    assert responses[0].json()["data"] == ["user.kick"]

@@ -1,4 +1,4 @@
-"""docs/guides/permissions.md, done as it says."""
+"""Run docs/guides/permissions.md."""
 
 import re
 from pathlib import Path
@@ -15,15 +15,15 @@ def blocks(kind: str) -> list[str]:
 
 
 def steps() -> list[tuple[list[str], list[str]]]:
-    """Each command with the lines it is told to print."""
-    found = "".join(blocks("console")).split("$ gatehouse ")[1:]
-    return [(step.splitlines()[0].split(), step.splitlines()[1:]) for step in found]
+    """Each command with its expected output lines."""
+    commands = "".join(blocks("console")).split("$ gatehouse ")[1:]
+    return [(step.splitlines()[0].split(), step.splitlines()[1:]) for step in commands]
 
 
 def test_every_command_prints_what_the_guide_shows(gatehouse: CommandLine, tmp_path: Path) -> None:
     for name, text in zip(("studio.yaml", "change.yaml"), blocks("yaml"), strict=True):
         (tmp_path / name).write_text(text)
     assert len(steps()) == 7
-    for words, shown in steps():
-        said = gatehouse(*(str(tmp_path / word) if word.endswith(".yaml") else word for word in words))
-        assert [line.rstrip() for line in said.splitlines()] == shown, words
+    for words, expected in steps():
+        output = gatehouse(*(str(tmp_path / word) if word.endswith(".yaml") else word for word in words))
+        assert [line.rstrip() for line in output.splitlines()] == expected, words

@@ -1,7 +1,6 @@
-"""Clients in a process of their own: connected and ready, they all send at the word, and tell what they got.
+"""Clients in a separate process: they connect, all send at a signal, and print the responses.
 
-Run as a program by test_race.py, with the standard library alone: it starts quickly and shares nothing with
-the service.
+test_race.py runs it as a program, with the standard library alone, so that it starts quickly.
 """
 
 import json
@@ -11,11 +10,11 @@ from http.client import HTTPResponse
 from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
-PATIENCE: Final = 30  # seconds
+TIMEOUT: Final = 30  # seconds
 
 
 def main() -> None:
-    """Standard input: a JSON list of [port, request], then an empty line when to send."""
+    """Standard input: a JSON list of [port, request], then an empty line as the signal to send."""
     connections = [(connect(port), request.encode()) for port, request in json.loads(sys.stdin.readline())]
     print("ready", flush=True)  # noqa: T201
     sys.stdin.readline()
@@ -25,16 +24,16 @@ def main() -> None:
 
 
 def connect(port: int) -> socket.socket:
-    connection = socket.create_connection((LOOPBACK, port), timeout=PATIENCE)
+    connection = socket.create_connection((LOOPBACK, port), timeout=TIMEOUT)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
 def read_status(connection: socket.socket) -> int:
     with connection:
-        answer = HTTPResponse(connection)
-        answer.begin()
-        return answer.status
+        response = HTTPResponse(connection)
+        response.begin()
+        return response.status
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One setup link, several processes on either side of HTTP: one administrator, one record of it (S-28, R-12)."""
+"""One setup link, several client and server processes: one administrator, one record (S-28, R-12)."""
 
 import json
 import subprocess
@@ -15,12 +15,12 @@ from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import setup_request, setup_token
 
 CLIENTS: Final = 3  # processes
-EACH: Final = 3  # requests; all together fewer than the guesses that block one address
+EACH: Final = 3  # requests per process, in total fewer than the guesses that block an address
 
 
 @contextmanager
 def serving_nodes(url: str, data: Path) -> Iterator[Sequence[Node]]:
-    """SQLite takes one serving process, PostgreSQL has two."""
+    """The serving nodes: one process on SQLite, two on PostgreSQL."""
     if url.startswith("sqlite:"):
         with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
             yield [node]
@@ -30,7 +30,7 @@ def serving_nodes(url: str, data: Path) -> Iterator[Sequence[Node]]:
 
 
 def race(requests: Sequence[Sequence[tuple[int, str]]]) -> list[int]:
-    """Send them all at once, each inner list from a process of its own; the statuses, in order."""
+    """Send all requests at once, each inner list from its own process; return the sorted statuses."""
     command = [sys.executable, "-I", str(Path(__file__).parent / "racing_client.py")]
     clients = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
@@ -49,7 +49,7 @@ async def test_exactly_one_of_many_clients_with_one_link_becomes_administrator(
 ) -> None:
     logins = [[f"racer{client}{n}@studio.example" for n in range(EACH)] for client in range(CLIENTS)]
     with serving_nodes(migrated_url, tmp_path) as nodes:
-        token = setup_token(nodes[-1])  # the link of the node that started last is the one that lives
+        token = setup_token(nodes[-1])  # only the link of the node that started last is valid
         ports = [nodes[n % len(nodes)].port for n in range(EACH)]
         statuses = race(
             [

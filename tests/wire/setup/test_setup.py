@@ -1,4 +1,4 @@
-"""The first administrator, through the one-time link (S-28, checklist LG-27)."""
+"""The first administrator is created with the one-time link (S-28, checklist LG-27)."""
 
 import re
 
@@ -33,9 +33,9 @@ async def administrators(service: RunningService) -> list[str]:
 
 async def test_opening_the_link_and_filling_the_form_makes_the_administrator(service: RunningService) -> None:
     token = await new_link(service)
-    shown = await service.client.get("/setup", params={"token": token})
-    assert shown.status_code == 200
-    assert f'value="{token}"' in shown.text
+    response = await service.client.get("/setup", params={"token": token})
+    assert response.status_code == 200
+    assert f'value="{token}"' in response.text
     done = await submit(service, token)
     assert done.status_code == 200
     assert "Welcome, Anna" in done.text
@@ -58,9 +58,9 @@ async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: Running
     await new_link(service)
     pages = set()
     for token in ("guess", old, expired):
-        answer = await service.client.get("/setup", params={"token": token})
-        assert answer.status_code == 403
-        pages.add(re.sub(r"<code>\w+</code>", "", answer.text).replace(token, ""))  # but what we sent ourselves
+        response = await service.client.get("/setup", params={"token": token})
+        assert response.status_code == 403
+        pages.add(re.sub(r"<code>\w+</code>", "", response.text).replace(token, ""))  # except our own input
     assert len(pages) == 1
 
 
@@ -72,19 +72,19 @@ async def test_invalid_setup_form_shows_the_error_and_keeps_the_link_valid(servi
         ({"login": "not an address"}, "must be an email address"),
         ({"nick": "\u202eanna"}, "the nick must be"),
     ):
-        answer = await submit(service, token, **fields)
-        assert answer.status_code == 400
-        assert words in answer.text
+        response = await submit(service, token, **fields)
+        assert response.status_code == 400
+        assert words in response.text
     assert await administrators(service) == []
     assert (await submit(service, token)).status_code == 200
 
 
 async def test_setup_form_echoes_escaped_input_and_never_the_password(service: RunningService) -> None:
     token = await new_link(service)
-    answer = await submit(service, token, nick='"><script>alert(1)</script>', repeated="another password")
-    assert "<script>" not in answer.text
-    assert "&lt;script&gt;" in answer.text
-    assert ANNA["password"] not in answer.text
+    response = await submit(service, token, nick='"><script>alert(1)</script>', repeated="another password")
+    assert "<script>" not in response.text
+    assert "&lt;script&gt;" in response.text
+    assert ANNA["password"] not in response.text
 
 
 async def test_a_form_from_another_site_is_refused(service: RunningService) -> None:
@@ -95,8 +95,8 @@ async def test_a_form_from_another_site_is_refused(service: RunningService) -> N
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ):
-        answer = await service.client.post("/setup", data={**ANNA, "token": token}, headers=headers)
-        assert answer.status_code == 403
+        response = await service.client.post("/setup", data={**ANNA, "token": token}, headers=headers)
+        assert response.status_code == 403
     own = {"Origin": service.base_url, "Sec-Fetch-Site": "same-origin"}
     assert (await service.client.post("/setup", data={**ANNA, "token": token}, headers=own)).status_code == 200
 

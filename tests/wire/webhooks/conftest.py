@@ -1,4 +1,4 @@
-"""A studio whose events go to a receiver on loopback, on each database in turn."""
+"""A studio whose events go to a receiver on loopback, on each database."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class WebhookSetup:
         return await self.studio.expect_error(status, "webhook", {"action": action, "data": data}, self.admin.headers)
 
     async def create_webhook(self, *events: str, **data: object) -> Any:
-        """A new webhook, as its making answers it; what happened before is sealed, and not for it."""
+        """Create a webhook and return the response; earlier events are sealed before, and not sent to it."""
         await self.service.services.audit_sealer.seal_all()
         return await self.ask("save", **{"url": self.url, "events": events or ["account"], **data})
 
@@ -48,12 +48,12 @@ class WebhookSetup:
         return await self.ask("deliveries", webhook_id=hook["webhook_id"], **data)
 
     async def deliver_once(self) -> None:
-        """What the rounds of a serving process do."""
+        """Deliver events as the rounds of a serving process do."""
         await self.service.services.audit_sealer.seal_all()
         await self.service.services.webhook_deliveries.run_once()
 
     async def create_user(self, login: str = "anna@studio.example") -> User:
-        """An event of the account topic."""
+        """Create a user, which is an event of the account topic."""
         administration = self.service.services.administration
         return await administration.create(login=login, nick="Anna", password=PASSWORD, origin=OPERATOR)
 

@@ -1,4 +1,4 @@
-"""Who may look after webhooks and how: rights, what is refused, secrets that are shown once, commands."""
+"""Managing webhooks: permissions, refusals, secrets shown once, commands."""
 
 from functools import partial
 from typing import Any
@@ -58,8 +58,8 @@ async def test_invalid_webhook_field_is_refused_by_name(webhook_setup: WebhookSe
     for data, place in WRONG:
         assert place in await webhook_setup.expect_error(400, "save", **{**usual, **data})
     for missing in usual:
-        given = {name: value for name, value in usual.items() if name != missing}
-        assert "url and events are required" in await webhook_setup.expect_error(400, "save", **given)
+        fields = {name: value for name, value in usual.items() if name != missing}
+        assert "url and events are required" in await webhook_setup.expect_error(400, "save", **fields)
     assert await webhook_setup.ask("get") == []
 
 
@@ -67,12 +67,12 @@ async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_o
     webhook_setup: WebhookSetup,
 ) -> None:
     hook = await webhook_setup.create_webhook("session", "account", description="CRM")
-    shown = {name: value for name, value in hook.items() if name != "secret"}
-    assert await webhook_setup.ask("get") == [shown]
-    assert (shown["events"], shown["enabled"], shown["version"]) == (["account", "session"], True, 1)
-    assert shown["created_by"] == webhook_setup.admin.user_id
+    public = {name: value for name, value in hook.items() if name != "secret"}
+    assert await webhook_setup.ask("get") == [public]
+    assert (public["events"], public["enabled"], public["version"]) == (["account", "session"], True, 1)
+    assert public["created_by"] == webhook_setup.admin.user_id
     named = {"webhook_id": hook["webhook_id"]}
-    changed = await webhook_setup.ask("save", **{**shown, "events": ["permission"]})
+    changed = await webhook_setup.ask("save", **{**public, "events": ["permission"]})
     assert (changed["events"], changed["description"], changed["version"]) == (["permission"], "CRM", 2)
     assert "changed in the meantime" in await webhook_setup.expect_error(
         409, "save", **named, description="late", version=1
@@ -122,10 +122,10 @@ async def test_secrets_move_to_another_master_key_like_every_secret(webhook_setu
 
 
 async def test_webhooks_are_limited_in_number(webhook_setup: WebhookSetup) -> None:
-    made = [await webhook_setup.create_webhook() for _ in range(MAX_WEBHOOKS)]
+    created = [await webhook_setup.create_webhook() for _ in range(MAX_WEBHOOKS)]
     ask = {"url": webhook_setup.url, "events": ["account"]}
     assert "at most 32" in await webhook_setup.expect_error(409, "save", **ask)
-    await webhook_setup.ask("delete", webhook_id=made[5]["webhook_id"])
+    await webhook_setup.ask("delete", webhook_id=created[5]["webhook_id"])
     await webhook_setup.ask("save", **ask)
 
 

@@ -1,4 +1,4 @@
-"""Webhooks from outside: events are sent once they are sealed, retried, given up, stopped, sent once more."""
+"""Webhook delivery: events are sent once sealed, retried, given up, disabled, sent again."""
 
 import asyncio
 import base64
@@ -41,7 +41,7 @@ DAY = 86_400
 
 
 def is_signed(received: ReceivedRequest, secret: str) -> bool:
-    """Written from the Standard Webhooks page, with nothing of ours."""
+    """Verify the signature as the Standard Webhooks specification says, without our own code."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
     head = f"{received.headers['webhook-id']}.{received.headers['webhook-timestamp']}."
     expected = base64.b64encode(hmac.new(key, head.encode() + received.body, hashlib.sha256).digest()).decode()
@@ -49,13 +49,13 @@ def is_signed(received: ReceivedRequest, secret: str) -> bool:
 
 
 def received_events(receiver: StubServer) -> list[tuple[str, str]]:
-    """Type and subject of what arrived."""
+    """Type and subject of the received events."""
     messages = [json.loads(received.body) for received in receiver.received]
     return [(message["type"], message["data"]["subject"]) for message in messages]
 
 
 def event_after_calls(receiver: StubServer, count: int) -> asyncio.Event:
-    """Set once the receiver has got so many."""
+    """An event that is set once the receiver has got this many calls."""
     reached = asyncio.Event()
 
     def reply(_: ReceivedRequest) -> bytes:
@@ -144,7 +144,7 @@ async def test_failed_delivery_is_retried_with_backoff_same_id_and_new_signature
         await webhook_setup.deliver_once()
         assert len(webhook_setup.receiver.received) == tries
         await webhook_setup.service.clock.advance(1)
-    webhook_setup.receiver.respond = lambda _: http_response(b"x" * 70_000)  # more than is read of an answer
+    webhook_setup.receiver.respond = lambda _: http_response(b"x" * 70_000)  # more than is read of a response
     await webhook_setup.deliver_once()
     [entry] = await webhook_setup.delivery_log(hook)
     assert (entry["status"], entry["trouble"]) == (0, "The response is too large.")
@@ -172,7 +172,7 @@ async def test_delivery_is_abandoned_after_a_day_and_repeated_failures_stop_the_
         await pass_a_day(webhook_setup)
         assert await webhook_setup.delivery_log(hook, state="waiting") == []
         webhook_setup.receiver.respond = lambda _: NO_CONTENT
-        await webhook_setup.create_user(f"{batch}@studio.example")  # arrives: it is counted anew
+        await webhook_setup.create_user(f"{batch}@studio.example")  # delivered: the count starts again
         await webhook_setup.deliver_once()
         assert (await webhook_setup.ask("get"))[0]["enabled"]
     tries = {
@@ -193,7 +193,7 @@ async def test_delivery_is_abandoned_after_a_day_and_repeated_failures_stop_the_
         record.event for record in await webhook_setup.service.services.storage.audit.newest_records(9, subject, "")
     ]
     assert events.count("webhook.stopped") == 1
-    # What happens meanwhile waits in the audit log.
+    # Events of that time wait in the audit log.
     late = await webhook_setup.create_user("late@studio.example")
     webhook_setup.receiver.received.clear()
     webhook_setup.receiver.respond = lambda _: NO_CONTENT
@@ -225,7 +225,7 @@ async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(webhook_setu
         await webhook_setup.create_webhook(url=f"http://127.0.0.1:{dead.port}/")
         await webhook_setup.create_webhook()
         services = webhook_setup.service.services
-        for expected in (6, 7):  # more than a lane takes at once, and then one more
+        for expected in (6, 7):  # more than a worker takes at once, and then one more
             arrived = event_after_calls(webhook_setup.receiver, expected)
             for number in range(expected - len(webhook_setup.receiver.received)):
                 await webhook_setup.create_user(f"one{expected}{number}@studio.example")
@@ -236,8 +236,8 @@ async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(webhook_setu
         await services.webhook_deliveries.stop()
 
 
-class Forgetful(WebhookStorage):
-    """Of a node that dies when the receiver has answered."""
+class CrashingStorage(WebhookStorage):
+    """A node that dies after the receiver has responded."""
 
     async def mark_delivered(self, *_: object) -> None:
         pass
@@ -267,9 +267,9 @@ async def test_a_node_that_dies_between_sending_and_marking_is_followed_by_one_t
     await webhook_setup.create_user()
     services = webhook_setup.service.services
     await services.audit_sealer.seal_all()
-    await another_node(webhook_setup, Forgetful(services.storage.runner)).run_once()
+    await another_node(webhook_setup, CrashingStorage(services.storage.runner)).run_once()
     await webhook_setup.deliver_once()
-    assert len(webhook_setup.receiver.received) == 1  # the dead one holds it
+    assert len(webhook_setup.receiver.received) == 1  # the dead node has claimed it
     await webhook_setup.service.clock.advance(60)
     await webhook_setup.deliver_once()
     first, second = webhook_setup.receiver.received
@@ -296,7 +296,7 @@ async def test_each_delivery_is_made_by_one_of_several_nodes(
 async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_where_it_leads(
     webhook_setup: WebhookSetup,
 ) -> None:
-    """AP-08 for webhooks: the name is an administrator's choice, where it leads is not ours to trust."""
+    """AP-08 for webhooks: an administrator chooses the name, so its address is not trusted."""
     hook = await webhook_setup.create_webhook(url="https://inside.example/")
     await webhook_setup.create_user()
     await webhook_setup.service.services.audit_sealer.seal_all()
@@ -323,7 +323,7 @@ async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(we
     await webhook_setup.deliver_once()
     first, second = webhook_setup.receiver.received
     assert (first.headers["webhook-id"], first.body) == (second.headers["webhook-id"], second.body)
-    # One that waits is due at once, and is no second one.
+    # A waiting delivery becomes due immediately and is not duplicated.
     webhook_setup.receiver.respond = lambda _: BUSY
     await webhook_setup.create_user("bob@studio.example")
     await webhook_setup.deliver_once()
@@ -331,7 +331,7 @@ async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(we
     await webhook_setup.ask("redeliver", webhook_id=hook["webhook_id"], delivery_id=waiting["delivery_id"])
     await webhook_setup.deliver_once()
     assert len(webhook_setup.receiver.received) == 4
-    # A ping goes to a disabled one too, and is not tried again.
+    # A ping is also sent to a disabled webhook, and is not retried.
     await webhook_setup.ask("save", webhook_id=hook["webhook_id"], enabled=False)
     ping = await webhook_setup.ask("test", webhook_id=hook["webhook_id"])
     await webhook_setup.deliver_once()
@@ -415,7 +415,7 @@ async def test_the_head_of_the_audit_log_is_sent_and_logged_once_an_hour_when_it
     await webhook_setup.create_user()
     await services.audit_sealer.seal_all()
     with capture_logs() as logs:
-        await asyncio.gather(*(services.head_publisher.run_once() for _ in range(3)))  # as several nodes do
+        await asyncio.gather(*(services.head_publisher.run_once() for _ in range(3)))  # like several nodes
     await webhook_setup.deliver_once()
     heads = heads_in(webhook_setup.receiver)
     assert [line["head"] for line in logs if line["event"] == "audit.head"] == heads

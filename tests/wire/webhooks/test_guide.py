@@ -1,4 +1,4 @@
-"""docs/guides/webhooks.md, done as it says: by commands, with no server running."""
+"""Run docs/guides/webhooks.md: commands, with no server running."""
 
 import asyncio
 import re
@@ -27,8 +27,8 @@ def verifier() -> Callable[..., bool]:
     names: dict[str, Any] = {}
     exec(source, names)  # noqa: S102 - our own guide
     assert len(source.split("def ")[1].splitlines()) <= 10
-    found: Callable[..., bool] = names["is_genuine"]
-    return found
+    is_genuine: Callable[..., bool] = names["is_genuine"]
+    return is_genuine
 
 
 async def test_commands_make_try_repair_and_remove_a_webhook(place: InstallationPaths) -> None:
@@ -39,10 +39,10 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
 
     async with run_stub_server(StubServer()) as receiver:
         url = f"http://127.0.0.1:{receiver.port}/gatehouse"
-        made = await run_webhook("add", url, "--event", "account", "--event", "session", "--description", "CRM")
-        name = made["webhook_id"]
+        created = await run_webhook("add", url, "--event", "account", "--event", "session", "--description", "CRM")
+        name = created["webhook_id"]
         [listed] = await run_webhook("list")
-        assert {**listed, "secret": made["secret"]} == made
+        assert {**listed, "secret": created["secret"]} == created
         [tried] = await run_webhook("test", name)
         assert (tried["state"], tried["status"], tried["event"]) == ("delivered", 204, "webhook.ping")
         [again] = await run_webhook("redeliver", name, tried["delivery_id"])
@@ -51,16 +51,16 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
         changed = await run_webhook("change", name, "--event", "permission", "--disable")
         assert (changed["events"], changed["enabled"], changed["url"]) == (["permission"], False, url)
         output = await asyncio.to_thread(gatehouse, "webhook", "change", name, "--description", "CRM of sales")
-        assert f"created_at          {format_time(made['created_at'])}" in output
+        assert f"created_at          {format_time(created['created_at'])}" in output
         rotated = await run_webhook("rotate-secret", name)
         await run_webhook("test", name)
     first, _, last = receiver.received
-    assert check_signatures(first, made["secret"]) == (True, False, False)
-    assert check_signatures(last, made["secret"])[0]
+    assert check_signatures(first, created["secret"]) == (True, False, False)
+    assert check_signatures(last, created["secret"])[0]
     assert check_signatures(last, rotated["secret"])[0]
     assert not check_signatures(first, rotated["secret"])[0]
-    shown = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)
-    assert shown.count("delivered") == 3
+    deliveries = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)
+    assert deliveries.count("delivered") == 3
     await asyncio.to_thread(gatehouse, "webhook", "remove", name)
     assert "Webhook not found." in await asyncio.to_thread(gatehouse.expect_failure, "webhook", "test", name)
     unknown = ("webhook", "add", "https://10.0.0.1/", "--event", "account")
@@ -68,7 +68,7 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
 
 
 def check_signatures(received: ReceivedRequest, secret: str) -> tuple[bool, bool, bool]:
-    """What the guide's receiver says of it; of a changed body; and of the same ten minutes later."""
+    """The results of the guide's receiver for a delivery, for a changed body, and for the same ten minutes later."""
     names = ("Webhook-Id", "Webhook-Timestamp", "Webhook-Signature")
     headers = {name: received.headers[name.lower()] for name in names}
     is_genuine, now = verifier(), float(headers["Webhook-Timestamp"])

@@ -1,4 +1,4 @@
-"""Authlib as it is used in a Django site."""
+"""Authlib in a Django site."""
 
 import sys
 from typing import Any
@@ -49,7 +49,7 @@ def userinfo(_: HttpRequest) -> HttpResponse:
 
 
 def refresh(_: HttpRequest) -> HttpResponse:
-    """Authlib refreshes by itself when it is asked to use a token that has ended."""
+    """Use an expired token, which makes Authlib refresh."""
     metadata = gatehouse.load_server_metadata()
     gatehouse.get(metadata["userinfo_endpoint"], token={**given, "expires_at": 1}).raise_for_status()
     claims = gatehouse.parse_id_token(given, nonce=given["userinfo"]["nonce"])

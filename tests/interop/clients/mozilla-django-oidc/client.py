@@ -1,4 +1,4 @@
-"""A Django site with mozilla-django-oidc, which knows no refresh tokens: it signs in anew instead."""
+"""A Django site with mozilla-django-oidc, which does not use refresh tokens: it signs in again instead."""
 
 import sys
 from typing import Any
@@ -74,7 +74,7 @@ def userinfo(request: HttpRequest) -> HttpResponse:
 
 
 def refresh(request: HttpRequest) -> HttpResponse:
-    """Let its session run out: the middleware then asks with prompt=none, and no one has to do anything."""
+    """Expire its session: the middleware then sends prompt=none, without any interaction."""
     request.session["oidc_id_token_expiration"] = 0
     return HttpResponse(status=302, headers={"Location": "/done"})
 

@@ -1,4 +1,4 @@
-"""requests-oauthlib knows OAuth alone; people verify the id_token it gets with PyJWT, as here."""
+"""requests-oauthlib implements only OAuth; its users verify the id_token with PyJWT, as here."""
 
 import jwt
 import requests
@@ -33,9 +33,9 @@ def verified(id_token: str) -> dict[str, str]:
 
 
 def userinfo(_: str) -> dict[str, str]:
-    answer = session.get(metadata["userinfo_endpoint"])
-    answer.raise_for_status()
-    return answer.json()
+    response = session.get(metadata["userinfo_endpoint"])
+    response.raise_for_status()
+    return response.json()
 
 
 def refresh(_: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""social-auth-core with the least strategy and storage that it takes, both in memory."""
+"""social-auth-core with a minimal strategy and storage, both in memory."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -30,12 +30,16 @@ class Associations(AssociationMixin):
 
     @classmethod
     def get(cls, server_url: str | None = None, handle: str | None = None) -> list[AssociationMixin]:
-        return [one for one in associations.values() if (one.server_url, one.handle) == (server_url, handle)]
+        return [
+            association
+            for association in associations.values()
+            if (association.server_url, association.handle) == (server_url, handle)
+        ]
 
     @classmethod
     def remove(cls, ids_to_delete: list[str]) -> None:
-        for one in ids_to_delete:
-            del associations[one]
+        for user_id in ids_to_delete:
+            del associations[user_id]
 
 
 class Nonces(NonceMixin):

@@ -1,4 +1,4 @@
-"""Who we are to a browser, and what it is asked."""
+"""The relying party's name and options in WebAuthn ceremonies."""
 
 import json
 
@@ -45,7 +45,7 @@ def test_a_registration_asks_for_a_verified_person_and_leaves_out_what_they_have
 
 def test_a_sign_in_asks_for_the_given_passkeys_or_any() -> None:
     named, any_of_them = (json.loads(CEREMONY.sign_in_options(CHALLENGE, allowed)) for allowed in ([PASSKEY], []))
-    assert [one["id"] for one in named["allowCredentials"]] == ["Af8"]
+    assert [credential["id"] for credential in named["allowCredentials"]] == ["Af8"]
     assert any_of_them["allowCredentials"] == []
     assert named["userVerification"] == any_of_them["userVerification"] == "required"
     assert named["rpId"] == "id.example"

@@ -1,4 +1,4 @@
-"""Which factors an account has, and which it is asked for first."""
+"""Which factors an account has, and which one is requested first."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The shape of recovery codes."""
+"""The format of recovery codes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Codes of authenticator apps, without a store."""
+"""TOTP codes, without a store."""
 
 import base64
 import time
@@ -26,7 +26,7 @@ def test_the_codes_of_rfc_6238_belong_to_their_steps(now: int, code: str) -> Non
     assert matching_step(RFC_SECRET, code, now) == now // 30
 
 
-@pytest.mark.parametrize(("now", "code"), RFC_ROWS[1:])  # a step before the first row's there was no time
+@pytest.mark.parametrize(("now", "code"), RFC_ROWS[1:])  # the first row has no earlier step
 def test_lg_11_a_code_is_good_in_its_step_and_the_next_and_never_before(now: int, code: str) -> None:
     start = now // 30 * 30
     assert matching_step(RFC_SECRET, code, start - 1) is None

@@ -1,4 +1,4 @@
-"""One life: nodes that serve, die and come back, and anyone who asks them."""
+"""The nodes of one simulated run, which start and are killed, and requests to them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,14 +16,14 @@ ADDRESS = "192.0.2.7"
 NODES = ("a", "b")
 
 
-class Life:
-    def __init__(self, place: NodeFactory, chance: Chance, odds: FaultOdds) -> None:
+class SimulatedCluster:
+    def __init__(self, node_factory: NodeFactory, chance: Chance, odds: FaultOdds) -> None:
         self.chance = chance
         self.history = History()
-        self._place = place
+        self._node_factory = node_factory
         self._odds = odds
         self._nodes: dict[str, Node] = {}
-        self._asking: dict[str, dict[asyncio.Future[object], None]] = {name: {} for name in NODES}  # in their order
+        self._asking: dict[str, dict[asyncio.Future[object], None]] = {name: {} for name in NODES}  # ordered
         self._back = asyncio.Condition()
 
     @property
@@ -39,7 +39,7 @@ class Life:
             await self.start(name)
 
     async def start(self, name: str) -> None:
-        self._nodes[name] = await self._place.open(name, self.chance, self._odds)
+        self._nodes[name] = await self._node_factory.open(name, self.chance, self._odds)
         async with self._back:
             self._back.notify_all()
 
@@ -47,7 +47,7 @@ class Life:
         await asyncio.sleep(self.chance.random() * most)
 
     async def kill(self, name: str) -> None:
-        """Anyone who asked it hears nothing any more."""
+        """Kill the node; its pending requests get no response."""
         node = self._nodes.pop(name, None)
         if node is None:
             return
@@ -73,7 +73,7 @@ class Life:
             await self.kill(name)
 
     async def ask(self, kind: str, key: str, question: NodeCall, *, value: str = "") -> tuple[Op, object]:
-        """Ask one of the nodes, whichever it is, and keep what came of it."""
+        """Send a request to a random node and record the result."""
         node = await self._any_node()
         op = Op(number=len(self.history.ops), kind=kind, key=key, value=value, node=node.name, began=self.now)
         self.history.ops.append(op)
@@ -83,7 +83,7 @@ class Life:
         return op, answer
 
     async def insist(self, kind: str, key: str, question: NodeCall, *, tries: int = 4) -> Op:
-        """Ask until the answer says something, as a client does that got none; the last of the tries."""
+        """Repeat a request until its result is known, like a client without a response; return the last try."""
         for _ in range(tries):
             op, _ = await self.ask(kind, key, question)
             if op.result is not Result.INFO:
@@ -103,7 +103,7 @@ class Life:
         except Unavailable as error:
             op.detail = error.detail
         except ClientGone:
-            op.detail = "the client was gone"  # and heard nothing, whatever was stored
+            op.detail = "the client was gone"  # it got no response, whatever was stored
         except GatehouseError as error:
             op.result, op.detail = Result.FAIL, f"{type(error).__name__} {error}"
         except asyncio.CancelledError:

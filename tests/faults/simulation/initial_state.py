@@ -1,4 +1,4 @@
-"""What there is when a simulated life begins: people, a client, an application whose role takes two, signing keys."""
+"""The initial data of a simulated run: people, a client, an application with a role of two holders, signing keys."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,16 +30,16 @@ MAX_ASSIGNMENTS: Final = 2
 GRACE: Final = 30  # seconds in which a refresh may be repeated
 LINES: Final = tuple(
     KeyLine(purpose, Algorithm.EDDSA) for purpose in KeyPurpose
-)  # whose signatures repeat themselves
+)  # an algorithm with deterministic signatures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialState:
-    database: bytes  # the file as it is when a life begins
+    database: bytes  # the database file at the start of a run
     loaded: LoadedSettings
     masters: MasterKeys
     key: bytes
-    secret: str  # the client's
+    secret: str  # of the client
     people: dict[str, User]
 
     def build_services(self, storage: Storage, clock: Clock) -> Services:
@@ -47,7 +47,7 @@ class InitialState:
 
 
 async def make_initial_state(directory: Path) -> InitialState:
-    file = directory / "world.db"
+    file = directory / "initial.db"
     url = f"sqlite:///{file}"
     await run_in_child(url)
     loaded = load_test_settings(url, directory, port=8080)
@@ -57,7 +57,7 @@ async def make_initial_state(directory: Path) -> InitialState:
         secret, people = await fill_database(
             Services(loaded, storage=storage, masters=masters, clock=MovableClock(), instance_key=key)
         )
-    # Made by builders, which have no audit key of this installation.
+    # Made by builders, which lack this installation's audit key.
     connection = apsw.Connection(str(file))
     connection.execute("DELETE FROM audit_events; PRAGMA journal_mode = delete")
     connection.close()
@@ -69,8 +69,10 @@ async def make_initial_state(directory: Path) -> InitialState:
 async def fill_database(services: Services) -> tuple[str, dict[str, User]]:
     storage = services.storage
     await install_central(storage)
-    made = [make_key(line, services.masters, now=services.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES]
-    await storage.keys.save_keys(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
+    created = [
+        make_key(line, services.masters, now=services.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES
+    ]
+    await storage.keys.save_keys(created, seen=0, entry=a_record(AuditEvent.KEY_MADE))
     people = {user_id: await a_person(storage, user_id) for user_id in PEOPLE}
     shop = a_new_application(0, a_role("few", user_limit=MAX_ASSIGNMENTS), "guest", project_id="mind_games")
     await publish(storage, new=shop, owners=PEOPLE[:1])

@@ -1,4 +1,4 @@
-"""Builds what a decision is made from out of a few lines of YAML; says nothing where the scenario says nothing.
+"""Build the input of an evaluation from a few lines of YAML; what a scenario leaves out is empty.
 
 Rules are flat: `user.kick` is private, `public_data.doc.edit` public; a value is true, false or an object.
 """
@@ -72,32 +72,32 @@ class Scenario:
         )
 
 
-def a_scenario(given: Mapping[str, Any]) -> Scenario:
-    application_id = given.get("application", 50_001)
-    user = given.get("user", {})
-    structure = a_structure(given.get("projects", {}), application_id)
+def a_scenario(document: Mapping[str, Any]) -> Scenario:
+    application_id = document.get("application", 50_001)
+    user = document.get("user", {})
+    structure = a_structure(document.get("projects", {}), application_id)
     return Scenario(
-        model=a_model(given, application_id),
-        facts=some_facts(given, user, application_id),
+        model=a_model(document, application_id),
+        facts=some_facts(document, user, application_id),
         structure=structure,
-        now=given.get("now", 1_000),
+        now=document.get("now", 1_000),
         address=parse_address(user["address"]) if "address" in user else None,
     )
 
 
-def a_model(given: Mapping[str, Any], application_id: int) -> ApplicationModel:
-    roles = [a_role(name, role or {}, application_id) for name, role in given.get("roles", {}).items()]
+def a_model(document: Mapping[str, Any], application_id: int) -> ApplicationModel:
+    roles = [a_role(name, role or {}, application_id) for name, role in document.get("roles", {}).items()]
     application = Application(
         application_id=application_id,
         name="Shop",
-        project_id=given.get("home"),
-        removed=given.get("removed", False),
-        service_meta={"name": "Shop"} if given.get("published", True) else {},
+        project_id=document.get("home"),
+        removed=document.get("removed", False),
+        service_meta={"name": "Shop"} if document.get("published", True) else {},
         created_at=0,
     )
     return ApplicationModel(
         application=application,
-        schema=a_schema(given.get("schema", {}), application_id),
+        schema=a_schema(document.get("schema", {}), application_id),
         roles={role.key: role for role in roles},
     )
 
@@ -112,8 +112,8 @@ def a_schema(rules: Mapping[str, Any], application_id: int) -> ApplicationSchema
     )
 
 
-def a_role(name: str, given: Mapping[str, Any], application_id: int) -> Role:
-    fields = dict(given)
+def a_role(name: str, document: Mapping[str, Any], application_id: int) -> Role:
+    fields = dict(document)
     meta = {section.value: nest_rules(fields.get("says", {}), section) for section in RuleSection}
     fields.pop("says", None)
     meta |= {section.value: fields.pop(section.value) for section in RuleSection if section.value in fields}
@@ -129,16 +129,16 @@ def a_role(name: str, given: Mapping[str, Any], application_id: int) -> Role:
     )
 
 
-def some_facts(given: Mapping[str, Any], user: Mapping[str, Any], application_id: int) -> Facts:
+def some_facts(document: Mapping[str, Any], user: Mapping[str, Any], application_id: int) -> Facts:
     subject = ConditionSubject(
         user_id=user.get("id", USER),
         domain=user.get("domain"),
         tags=frozenset(user.get("tags", ())),
         purchases=frozenset(user.get("purchases", ())),
     )
-    record = UserRecord(application_id=application_id, user_id=subject.user_id, scopes=some_scopes(given))
+    record = UserRecord(application_id=application_id, user_id=subject.user_id, scopes=some_scopes(document))
     state = ApplicationState(
-        application_id=application_id, project_id=None, removed=given.get("removed_since", False), schema_version=1
+        application_id=application_id, project_id=None, removed=document.get("removed_since", False), schema_version=1
     )
     return Facts(
         subject=subject,
@@ -154,14 +154,14 @@ def some_facts(given: Mapping[str, Any], user: Mapping[str, Any], application_id
     )
 
 
-def some_scopes(given: Mapping[str, Any]) -> dict[Scope, ScopeHoldings]:
-    """The root is written with the scenario itself, everything below it under `access`, by scope."""
-    root = {ROOT: some_holdings(given.get("assigned", ()), given.get("entries", {}))}
+def some_scopes(document: Mapping[str, Any]) -> dict[Scope, ScopeHoldings]:
+    """The root is at the top level of the scenario, everything below it under `access`, by scope."""
+    root = {ROOT: some_holdings(document.get("assigned", ()), document.get("entries", {}))}
     below = {
-        parse_scope(place): some_holdings(held.get("assigned", ()), held.get("entries", {}))
-        for place, held in given.get("access", {}).items()
+        parse_scope(scope_text): some_holdings(holdings.get("assigned", ()), holdings.get("entries", {}))
+        for scope_text, holdings in document.get("access", {}).items()
     }
-    return {scope: held for scope, held in (root | below).items() if not held.is_empty}
+    return {scope: holdings for scope, holdings in (root | below).items() if not holdings.is_empty}
 
 
 def some_holdings(assigned: Any, entries: Mapping[str, Any]) -> ScopeHoldings:
@@ -174,7 +174,7 @@ def some_holdings(assigned: Any, entries: Mapping[str, Any]) -> ScopeHoldings:
 
 def a_structure(projects: Mapping[str, Any], application_id: int) -> Structure:
     models = {
-        project_id: a_project(project_id, given or {}, application_id) for project_id, given in projects.items()
+        project_id: a_project(project_id, document or {}, application_id) for project_id, document in projects.items()
     }
     connecting = tuple(
         one for one, model in models.items() if model.project.settings.services and not model.project.removed
@@ -182,38 +182,38 @@ def a_structure(projects: Mapping[str, Any], application_id: int) -> Structure:
     return Structure(version=1, projects=models, connecting={application_id: connecting})
 
 
-def a_project(project_id: str, given: Mapping[str, Any], application_id: int) -> ProjectModel:
+def a_project(project_id: str, document: Mapping[str, Any], application_id: int) -> ProjectModel:
     grants = tuple(
         GroupGrant(
-            group_id=one["group"],
-            roles=tuple(name.lower() for name in one["roles"]),
-            action=GrantAction(one.get("action", "grant")),
+            group_id=grant["group"],
+            roles=tuple(name.lower() for name in grant["roles"]),
+            action=GrantAction(grant.get("action", "grant")),
         )
-        for one in given.get("grants", ())
+        for grant in document.get("grants", ())
     )
-    connected = given.get("connects", application_id)
+    connected = document.get("connects", application_id)
     settings = ProjectSettings(
-        allowed_domains=tuple(given.get("allowed_domains", ())),
-        services={connected: grants} if grants or "connects" in given else {},
+        allowed_domains=tuple(document.get("allowed_domains", ())),
+        services={connected: grants} if grants or "connects" in document else {},
     )
     project = Project(
         project_id=project_id,
         title=project_id,
         settings=settings,
-        allow=tuple(given.get("allow", ())),
-        disallow=tuple(given.get("disallow", ())),
-        removed=given.get("removed", False),
+        allow=tuple(document.get("allow", ())),
+        disallow=tuple(document.get("disallow", ())),
+        removed=document.get("removed", False),
         author="1",
         created_at=0,
     )
     groups = {
-        name: a_group(name, project_id, conditions or []) for name, conditions in given.get("groups", {}).items()
+        name: a_group(name, project_id, conditions or []) for name, conditions in document.get("groups", {}).items()
     }
     return ProjectModel(
         project=project,
         groups=groups,
-        applications=frozenset(given.get("applications", ())),
-        services=frozenset(settings.services) - set(given.get("no_longer", ())),
+        applications=frozenset(document.get("applications", ())),
+        services=frozenset(settings.services) - set(document.get("no_longer", ())),
     )
 
 
@@ -232,14 +232,14 @@ def a_group(name: str, project_id: str, conditions: list[Mapping[str, Any]]) -> 
 
 def nest_rules(flat: Mapping[str, Any], section: RuleSection) -> Tree:
     tree: dict[str, Any] = {}
-    for name, said in flat.items():
+    for name, value in flat.items():
         rule = parse_path(name)
         if rule.section is section:
             *way, last = rule.path.split(".")
             node = tree
             for segment in way:
                 node = node.setdefault(segment, {})
-            node[last] = {"value": said} if isinstance(said, bool) else {"value": True, **said}
+            node[last] = {"value": value} if isinstance(value, bool) else {"value": True, **value}
     return tree
 
 
@@ -249,11 +249,11 @@ def parse_path(text: str) -> Rule:
 
 
 def parse_scope(text: str) -> Scope:
-    """`mg`, or `mg/applications/50001`."""
+    """Parse `mg` or `mg/applications/50001`."""
     project, *resource = text.split("/")
     return Scope(project, ResourceKind(resource[0]), resource[1]) if resource else Scope(project)
 
 
 def parse_rule(text: str) -> tuple[Scope, Rule]:
-    place, _, path = text.rpartition("/")
-    return (parse_scope(place) if place else ROOT), parse_path(path)
+    section, _, path = text.rpartition("/")
+    return (parse_scope(section) if section else ROOT), parse_path(path)

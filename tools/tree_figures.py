@@ -182,7 +182,9 @@ def protocol_implementations(modules: Sequence[Module]) -> Mapping[str, Sequence
 
 
 def method_names(node: ast.ClassDef) -> frozenset[str]:
-    return frozenset(one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    defined = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+    assigned = {ast.unparse(target) for one in node.body if isinstance(one, ast.Assign) for target in one.targets}
+    return frozenset(defined | assigned)
 
 
 def participles(modules: Sequence[Module]) -> Iterator[str]:
@@ -222,9 +224,9 @@ def say(text: str) -> None:
 CEILINGS: Final = {
     "longest file": 500,
     "wrappers": 3,
-    "protocols": 13.9,
-    "one implementation": 59,
-    "repeated classes": 8,
+    "protocols": 13.8,
+    "one implementation": 57,
+    "repeated classes": 7,
     "participles": 24,
     "banned words": 0,
 }

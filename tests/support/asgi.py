@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatehouse.kernel.addresses import Network
+from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http.context import RequestContext
 from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
 from gatehouse.web.http.routing import (
@@ -18,6 +19,7 @@ from gatehouse.web.http.routing import (
     RateClass,
     build_application,
 )
+from tests.support.clock import MovableClock
 
 Pair = tuple[str, str]
 
@@ -106,13 +108,14 @@ def in_context(app: ASGIApp, *, https: bool = True, trusted_proxies: tuple[Netwo
     return RequestContext(app, errors=errors, https=https, trusted_proxies=trusted_proxies)
 
 
-class UnlimitedRates:
+class UnlimitedRates(RateLimiter):
     """A rate limiter that admits every request and records its arguments."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[RateClass, str]] = []
+        super().__init__({}, clock=MovableClock())
+        self.asked: list[tuple[str, str]] = []
 
-    def admit(self, rate_class: RateClass, source: str) -> int:
+    def admit(self, rate_class: str, source: str) -> int:
         self.asked.append((rate_class, source))
         return 0
 

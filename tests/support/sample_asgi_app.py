@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Scope
 
+from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import Dialect, ErrorRenderer
 from gatehouse.web.http.metrics import Metrics
@@ -18,7 +19,6 @@ from gatehouse.web.http.responses import html_response, json_response
 from gatehouse.web.http.routing import (
     Cors,
     Endpoint,
-    EndpointRateLimiter,
     RateClass,
     RequiredAuth,
     build_application,
@@ -239,7 +239,7 @@ class SampleAsgiApp:
     """The sample application in its request context; add endpoints, then call `app()`."""
 
     endpoints: list[Endpoint] = field(default_factory=sample_endpoints)
-    limiter: EndpointRateLimiter = field(default_factory=UnlimitedRates)
+    limiter: RateLimiter = field(default_factory=UnlimitedRates)
     errors: ErrorRenderer = field(default_factory=lambda: ErrorRenderer(render_error=a_page))
     clock: MovableClock = field(default_factory=MovableClock)
     metrics: Metrics = field(init=False)

@@ -199,7 +199,7 @@ async def serve_operations(bind: str, worker: int, served: ServedApp, services: 
         yield
         return
     host, _, port = bind.rpartition(":")
-    app = operations_app(readiness=served.readiness, metrics=served.metrics)
+    app = operations_app(readiness=served.readiness, metrics=served.metrics, clock=services.clock)
     async with serve_in_loop(app, host=host.strip("[]"), port=int(port) + worker, clock=services.clock):
         yield
 

@@ -133,7 +133,7 @@ async def test_many_askers_share_one_run_of_the_checks_for_a_second() -> None:
 
 async def test_the_operations_listener_needs_no_token() -> None:
     metrics = Metrics(["x"])
-    app = operations_app(readiness=a_readiness({"clock": failing_check}), metrics=metrics)
+    app = operations_app(readiness=a_readiness({"clock": failing_check}), metrics=metrics, clock=MovableClock())
     ready = await call_app(app, "GET", "/readyz", client="127.0.0.1")
     assert (ready.status, ready.json()["checks"]["clock"]["detail"]) == (503, "clock is 40 s off")
     assert (await call_app(app, "GET", "/metrics")).status == 200

@@ -26,8 +26,8 @@ class LenientRequest(msgspec.Struct, frozen=True):
     name: str
 
 
-class RefusingRates:
-    def admit(self, rate_class: RateClass, source: str) -> int:  # noqa: ARG002
+class RefusingRates(UnlimitedRates):
+    def admit(self, rate_class: str, source: str) -> int:  # noqa: ARG002
         return 9
 
 

@@ -18,11 +18,12 @@ from gatehouse.gamesessions.proof import GameClientProof
 from gatehouse.gamesessions.sockets import RETRY_AFTER, Presence, SessionFailed, SocketCloseReason
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import GatehouseError, Refused, TooMany
+from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.api.game_proof import proof_from
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect, ErrorRenderer, problem_of
-from gatehouse.web.http.routing import EndpointRateLimiter, RateClass
+from gatehouse.web.http.routing import RateClass
 from gatehouse.web.server.sockets import HANDSHAKE_KEY, AcceptedHandshake, OpenWebSocket
 
 ACTOR: Final = "game"
@@ -108,7 +109,7 @@ class GameSocketEndpoint:
         presence: Presence,
         records: GameRefusals,
         errors: ErrorRenderer,
-        limiter: EndpointRateLimiter,
+        limiter: RateLimiter,
         clock: Clock,
         base_url: str,
         sockets_per_source: int,

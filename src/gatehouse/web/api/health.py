@@ -18,6 +18,7 @@ from structlog.typing import FilteringBoundLogger
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http import metrics
 from gatehouse.web.http.context import RequestContext
 from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
@@ -171,16 +172,9 @@ class HealthEndpoints:
         ]
 
 
-class NoRateLimit:
-    """The operations listener serves the operator's own machines."""
-
-    def admit(self, _rate_class: RateClass, _source: str) -> int:
-        return 0
-
-
-def operations_app(*, readiness: Readiness, metrics: Metrics) -> ASGIApp:
-    """What the separate operations address serves: the same three paths, with all details."""
+def operations_app(*, readiness: Readiness, metrics: Metrics, clock: Clock) -> ASGIApp:
+    """What the separate operations address serves: the same three paths, with all details and without rate limits."""
     health = HealthEndpoints(readiness=readiness, metrics=metrics, details_allowed=allow_everyone)
     errors = ErrorRenderer(render_error=plain_error_page)
-    served = build_application(health.endpoints(), limiter=NoRateLimit(), errors=errors)
+    served = build_application(health.endpoints(), limiter=RateLimiter({}, clock=clock), errors=errors)
     return RequestContext(served, errors=errors, https=False)

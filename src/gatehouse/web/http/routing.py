@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from gatehouse.kernel.errors import TooMany, Unavailable
+from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.errors import Dialect, ErrorRenderer
 from gatehouse.web.http.parse import JSON_ONLY, BodyKind, header_values
@@ -70,11 +71,6 @@ class HtmlPage:
     """An answer that is a page for a person."""
 
 
-class EndpointRateLimiter(Protocol):
-    def admit(self, rate_class: RateClass, source: str) -> int:
-        """Count one request; return 0 to let it pass, else the seconds after which to come back."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One row of the table. `name` is the label in logs and metrics, and the operation's id."""
@@ -111,7 +107,7 @@ async def no_registered_origin(_origin: str) -> bool:
 def build_application(
     endpoints: Sequence[Endpoint],
     *,
-    limiter: EndpointRateLimiter,
+    limiter: RateLimiter,
     errors: ErrorRenderer,
     is_registered_origin: IsRegisteredOrigin = no_registered_origin,
     more_routes: Sequence[BaseRoute] = (),
@@ -131,7 +127,7 @@ def build_application(
 def build_routes(
     endpoints: Iterable[Endpoint],
     *,
-    limiter: EndpointRateLimiter,
+    limiter: RateLimiter,
     is_registered_origin: IsRegisteredOrigin = no_registered_origin,
 ) -> list[Route]:
     """One route per path, in the order of the table; endpoints that share a path differ in their methods."""
@@ -184,7 +180,7 @@ class PathApplication:
     """All endpoints of one path: body limit, CORS, rate limit, handler."""
 
     def __init__(
-        self, endpoints: Sequence[Endpoint], limiter: EndpointRateLimiter, is_registered_origin: IsRegisteredOrigin
+        self, endpoints: Sequence[Endpoint], limiter: RateLimiter, is_registered_origin: IsRegisteredOrigin
     ) -> None:
         self._limiter = limiter
         self._is_registered_origin = is_registered_origin

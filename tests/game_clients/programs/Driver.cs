@@ -1,4 +1,4 @@
-// A game for the tests: does what its words say, and prints what it hears.
+// A game for the tests: follows its arguments and prints what the client reports.
 using System;
 using System.Linq;
 using System.Net.Http;
@@ -47,7 +47,7 @@ public static class Driver
         Say("end", "");
     }
 
-    // Mono compiles all of HttpClient for its first request, on a busy machine for longer than some tests have patience.
+    // Mono compiles all of HttpClient for its first request, on a busy machine which takes longer than the timeout of some tests.
     private static void WarmUp()
     {
         using (var http = new HttpClient(new HttpClientHandler { UseProxy = false }))
@@ -59,7 +59,7 @@ public static class Driver
             }
             catch (HttpRequestException)
             {
-                // No one is there.
+                // Nothing listens there.
             }
         }
     }

@@ -1,4 +1,4 @@
-// A game for the tests: does what its words say, and prints what it hears.
+// A game for the tests: follows its arguments and prints what the client reports.
 #include <iostream>
 #include <sstream>
 

@@ -1,4 +1,4 @@
-// What every Node client here shares: a web server for one person, configured as tests/interop/programs.py says.
+// Shared code of the Node clients: a web server for one person, configured as tests/interop/programs.py says.
 import { createServer } from "node:http";
 
 export const { ISSUER, CLIENT_ID, CLIENT_SECRET, PORT } = process.env;
@@ -6,7 +6,7 @@ export const HOME = `http://127.0.0.1:${PORT}`;
 export const CALLBACK = `${HOME}/callback`;
 export const SCOPE = "openid email profile offline_access";
 
-// Handlers by path. A URL that one returns is a redirect, anything else the JSON answer; an error is told with 500.
+// Handlers by path: a returned URL becomes a redirect, anything else the JSON response; an error becomes status 500.
 export function serve(handlers) {
   const server = createServer(async (request, response) => {
     const address = new URL(request.url, HOME);

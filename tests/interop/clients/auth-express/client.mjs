@@ -1,4 +1,4 @@
-// Auth.js has no refresh of its own: its guide has the application ask the token endpoint, as /refresh does here.
+// Auth.js does not refresh: per its guide the application calls the token endpoint, as /refresh does here.
 import { ExpressAuth, getSession } from "@auth/express";
 import express from "express";
 import { CLIENT_ID, CLIENT_SECRET, HOME, ISSUER, PORT, SCOPE } from "../relying_party.mjs";
@@ -21,7 +21,7 @@ const config = {
   ],
   callbacks: {
     signIn(given) {
-      ({ account, profile } = given); // both verified by now
+      ({ account, profile } = given); // both are verified
       return true;
     },
   },
@@ -30,9 +30,9 @@ const config = {
 };
 
 const app = express();
-app.use(/^\/auth\/(.*)/, ExpressAuth(config)); // it takes its own path from the group
+app.use(/^\/auth\/(.*)/, ExpressAuth(config)); // it takes its path from the group
 
-// Auth.js begins a sign-in with a form that carries its token against forgery, sent here for the person.
+// Auth.js begins a sign-in with a form that contains its CSRF token, submitted here for the person.
 app.get("/login", async (request, response) => {
   const begun = await fetch(`${HOME}/auth/csrf`);
   const { csrfToken } = await begun.json();

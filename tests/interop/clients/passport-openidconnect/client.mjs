@@ -15,7 +15,7 @@ const strategy = new OpenIDConnectStrategy(
     clientID: CLIENT_ID,
     clientSecret: CLIENT_SECRET,
     callbackURL: CALLBACK,
-    scope: SCOPE.split(" ").slice(1), // it adds openid by itself
+    scope: SCOPE.split(" ").slice(1), // it adds openid itself
     nonce: true,
   },
   (issuer, userinfo, profile, context, idToken, accessToken, refreshToken, answer, done) =>

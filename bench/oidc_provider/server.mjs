@@ -52,7 +52,7 @@ const provider = new Provider(issuer, {
   issueRefreshToken: () => true,
   rotateRefreshToken: true,
   pkce: { required: () => false },
-  features: { devInteractions: { enabled: false } },
+  features: { devInteractions: { enabled: false }, introspection: { enabled: true } },
   interactions: { url: (context, interaction) => `/interaction/${interaction.uid}` },
 });
 

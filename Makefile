@@ -71,7 +71,7 @@ release-check: ## build, install, start and audit a release; writes dist/ with a
 	@$(ENVIRONMENT) release
 	@.venv-release/bin/python tools/release_check.py
 
-bench: ## run benchmarks; results in bench/results/ (PARTS="growth cores" selects parts)
+bench: install ## run benchmarks; results in bench/results/ (PARTS="growth cores" selects parts)
 	@$(ENVIRONMENT) bench
 	@.venv-bench/bin/python -m bench.run $(PARTS)
 

@@ -19,6 +19,7 @@ from bench.figures import RATIO, Figure
 from bench.load import Load, LoadResult, RequestLoad
 from bench.machine import on_core
 from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figure
+from tests.support.find_programs import ROOT
 from tests.support.processes import (
     LOOPBACK,
     START_TIMEOUT,
@@ -28,6 +29,7 @@ from tests.support.processes import (
     inherited_environment,
 )
 
+INSTALLED: Final = ROOT / ".venv" / "bin" / "python"  # as `make install` makes it: without test and benchmark tools
 CONNECTIONS: Final = 16
 SECONDS: Final = 2.0
 IDLE_SECONDS: Final = 1.0
@@ -82,7 +84,7 @@ class Program:
             process.communicate()
 
     def _start(self, data: Path, port: int, settings: Mapping[str, str]) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "gatehouse", "serve", "--dev", "--data", str(data), "--port", str(port)]
+        command = [str(INSTALLED), "-m", "gatehouse", "serve", "--dev", "--data", str(data), "--port", str(port)]
         return subprocess.Popen(
             command,
             env=inherited_environment({**self._environment, **settings}),

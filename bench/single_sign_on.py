@@ -86,8 +86,8 @@ LEAST: Final = {
     ("introspection", "SQLite", PEER, "SQLite"): 1.5,
     ("introspection", "PostgreSQL", PEER, "PostgreSQL"): 2.0,
     ("introspection", "PostgreSQL", KEYCLOAK, "PostgreSQL"): 2.0,
-    ("discovery", "SQLite", PEER, "memory"): 1.5,  # pre-rendered; through the application it would be 1.0
-    ("JWKS", "SQLite", PEER, "memory"): 1.5,
+    ("discovery", "SQLite", PEER, "memory"): 1.0,
+    ("JWKS", "SQLite", PEER, "memory"): 1.0,
 }
 
 

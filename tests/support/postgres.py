@@ -40,6 +40,7 @@ NO_DURABILITY: Final = {"fsync": "off", "full_page_writes": "off", "min_wal_size
 # A database has hundreds of files: creating them in memory is ten times as fast. Containers have little /dev/shm.
 MEMORY_DISK: Final = Path("/dev/shm")  # noqa: S108 - a new directory is created in it
 MEMORY_NEEDED: Final = 2**30
+UNPRIVILEGED_UID: Final = 65_534  # of the account that owns nothing, by whatever name
 
 
 class PostgresCluster:
@@ -197,7 +198,7 @@ def server_user() -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam("postgres")
     except KeyError:
-        return pwd.getpwnam("no_one")
+        return pwd.getpwuid(UNPRIVILEGED_UID)
 
 
 def run_in_thread(work: Coroutine[object, object, Result]) -> Result:

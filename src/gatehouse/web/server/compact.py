@@ -15,6 +15,7 @@ from gatehouse.web.http.responses import Header
 
 T = TypeVar("T")
 
+LINE_BREAKS: Final = b"\r\n\0"
 STATUSES_WITHOUT_BODY: Final = (204, 304)
 
 
@@ -144,7 +145,7 @@ class ResponseCycle(RequestResponseCycle):
         elif not self.keep_alive:
             sent.append((b"connection", b"close"))
         head = b"\r\n".join([STATUS_LINE[status][:-2], *map(b": ".join, sent), b"", b""])
-        if not head.count(b"\n") == head.count(b"\r") == len(sent) + 2 or b"\0" in head:
+        if len(head) - len(head.translate(None, LINE_BREAKS)) != 2 * (len(sent) + 2):
             raise ValueError("line break in a response header")
         return head
 

@@ -35,9 +35,9 @@ from gatehouse.web.http.routing import DEFAULT_BODY_LIMIT, Endpoint, RateClass
 from gatehouse.web.pages.template_filters import qr_data_uri
 from gatehouse.web.server.protocol import CONNECTION_KEY
 
-ACTOR: Final = "game"  # no person is known yet
+ACTOR: Final = "game"  # the person is not known yet
 RESULT_PATH: Final = "/proxy/api/gameSession/getGsidResult"
-REGISTER_BODY_LIMIT: Final = 2 * 1024 * 1024  # bytes: what is too long in it is told by name (checklist GS-29)
+REGISTER_BODY_LIMIT: Final = 2 * 1024 * 1024  # bytes; an error names the field that is too long (checklist GS-29)
 
 
 class GetGsidRequest(LoginFields, frozen=True, kw_only=True):

@@ -158,7 +158,7 @@ class ExchangeEndpoints:
 
 
 def required_bearer(request: Request) -> str:
-    """The Bearer and nothing else: a token in the body is not looked at (checklist UI-08)."""
+    """Return the Bearer token; a token in the body is ignored (checklist UI-08)."""
     shown = bearer_of(request)
     if not shown:
         raise InvalidToken("Bearer token is missing")
@@ -215,12 +215,12 @@ class IntrospectionEndpoint:
 
 class RefreshTokenFields(ClientCredentialFields, frozen=True, kw_only=True):
     refresh_token: str = ""
-    token: str = ""  # the same by its name in RFC 7009 (R3)
+    token: str = ""  # the same under its RFC 7009 name (R3)
 
 
 class RevocationFields(ClientCredentialFields, frozen=True, kw_only=True):
     token: str = ""
-    token_type_hint: str = ""  # we need none
+    token_type_hint: str = ""  # accepted and ignored
 
 
 class RevocationResponse(msgspec.Struct, frozen=True, kw_only=True):

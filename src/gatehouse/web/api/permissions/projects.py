@@ -268,7 +268,7 @@ class GroupEndpoints:
 
 
 def select_group(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
-    """The one among those that the caller manages; of others they do not learn whether they exist."""
+    """Return the group among those that the caller manages; callers do not learn whether other groups exist."""
     found = [group for group in groups if group.group_id == group_id]
     if not found:
         raise GroupNotFound

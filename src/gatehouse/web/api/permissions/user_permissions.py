@@ -52,7 +52,7 @@ class UserRecordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     with_exp: bool = False
     with_roles: bool = False
     with_apps_data: bool = False
-    prefix: str | None = None  # lists: only rules that begin so; a section alone, or in front of a path
+    prefix: str | None = None  # lists: only rules that begin with it: a section alone, or a section and a path
 
 
 class UserRecordRequest(CredentialFields, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class UserRecordResponse(msgspec.Struct, frozen=True, kw_only=True):
     data: object
     user_id: str
     expired: int  # the earliest end of anything in it, 0 for none
-    max_age: int  # seconds it may be kept before asking again with If-None-Match
+    max_age: int  # seconds it may be cached before revalidation with If-None-Match
     version: int
 
 
@@ -143,7 +143,7 @@ class UserRecordEndpoint:
 
 
 def view_type_of(data: RecordDraft) -> ViewType:
-    """Absent it is `list` (R5)."""
+    """Return the requested view; the default is `list` (R5)."""
     if data.type is UNSET:
         return ViewType.LIST
     try:

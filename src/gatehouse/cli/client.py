@@ -89,7 +89,7 @@ def client_options(command: Function) -> Function:
 
 
 def option_arguments(one: ClientField) -> dict[str, Any]:
-    """How click reads the option; a flag with two names is None unless it is given."""
+    """Return the click arguments of an option; a flag with two names is None unless it is set."""
     if one.kind is Kind.FLAG:
         return {"default": None} if "/" in one.setting.option else {"is_flag": True}
     if one.kind is Kind.CHOICE:

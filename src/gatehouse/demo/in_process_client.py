@@ -1,6 +1,6 @@
 """A browser without JavaScript, or a program, that needs no network.
 
-Calls the application as the server would, from an address of its own; keeps cookies and fills in forms.
+It calls the application directly, with its own client address, stores cookies and fills in forms.
 """
 
 import json
@@ -53,7 +53,7 @@ class OpenConnection:
         return True
 
     def when_lost(self, callback: Callable[[], object]) -> None:
-        """It is never lost."""
+        """Do nothing: this connection is never lost."""
 
 
 class InProcessClient:
@@ -64,7 +64,7 @@ class InProcessClient:
         self._cookies: dict[str, str] = {}
 
     async def get(self, target: str) -> InProcessResponse:
-        """The page; one that only leads on to another of ours is followed."""
+        """Return the page; redirects to pages of this service are followed."""
         answer = await self._request("GET", target)
         while answer.status in REDIRECTS and answer.location.startswith("/"):
             answer = await self._request("GET", answer.location)

@@ -278,7 +278,7 @@ class Statement:
 
     @cached_property
     def for_batch(self) -> "BatchedStatement | None":
-        """Return the statement for a batch on PostgreSQL, where each row has its query's number; None if it cannot."""
+        """Return the PostgreSQL statement for a batch, where each row has its query's number; None if it cannot."""
         number = cast(bindparam(QUERY_NUMBER, type_=Integer()), Integer).label(QUERY_NUMBER)
         if isinstance(self._element, Select):
             element: ClauseElement = self._element.add_columns(number)

@@ -1,6 +1,6 @@
 """Parse and write a user's record (interface §2.7, §2.9, R5). Pure.
 
-`private_data.projectAccess` holds what is held in projects and on their resources; typed, each of these is a scope.
+`private_data.projectAccess` contains what is held in projects and on their resources; each of these is a Scope.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def parse_assignments(document: object, *, place: str, expired: int = 0) -> tupl
 
 
 def parse_private_data(document: object, *, place: str, expired: int = 0) -> tuple[Tree, Scopes]:
-    """What is held at the root, and what in projects."""
+    """Parse what is held at the root, and what is held in projects."""
     members = read_members(document, place)
     root = {name: node for name, node in members.items() if name != PROJECT_ACCESS}
     tree = parse_entries(root, RuleSection.PRIVATE, place=place, expired=expired)
@@ -93,7 +93,7 @@ def parse_holdings(document: object, *, place: str, expired: int = 0) -> ScopeHo
 
 
 def record_document(record: UserRecord, role_names: Mapping[str, str]) -> dict[str, object]:
-    """The shape `tree`: the record as stored, ended things too, nothing merged (R5)."""
+    """Return the shape `tree`: the record as stored, with expired entries, nothing merged (R5)."""
     root = holdings_document(record.root, role_names)
     private = dict(record.root.private_data)
     access = project_access_document(record.scopes, role_names)

@@ -60,7 +60,7 @@ def parse_schema_section(document: object, section: RuleSection, *, place: str =
 
 
 def refuse_duplicate_paths(private: Tree, public: Tree, *, place: str = "data") -> None:
-    """A path is in one section, and a leaf or a prefix, never both: list_short does not name sections."""
+    """Refuse a path in both sections, or one that is leaf and prefix: list_short does not name sections."""
     inside = paths_of(private)
     outside = paths_of(public)
     if len(inside) + len(outside) > MAX_LEAVES:
@@ -134,7 +134,10 @@ def section_entries(tree: Tree, section: RuleSection) -> dict[Rule, RuleEntry]:
 
 
 def parse_params(text: object, place: str) -> tuple[str, ...]:
-    """Comma-separated parameters. None holds a character with a meaning in `rule|a,b:60` (checklist RO-08)."""
+    """Parse comma-separated parameters.
+
+    None may contain a character with a meaning in `rule|a,b:60` (checklist RO-08).
+    """
     line = read_line(text, place, MAX_PARAMS_LENGTH)
     params = tuple(line.split(",")) if line else ()
     if len(params) > MAX_PARAMS:
@@ -164,8 +167,8 @@ def refuse_collisions(
 ) -> None:
     """Rules outside the schema are accepted if they cannot be confused with one inside (R5).
 
-    Of either section: `public_data.user.kick` would pass for the protected `private_data.user.kick` in list_short.
-    In application 1 (`central`) there are no others than its own.
+    This applies to both sections: `public_data.user.kick` would look like the protected `private_data.user.kick` in
+    list_short. In application 1 (`central`) only its own rules are accepted.
     """
     known = schema if isinstance(schema, SchemaRules) else SchemaRules(schema)
     for rule in rules:

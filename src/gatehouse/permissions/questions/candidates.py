@@ -26,7 +26,7 @@ from gatehouse.permissions.model.facts import (
 from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
 from gatehouse.permissions.store import CandidateStore
 
-MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same moment
+MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same time
 
 
 async def load_candidate_page(
@@ -139,7 +139,7 @@ def candidates_with_keys(snapshot: ApplicationSnapshot, index_keys: frozenset[In
     tags = of("tag")
     return replace(
         no_candidates(snapshot),
-        everyone=ANYONE in index_keys or bool(tags & SYSTEM_TAGS),  # those are in no table
+        everyone=ANYONE in index_keys or bool(tags & SYSTEM_TAGS),  # these are not stored in a table
         user_ids=of("uid"),
         groups=of("group"),
         domains=of("domain"),
@@ -171,12 +171,12 @@ def without_addresses(test: ConditionTest) -> ConditionTest:
             return test
 
 
-# Many people judged a few at a time, off the event loop, so that other heavy work gets its turn in between.
+# Evaluates many people, a few at a time, off the event loop, so that other heavy work runs in between.
 
 
 T = TypeVar("T")
 
-BATCH_WEIGHT: Final = 50_000  # of the people judged at a time
+BATCH_WEIGHT: Final = 50_000  # of the people evaluated at a time
 PERSON_WEIGHT: Final = 300  # of a person, whatever they hold
 ROLE_WEIGHT: Final = 5  # of an assignment or an entry in a record
 

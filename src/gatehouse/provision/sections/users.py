@@ -64,7 +64,7 @@ async def wanted_hash(found: FoundUser, context: Context, options: Options) -> s
         return revealed.text
     if kept is not None and await context.passwords.matches(revealed.text, kept):
         return kept
-    refuse_too_long(revealed.text)  # no option allows it: no login would accept it
+    refuse_too_long(revealed.text)  # no option allows it, because no login would accept it
     if not options.allow_weak:
         await check_password(revealed.text, found, context.rules)
     return await context.passwords.hash(revealed.text)

@@ -195,7 +195,7 @@ class SimulateScreens:
         return await ways[query.change]()
 
     async def _propose_assignment(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
-        """Given in a project it is held there, else at the root; all else of the record stays."""
+        """Propose an assignment in a project, or at the root without one; the rest of the record stays."""
         model = admin.authenticated.named_application()
         role = model.roles.get(query.role.strip().lower())
         if role is None:
@@ -241,7 +241,7 @@ class SimulateScreens:
         return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), edit_address=address)
 
     async def _load_group(self, admin: AdminRequest, group_id: str) -> Group:
-        """Readable for those who manage it; for others there is nothing to show."""
+        """Load a group for those who manage it; others see nothing."""
         try:
             group = await self._groups.group(group_id.strip())
         except GroupNotFound:

@@ -49,7 +49,7 @@ MIN_SEARCH_LENGTH: Final = 2  # characters, before people are suggested
 
 
 class SuggestQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The field itself is sent, whatever it is called."""
+    """A suggestion request; the field itself is sent under its own name."""
 
     user_id: str = ""
     actor: str = ""

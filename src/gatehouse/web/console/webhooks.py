@@ -234,7 +234,7 @@ class WebhookScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def _log_call(self, admin: AdminRequest, webhook_id: str) -> ApiCall:
-        """The newest: over the API the log has no pages."""
+        """Return the call for the newest deliveries; the API has no pages for them."""
         found = await self._webhooks.list_deliveries(admin.actor, webhook_id, limit=PAGE_SIZE)
         return ApiCall(
             path="webhook",

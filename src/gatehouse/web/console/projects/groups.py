@@ -236,7 +236,7 @@ class GroupListScreens:
 
 
 def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
-    """The answer has all of them: of more than a page of this list each one shows its own."""
+    """Return the call for the groups; if they fill more than a page, each group shows its own call."""
     return ApiCall(
         path="group",
         body={"action": "get", "data": {"project_id": project_id}},

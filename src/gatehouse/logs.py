@@ -224,8 +224,8 @@ def format_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> 
     """Turn `exc_info` into text; the names and source lines of frames, never the values in them."""
     error = _exception_of(event.pop("exc_info", None))
     if error is not None:
-        told = traceback.TracebackException.from_exception(error, limit=-MAX_FRAMES)
-        lines = "".join(told.format()).splitlines()[-MAX_TRACE_LINES:]
+        trace = traceback.TracebackException.from_exception(error, limit=-MAX_FRAMES)
+        lines = "".join(trace.format()).splitlines()[-MAX_TRACE_LINES:]
         event[TRACE_KEY] = "\n".join(clean_value(line) for line in lines)
     return event
 

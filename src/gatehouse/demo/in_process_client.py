@@ -118,17 +118,17 @@ class InProcessClient:
 
 
 async def call_app(app: ASGIApp, scope: dict[str, Any], body: bytes) -> InProcessResponse:
-    said: list[Message] = []
+    messages: list[Message] = []
 
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:
-        said.append(message)
+        messages.append(message)
 
     await app(scope, receive, send)
     return InProcessResponse(
-        status=said[0]["status"],
-        headers=Headers(raw=[(bytes(name), bytes(value)) for name, value in said[0]["headers"]]),
-        body=b"".join(message.get("body", b"") for message in said[1:]),
+        status=messages[0]["status"],
+        headers=Headers(raw=[(bytes(name), bytes(value)) for name, value in messages[0]["headers"]]),
+        body=b"".join(message.get("body", b"") for message in messages[1:]),
     )

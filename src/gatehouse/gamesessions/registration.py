@@ -112,7 +112,7 @@ class GameSessionRegistration:
         """
         options = await self._with_application(request.options, origin)
         terms = [await self._applications.game_login_settings(number) for number in options.applications]
-        if not all(one.enabled for one in terms):
+        if not all(term.enabled for term in terms):
             raise await self._refusals.violation("", origin, "game login is turned off for the application")
         await self._pending_limit.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)

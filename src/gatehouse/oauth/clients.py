@@ -131,7 +131,7 @@ def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
     yield all(map(CLAIM_NAME_PATTERN.fullmatch, claims)), "claims", name
     own = "a mapped claim cannot use the name of a standard token claim"
     yield not RESERVED_CLAIMS & set(claims), "claims", own
-    yield all(one.application_id > 0 for one in claims.values()), "claims", "a mapped claim needs an application"
+    yield all(claim.application_id > 0 for claim in claims.values()), "claims", "a mapped claim needs an application"
 
 
 def is_outbound_url(uri: str) -> bool:

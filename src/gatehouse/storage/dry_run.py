@@ -94,7 +94,7 @@ def read_state_after(
     application_id: int, project_ids: Collection[str], user_ids: Collection[str]
 ) -> Verb[DryRunResult]:
     people = yield from facts_of_many(user_ids, [application_id])
-    named = {project_id for one in people for project_id in one.projects}
+    named = {project_id for person in people for project_id in person.projects}
     return DryRunResult(
         snapshot=(yield from application_snapshot(application_id, named | set(project_ids))),
         people={one.subject.user_id: one for one in people},

@@ -78,11 +78,11 @@ class CodeFlow:
         proved = decode_claims(tokens["id_token"])
         self._check(proved, pending)
         bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-        told = await self._request("GET", "userinfo", bearer)
-        if told["sub"] != proved["sub"]:  # Core §5.3.2
+        userinfo = await self._request("GET", "userinfo", bearer)
+        if userinfo["sub"] != proved["sub"]:  # Core §5.3.2
             raise SignInFailed("The ID token and UserInfo are about different users.")
         return SampleUser(
-            claims=told,
+            claims=userinfo,
             id_token=tokens["id_token"],
             jwt=(await self._request("POST", "exchangeToken", bearer))["token"],
         )

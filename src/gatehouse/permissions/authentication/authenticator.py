@@ -117,7 +117,8 @@ class Authenticator:
         if facts is None:
             raise NoRight("the account does not exist")
         return {
-            one: await self.attach_rights(replace(caller, facts=facts, application_id=one)) for one in application_ids
+            application_id: await self.attach_rights(replace(caller, facts=facts, application_id=application_id))
+            for application_id in application_ids
         }
 
     async def _evaluate_rights(self, caller: Caller, evaluation_input: EvaluationInput) -> Rights:

@@ -266,18 +266,22 @@ def has_member(group: Group, who: ConditionSubject) -> bool:
 
 
 def conditions_in(group: Group) -> Sequence[Condition]:
-    return [one.condition for one in group.conditions]
+    return [condition.condition for condition in group.conditions]
 
 
 def opens_to_all(group: Group) -> bool:
     return any(
-        isinstance(test, Everyone) and test.holds for one in group.conditions for test in tests_in(one.condition.test)
+        isinstance(test, Everyone) and test.holds
+        for condition in group.conditions
+        for test in tests_in(condition.condition.test)
     )
 
 
 def access_document(group: Group) -> Mapping[str, object]:
     return {
-        "conditions": [{"title": one.title, "condition": one.condition.document} for one in group.conditions],
+        "conditions": [
+            {"title": condition.title, "condition": condition.condition.document} for condition in group.conditions
+        ],
         "users": list(group.users),
     }
 

@@ -67,7 +67,7 @@ class MembershipCommands:
         """Return the membership with all users who hold something in the project, or with this one."""
         model = await self._find_allowed_project(actor, name, Operation.MEMBERSHIP_GET)
         members = await self._records.records_in_project(CENTRAL_ID, model.project.project_id)
-        return membership_document(model, [one for one in members if user_id in ("", one.user_id)], central)
+        return membership_document(model, [member for member in members if user_id in ("", member.user_id)], central)
 
     async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
         seen = await self._find_allowed_project(actor, draft.id, Operation.MEMBERSHIP_SAVE)

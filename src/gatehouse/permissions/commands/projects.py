@@ -352,7 +352,7 @@ def project_limit(actor: Actor) -> int | None:
     contributions = actor.rights.central.rules(ROOT).params_by_contribution(CAN_CREATE_PROJECTS)
     if actor.rights.administers or () in contributions:
         return None
-    numbers = [int(one) for params in contributions for one in params if NUMBER.fullmatch(one)]
+    numbers = [int(param) for params in contributions for param in params if NUMBER.fullmatch(param)]
     if not numbers:
         raise NoRight("can_create_projects has parameters that are not numbers")
     return max(numbers)

@@ -235,7 +235,7 @@ def read_scopes(draft: ServiceAccountDraft, project_id: str, *, expired: int) ->
 
 
 def refuse_owner(scopes: Mapping[Scope, ScopeHoldings]) -> None:
-    if any(one.role == PROJECT_OWNER for held in scopes.values() for one in held.roles):
+    if any(role.role == PROJECT_OWNER for held in scopes.values() for role in held.roles):
         raise OwnerIsNoPerson
 
 

@@ -56,7 +56,7 @@ def stored_condition(document: Mapping[str, object]) -> Condition:
 
 def refuse_overgrown(before: Iterable[Condition], after: Iterable[Condition], *, what: str) -> None:
     """Limit the size of conditions, because decisions wait while they are loaded; fewer are always accepted."""
-    old, new = (condition_size(one.test for one in conditions) for conditions in (before, after))
+    old, new = (condition_size(condition.test for condition in conditions) for conditions in (before, after))
     if new.users > max(MAX_TOTAL_USERS, old.users):
         raise Malformed(f"the conditions of {what} can name at most {MAX_TOTAL_USERS} users in total")
     if new.members > max(MAX_TOTAL_MEMBERS, old.members):

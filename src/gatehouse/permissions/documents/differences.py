@@ -61,7 +61,7 @@ def condition_text(test: ConditionTest) -> str:
     """A condition as one line."""
     if isinstance(test, AllOf | AnyOf):
         joint = " and " if isinstance(test, AllOf) else " or "
-        return joint.join(f"({condition_text(one)})" for one in test.parts)
+        return joint.join(f"({condition_text(part)})" for part in test.parts)
     return _simple_test_text(test)
 
 

@@ -89,7 +89,9 @@ def refuse_groups(before: Collection[Group], after: Collection[Group], *, most: 
     """Check a project's groups; a project beyond today's limit may only reduce them. Raises GroupsFull, Malformed."""
     if len(after) > max(most, len(before)):
         raise GroupsFull
-    old, new = ([one.condition for group in groups for one in group.conditions] for groups in (before, after))
+    old, new = (
+        [condition.condition for group in groups for condition in group.conditions] for groups in (before, after)
+    )
     refuse_overgrown(old, new, what="a project's groups")
 
 

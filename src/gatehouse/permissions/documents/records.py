@@ -108,7 +108,7 @@ def record_document(record: UserRecord, role_names: Mapping[str, str]) -> dict[s
 
 def first_end(record: UserRecord, now: int) -> int:
     """The earliest end of any unexpired role or entry of the record, 0 for none (interface §2.7)."""
-    ends = [one.end for held in record.scopes.values() for one in held.roles]
+    ends = [role.end for held in record.scopes.values() for role in held.roles]
     for held in record.scopes.values():
         ends += [entry.end for entry in section_entries(held.private_data, RuleSection.PRIVATE).values()]
         ends += [entry.end for entry in section_entries(held.public_data, RuleSection.PUBLIC).values()]

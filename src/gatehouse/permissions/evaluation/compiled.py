@@ -164,7 +164,7 @@ class CompiledModel:
     @cached_property
     def unassigned_work(self) -> int:
         """Work of the schema and of the roles that may apply without being assigned."""
-        free = (one for one in self.roles.values() if one.role.is_default or one.role.condition is not None)
+        free = (role for role in self.roles.values() if role.role.is_default or role.role.condition is not None)
         return self.schema.work + sum(one.verdicts.work for one in free)
 
     @cached_property
@@ -238,7 +238,7 @@ class CompiledStructure:
         if application_id not in self._connecting:
             projects = self._connecting_ids.get(application_id, ())
             self._connecting[application_id] = ConditionIndex(
-                (one, self._grant_keys(one, application_id)) for one in projects
+                (project, self._grant_keys(project, application_id)) for project in projects
             )
         return self._connecting[application_id]
 

@@ -113,14 +113,14 @@ def condition_index_keys(test: ConditionTest) -> frozenset[IndexKey]:  # noqa: P
 
 
 def group_index_keys(group: Group) -> frozenset[IndexKey]:
-    conditions = (condition_index_keys(one.condition.test) for one in group.conditions)
+    conditions = (condition_index_keys(condition.condition.test) for condition in group.conditions)
     return frozenset({("group", group.group_id)}).union(*conditions)
 
 
 def is_member(group: Group, facts: Facts) -> bool:
     """Whether the person is listed or meets one of the group's conditions (R5)."""
     return group.group_id in facts.groups or any(
-        condition_holds(one.condition.test, facts.subject, NO_ADDRESS) for one in group.conditions
+        condition_holds(condition.condition.test, facts.subject, NO_ADDRESS) for condition in group.conditions
     )
 
 

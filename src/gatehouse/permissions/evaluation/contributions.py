@@ -304,7 +304,7 @@ def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> 
 
 def revoked_roles(grants: Iterable[GroupGrant]) -> frozenset[str]:
     """Keys of the roles that the grants revoke, whatever their source (R5)."""
-    return frozenset(key for one in grants if one.action is GrantAction.REVOKE for key in one.roles)
+    return frozenset(key for grant in grants if grant.action is GrantAction.REVOKE for key in grant.roles)
 
 
 def direct_entries(holdings: ScopeHoldings) -> dict[Rule, RuleEntry]:
@@ -315,8 +315,8 @@ def direct_entries(holdings: ScopeHoldings) -> dict[Rule, RuleEntry]:
 
 def _default_contributions(context: EvaluationContext) -> tuple[Contribution, ...]:
     return tuple(
-        Contribution(ContributionSource(SourceKind.DEFAULT_ROLE, one.role), one.verdicts)
-        for one in context.model.default_roles
+        Contribution(ContributionSource(SourceKind.DEFAULT_ROLE, default_role.role), default_role.verdicts)
+        for default_role in context.model.default_roles
     )
 
 
@@ -370,6 +370,6 @@ def _granted_roles(contributions: Iterable[Contribution]) -> dict[str, GrantedRo
 
 def _ends(context: EvaluationContext, holdings: ScopeHoldings, direct: Iterable[Contribution]) -> frozenset[End]:
     assigned = (
-        one.end for one in holdings.roles if one.role in context.model.roles and not one.end.is_past(context.now)
+        role.end for role in holdings.roles if role.role in context.model.roles and not role.end.is_past(context.now)
     )
     return frozenset((*assigned, *(contribution.end for contribution in direct))) - {NO_END}

@@ -143,7 +143,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     def rule_texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
         """These held rules as texts, nearly sorted, because each role's texts are: sorting them is fast."""
-        allowing = [one.verdicts for one in self.contributions if one.verdicts.yes]
+        allowing = [contribution.verdicts for contribution in self.contributions if contribution.verdicts.yes]
         texts: dict[str, None] = {}
         for role_texts in sorted(one.sorted_texts for one in allowing):  # a role at a time: no single call is long
             texts.update(dict.fromkeys(role_texts))
@@ -155,7 +155,11 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     def params_by_contribution(self, rule: Rule) -> list[tuple[str, ...]]:
         """The parameters of every true contribution by itself: a limit is read from each (interface §5.6)."""
-        return [one.verdicts.params.get(rule, ()) for one in self.contributions if rule in one.verdicts.yes]
+        return [
+            contribution.verdicts.params.get(rule, ())
+            for contribution in self.contributions
+            if rule in contribution.verdicts.yes
+        ]
 
     def seconds_left(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
         """Seconds until each of these held rules is no longer held; those that stay are left out.

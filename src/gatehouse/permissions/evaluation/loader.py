@@ -236,8 +236,8 @@ class CachedStructure:
 
     def missing_ids(self, projects: Collection[str], applications: Collection[int]) -> tuple[list[str], list[int]]:
         return (
-            [one for one in projects if one not in self._projects and one not in self._absent],
-            [one for one in applications if one not in self._connecting],
+            [project for project in projects if project not in self._projects and project not in self._absent],
+            [application for application in applications if application not in self._connecting],
         )
 
     def merged_with(self, loaded: Structure) -> Structure:
@@ -311,5 +311,5 @@ def project_weight(model: ProjectModel) -> int:
 
 
 def group_weight(group: Group) -> int:
-    conditions = sum(len(str(one.condition.document)) for one in group.conditions)
+    conditions = sum(len(str(condition.condition.document)) for condition in group.conditions)
     return GROUP_WEIGHT + len(group.description) + CONDITION_WEIGHT * conditions

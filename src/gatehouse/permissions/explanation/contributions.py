@@ -105,9 +105,9 @@ def membership_of(context: EvaluationContext, scope: Scope, group_id: str) -> Me
     if group is None or group_id in context.facts.groups:
         return Membership(group=group_reference(context, scope, group_id))
     met = (
-        one.title
-        for one in group.conditions
-        if condition_holds(one.condition.test, context.facts.subject, NO_ADDRESS)
+        condition.title
+        for condition in group.conditions
+        if condition_holds(condition.condition.test, context.facts.subject, NO_ADDRESS)
     )
     return Membership(group=group_reference(context, scope, group_id), condition=next(met, ""))
 

@@ -200,7 +200,7 @@ class MissingSearch:
         )
 
     def _group_references(self, scope: Scope, group_ids: Iterable[str]) -> tuple[GroupReference, ...]:
-        return tuple(group_reference(self.context, scope, one) for one in group_ids)
+        return tuple(group_reference(self.context, scope, group_id) for group_id in group_ids)
 
     def _with_failed_tests(self, one: MissingRequirement) -> MissingRequirement:
         """Return the missing fact with the failed tests, if a condition is the reason."""
@@ -233,7 +233,7 @@ class MissingSearch:
 
     def _failed_group_tests(self, scope: Scope, named_group: GroupReference) -> tuple[FailedTest, ...]:
         group = find_group(self.context, scope, named_group.group_id)
-        tests = (one.condition.test for one in group.conditions) if group else ()
+        tests = (condition.condition.test for condition in group.conditions) if group else ()
         failed = (one for test in tests for one in failed_tests(test, self.context.facts.subject, NO_ADDRESS))
         return tuple(islice(failed, MAX_FAILED_TESTS))
 

@@ -93,7 +93,7 @@ def candidates_touched_by_roles(
     default = replace(no_candidates(snapshot), everyone=any(one.role.is_default for one in roles))
     found = union(candidates_at_root(snapshot, roles), default)
     for project_id in snapshot.structure.connecting.get(snapshot.model.application.application_id, ()):
-        groups = granted_group_keys(snapshot, project_id, [one.role.key for one in roles])
+        groups = granted_group_keys(snapshot, project_id, [role.role.key for role in roles])
         found = union(found, candidates_with_keys(snapshot, groups))
     return found
 
@@ -127,7 +127,7 @@ def granted_group_keys(
         return frozenset()
     wanted = None if keys is None else frozenset(keys)
     grants = project.project.settings.services.get(snapshot.model.application.application_id, ())
-    named = {one.group_id for one in grants if wanted is None or wanted & set(one.roles)}
+    named = {grant.group_id for grant in grants if wanted is None or wanted & set(grant.roles)}
     groups = (project.groups[group_id] for group_id in named if group_id in project.groups)
     return frozenset(chain.from_iterable(group_index_keys(group) for group in groups))
 

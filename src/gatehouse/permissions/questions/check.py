@@ -116,7 +116,7 @@ def answer_questions(
     evaluation_input: EvaluationInput, held: EffectivePermissions, questions: Sequence[PermissionQuestion], now: int
 ) -> CheckOutcome:
     structure = evaluation_input.structure
-    pairs = [(one, one.scope.resolve(structure)) for one in questions]
+    pairs = [(question, question.scope.resolve(structure)) for question in questions]
     return CheckOutcome(
         user_id=evaluation_input.facts.subject.user_id,
         allowed=tuple(

@@ -138,7 +138,7 @@ class ExplanationFilter:
 def explanation_filter(request: AuthenticatedRequest, record: UserRecord) -> ExplanationFilter:
     """`record`: of the person the explanation is about; the caller may read it."""
     return ExplanationFilter(
-        request=request, assigned=frozenset(one.role for held in record.scopes.values() for one in held.roles)
+        request=request, assigned=frozenset(role.role for held in record.scopes.values() for role in held.roles)
     )
 
 
@@ -169,7 +169,7 @@ def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
     return replace(
         explanation,
         scope=asked,
-        contributions=tuple(one for one in explanation.contributions if one.scope.is_root),
+        contributions=tuple(contribution for contribution in explanation.contributions if contribution.scope.is_root),
         missing=()
         if explanation.allowed
         else tuple(sorted((unknown, *beside), key=lambda one: MISSING_ORDER[one.kind])),

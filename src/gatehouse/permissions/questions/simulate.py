@@ -221,7 +221,7 @@ class ModelComparison:
     def weight(self, facts: Facts) -> int:
         """Estimated work of the effect: most verdicts of the person's roles are unchanged."""
         record = facts.records[self._before.model.application.application_id]
-        held = (one.role for holdings in record.scopes.values() for one in holdings.roles)
+        held = (role.role for holdings in record.scopes.values() for role in holdings.roles)
         given = sum(self._old.roles[key].verdicts.work for key in held if key in self._old.roles)
         return person_weight(facts) + (given + self._old.unassigned_work) // UNCHANGED_WEIGHT_DIVISOR
 
@@ -280,7 +280,7 @@ def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set
 
 def limit_to_project(forecast: Forecast, project_id: str) -> Forecast:
     """The same for callers who see only one project and its content."""
-    effects = [effect_in_project(one, project_id) for one in forecast.effects]
+    effects = [effect_in_project(effect, project_id) for effect in forecast.effects]
     return replace(forecast, effects=[one for one in effects if not one.is_none])
 
 

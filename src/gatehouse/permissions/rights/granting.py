@@ -73,8 +73,8 @@ class Granter:
             scope.project_id
             for scope, held in record.scopes.items()
             if self.is_central and not scope.is_root and scope == scope.project
-            for one in held.roles
-            if one.role == PROJECT_OWNER and not one.end.is_past(self.now)
+            for role in held.roles
+            if role.role == PROJECT_OWNER and not role.end.is_past(self.now)
         }
 
     def refuse_beyond_reach(self, scope: Scope) -> None:
@@ -87,7 +87,7 @@ class Granter:
             raise NoRight(f"application {own} authenticates, but the grant is in {scope}")
 
     def refuse_holdings(self, scope: Scope, before: ScopeHoldings, after: ScopeHoldings) -> None:
-        given = {one.role: one for one in after.roles}
+        given = {role.role: role for role in after.roles}
         for key in sorted(changed_roles(before, after)):
             self.refuse_role(scope, key, given.get(key))
         had = direct_entries(before)

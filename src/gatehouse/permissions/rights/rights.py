@@ -84,8 +84,8 @@ class Rights:
 
     def end_of(self, scope: Scope, rule: Rule, now: int) -> End:
         """Return until when the caller may do this there; they may do it now."""
-        ways = (rule, CAN_ADMINISTER) if self.administers else (rule,)
-        return latest_end([end for one in ways for end in ends_of(self.central, scope, one, now)], now)
+        opening_rules = (rule, CAN_ADMINISTER) if self.administers else (rule,)
+        return latest_end([end for opener in opening_rules for end in ends_of(self.central, scope, opener, now)], now)
 
     def has_any_role_on(self, scope: Scope) -> bool:
         return bool(self.central.granted_roles(scope))

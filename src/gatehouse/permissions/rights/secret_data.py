@@ -24,7 +24,7 @@ def end_in_scope(held: ScopePermissions, rule: Rule, now: int) -> End:
     left = held.seconds_left({rule}, now).get(rule)
     if left is None:
         return NO_END
-    allowing = (one for one in held.contributions if rule in one.verdicts.yes)
+    allowing = (contribution for contribution in held.contributions if rule in contribution.verdicts.yes)
     by_ttl = any(one.end.ttl == left for one in allowing)
     return End(ttl=left) if by_ttl else End(expired=now + left)
 

@@ -71,6 +71,6 @@ async def run_in_child(url: str) -> None:
 
 def reason(errors: str) -> str:
     """Return the line below a traceback; SQLAlchemy puts the statement and a link after that line."""
-    told = errors.partition("\n[SQL:")[0].strip()
-    below = list(takewhile(lambda line: not line.startswith("  "), reversed(told.splitlines())))
+    traceback_text = errors.partition("\n[SQL:")[0].strip()
+    below = list(takewhile(lambda line: not line.startswith("  "), reversed(traceback_text.splitlines())))
     return below[-1] if below else "the migration process printed no error"

@@ -307,7 +307,7 @@ def candidate_page(
     asked = _page_query(among, after, limit + 1)
     found = [] if asked is None else [row.user_id for row in (yield asked)]
     people = yield from facts_of_many(found[:limit], [among.application_id])
-    named = {project_id for one in people for project_id in one.projects}
+    named = {project_id for person in people for project_id in person.projects}
     return CandidatePage(
         people=people,
         snapshot=(yield from application_snapshot(among.application_id, named | set(project_ids), known=known)),

@@ -152,7 +152,9 @@ def _group_columns(one: Group) -> dict[str, object]:
         "title_key": one.title_key,
         "description": one.description,
         "tags": one.tags,
-        "conditions": [{"title": each.title, "condition": each.condition.document} for each in one.conditions],
+        "conditions": [
+            {"title": condition.title, "condition": condition.condition.document} for condition in one.conditions
+        ],
     }
 
 

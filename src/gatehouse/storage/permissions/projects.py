@@ -77,7 +77,7 @@ def publish_project(
         numbered = _with_reserved_id(new, application_id)
         yield from insert_application(numbered.application, numbered.schema, numbered.roles)
         people += [numbered.creator] if numbered.creator is not None else []
-    yield from add_holdings([_with_application_id(application_id, one) for one in people], project.created_at)
+    yield from add_holdings([_with_application_id(application_id, person) for person in people], project.created_at)
     yield from add_audit_records(records(application_id))
     return made
 

@@ -189,7 +189,7 @@ def refuse_service_owner(step: RecordChange) -> Verb[None]:
 
 def lock_if_administrator_lost(steps: Sequence[RecordChange], now: int) -> Verb[bool]:
     """Whether an administrator loses the role now or at a set end; locks the administrators if so."""
-    lost = any(_administers(one.before, now) - _administers(one.after, now) for one in steps)
+    lost = any(_administers(step.before, now) - _administers(step.after, now) for step in steps)
     if lost:
         yield LOCK_ADMINISTRATOR_ROLE()
     return lost
@@ -205,7 +205,7 @@ def _administers(one: UserRecord, now: int) -> set[End]:
     """Return the end of each administrator role of the record; empty without one."""
     if one.application_id != CENTRAL_ID or _is_denied(one.root.private_data):
         return set()
-    return {each.end for each in one.root.roles if each.role == ADMINISTRATOR_ROLE and not each.end.is_past(now)}
+    return {role.end for role in one.root.roles if role.role == ADMINISTRATOR_ROLE and not role.end.is_past(now)}
 
 
 def _is_denied(private_data: Tree) -> bool:

@@ -374,7 +374,7 @@ def _model_from_row(row: Row, role_rows: Iterable[Row]) -> ApplicationModel:
         if name.startswith(_SCHEMA_PREFIX)
     }
     schema |= {section: trees.intern_tree(schema[section], f"{section}.") for section in RuleSection}
-    its_roles = sorted((_role_from_row(one, trees) for one in role_rows), key=lambda role: role.key)
+    its_roles = sorted((_role_from_row(role_row, trees) for role_row in role_rows), key=lambda role: role.key)
     application = application_from_row(row)
     return ApplicationModel(
         application=application,

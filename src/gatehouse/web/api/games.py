@@ -203,7 +203,7 @@ class GameSessionEndpoints:
         ask = await read_json_or_form(request, GsidInfoRequest)
         found = await self._game_sessions.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
         session = found.session
-        told = GameSessionInfo(
+        session_info = GameSessionInfo(
             distr=session.distr,
             factor=found.factor,
             app_id=session.app_id,
@@ -213,7 +213,7 @@ class GameSessionEndpoints:
             last_seen=session.last_seen,
             state=session.closed,
         )
-        return json_response(GameSessionInfoResponse(session=told))
+        return json_response(GameSessionInfoResponse(session=session_info))
 
     async def close(self, request: Request) -> Response:
         ask = await read_json_or_form(request, CloseGsidRequest)

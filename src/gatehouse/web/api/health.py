@@ -125,8 +125,8 @@ class HealthEndpoints:
 
     async def ready(self, request: Request) -> Response:
         report = await self._readiness.report()
-        told = report if self._details_allowed(request) else HealthStatus(status=report.status)
-        return json_response(told, status=200 if report.status == "ok" else SERVICE_UNAVAILABLE)
+        visible_report = report if self._details_allowed(request) else HealthStatus(status=report.status)
+        return json_response(visible_report, status=200 if report.status == "ok" else SERVICE_UNAVAILABLE)
 
     async def show_metrics(self, request: Request) -> Response:
         if not self._details_allowed(request):

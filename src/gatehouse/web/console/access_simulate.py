@@ -255,12 +255,17 @@ class SimulateScreens:
 
     async def _propose_group_member(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
         group = await self._load_group(admin, query.group_id)
-        users = [one for one in group.users if one != user_id] + ([user_id] if query.way == "add" else [])
+        users = [member_id for member_id in group.users if member_id != user_id] + (
+            [user_id] if query.way == "add" else []
+        )
         return self._group_access_change(group, AccessDraft(users=list(users)))
 
     async def _propose_group_condition(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         group = await self._load_group(admin, query.group_id)
-        old = [{"title": one.title, "condition": dict(one.condition.document)} for one in group.conditions]
+        old = [
+            {"title": condition.title, "condition": dict(condition.condition.document)}
+            for condition in group.conditions
+        ]
         test = {"everyone": True} if query.test == "everyone" else {query.test: query.wanted.strip()}
         new = {"title": "Simulated", "condition": test}
         return self._group_access_change(group, AccessDraft(conditions=[*old, new]))

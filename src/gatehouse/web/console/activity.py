@@ -368,7 +368,7 @@ class RefusalScreens:
             whole = await self._store.refusals(0, EXPORT_MOST)
             return csv_file("refusals", REFUSAL_COLUMNS, [redact_record(one, admin.rights) for one in whole.rows])
         found = await self._store.refusals(query.after, PAGE)
-        cut = [redact_record(one, admin.rights) for one in found.rows]
+        cut = [redact_record(row, admin.rights) for row in found.rows]
         context = RefusalsContext(
             lines=[RefusalLine(refusal=one, meaning=event_meaning(one.event)) for one in cut],
             is_first=not query.after,

@@ -143,7 +143,11 @@ class Suggestions:
             Suggestion(value=str(one.application_id), label=one.name)
             for one in await self.visible_applications(admin)
         )
-        return [one for one in suggestions if wanted in one.value or wanted in one.label.lower()][:MAX_SUGGESTIONS]
+        return [
+            suggestion
+            for suggestion in suggestions
+            if wanted in suggestion.value or wanted in suggestion.label.lower()
+        ][:MAX_SUGGESTIONS]
 
     async def visible_applications(self, admin: AdminRequest) -> Sequence[NamedApplication]:
         return await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS)

@@ -277,4 +277,4 @@ def form_of(webhook: Webhook) -> WebhookForm:
 
 
 def webhooks_call(webhooks: Sequence[Webhook]) -> ApiCall:
-    return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(one) for one in webhooks])
+    return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(webhook) for webhook in webhooks])

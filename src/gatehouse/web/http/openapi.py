@@ -65,17 +65,17 @@ AUTH_SCHEMES: Final[Mapping[RequiredAuth, tuple[tuple[str, ...], ...]]] = {
 
 def openapi_document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> bytes:
     """Render the document; the same table gives the same bytes."""
-    told = [endpoint for endpoint in endpoints if not endpoint.hidden]
-    schemas = Schemas(told)
+    visible_endpoints = [endpoint for endpoint in endpoints if not endpoint.hidden]
+    schemas = Schemas(visible_endpoints)
     paths: dict[str, Json] = {}
-    for endpoint in told:
+    for endpoint in visible_endpoints:
         item = paths.setdefault(PATH_PARAMETER.sub(r"{\1}", endpoint.path), {})
         item.update({method.lower(): _operation(endpoint, method, schemas) for method in endpoint.methods})
     whole = {
         "openapi": OPENAPI_VERSION,
         "info": {"title": "Gatehouse", "version": version},
         "servers": [{"url": base_url}],
-        "tags": [{"name": section} for section in dict.fromkeys(endpoint.section for endpoint in told)],
+        "tags": [{"name": section} for section in dict.fromkeys(endpoint.section for endpoint in visible_endpoints)],
         "paths": paths,
         "components": {"schemas": schemas.components, "securitySchemes": _security_schemes()},
     }
@@ -179,10 +179,12 @@ def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iter
 def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
     failed = dict.fromkeys(_failures(endpoint), FAILURE_TYPES[endpoint.dialect])
     answers: Mapping[int, type | None] = {**failed, **endpoint.answers}
-    told = {status: _response(HTTPStatus(status).phrase, kind, schemas) for status, kind in sorted(answers.items())}
+    responses = {
+        status: _response(HTTPStatus(status).phrase, kind, schemas) for status, kind in sorted(answers.items())
+    }
     if endpoint.also_as:
-        told[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
-    return {str(status): response for status, response in told.items()}
+        responses[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
+    return {str(status): response for status, response in responses.items()}
 
 
 def _failures(endpoint: Endpoint) -> Iterator[int]:

@@ -105,7 +105,7 @@ def explanation_record(one: Explanation) -> ExplanationRecord:
         in_schema=one.in_schema,
         left=one.seconds_left,
         sentences=tuple(explanation_sentences(one)),
-        path=tuple(contribution_step(each) for each in one.contributions if each.decides),
+        path=tuple(contribution_step(contribution) for contribution in one.contributions if contribution.decides),
         overridden=tuple(contribution_step(each) for each in one.contributions if not each.decides),
         missing=tuple(map(missing_fact, one.missing)),
     )
@@ -178,8 +178,8 @@ def members_csv(members: Iterable[FoundMember]) -> str:
     body = io.StringIO()
     writer = csv.writer(body)
     writer.writerow(("user_id", "until", "source", "scope", "role", "group_id", "group"))
-    for one in members:
-        writer.writerows(csv_rows(one))
+    for member in members:
+        writer.writerows(csv_rows(member))
     return body.getvalue()
 
 

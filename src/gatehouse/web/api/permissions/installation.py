@@ -182,15 +182,19 @@ def branding_part(installation: Installation) -> BrandingPart:
 
 
 def policies_part(installation: Installation) -> PoliciesPart:
-    every = (PolicyEntry(name=one.name, settings=setting_entries(one.lines)) for one in installation.policies)
+    every = (
+        PolicyEntry(name=policy.name, settings=setting_entries(policy.lines)) for policy in installation.policies
+    )
     return PoliciesPart(policies=tuple(every))
 
 
 def risks_part(installation: Installation) -> RisksPart:
     return RisksPart(
         risks=tuple(
-            RiskEntry(name=one.name, serious=one.serious, setting=one.setting, value=installation.value(one.setting))
-            for one in installation.risks
+            RiskEntry(
+                name=risk.name, serious=risk.serious, setting=risk.setting, value=installation.value(risk.setting)
+            )
+            for risk in installation.risks
         )
     )
 
@@ -233,8 +237,8 @@ def email_part(found: MailStatus) -> EmailPart:
 
 def setting_entries(lines: Iterable[SettingListItem]) -> tuple[SettingEntry, ...]:
     return tuple(
-        SettingEntry(name=one.name, value=one.value, unit=one.unit, meaning=one.meaning, source=one.source)
-        for one in lines
+        SettingEntry(name=line.name, value=line.value, unit=line.unit, meaning=line.meaning, source=line.source)
+        for line in lines
     )
 
 

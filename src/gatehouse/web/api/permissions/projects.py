@@ -287,7 +287,8 @@ def group_record(group: Group) -> GroupRecord:
         description=group.description,
         tags=group.tags,
         conditions=tuple(
-            ConditionEntry(title=one.title, condition=one.condition.document) for one in group.conditions
+            ConditionEntry(title=condition.title, condition=condition.condition.document)
+            for condition in group.conditions
         ),
         users=group.users,
         version=group.version,

@@ -187,7 +187,7 @@ def members_page(found: MemberResults) -> MembersPage:
 
 
 def members_weight(found: MemberResults) -> int:
-    return PATH_WEIGHT * sum(len(one.path) for one in found.members)
+    return PATH_WEIGHT * sum(len(member.path) for member in found.members)
 
 
 def accepts_only_csv(request: Request) -> bool:

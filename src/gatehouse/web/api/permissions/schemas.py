@@ -295,7 +295,7 @@ def schema_version_entry(saved: SchemaVersion) -> SchemaVersionEntry:
         by=saved.actor,
         nick=saved.nick,
         changes=tuple(
-            SchemaChangesEntry(what=one.what.value, how=one.how.value, count=one.count, names=one.names)
-            for one in saved.changes
+            SchemaChangesEntry(what=change.what.value, how=change.how.value, count=change.count, names=change.names)
+            for change in saved.changes
         ),
     )

@@ -232,19 +232,21 @@ def user_roles_entry(written: DirectPermissions) -> UserRolesEntry:
     return UserRolesEntry(
         roles=tuple(
             DirectRoleEntry(
-                application_id=one.application_id,
-                role=one.role,
-                scope=direct_scope(one),
-                expired=one.ends_at,
-                ttl=one.ttl,
+                application_id=role.application_id,
+                role=role.role,
+                scope=direct_scope(role),
+                expired=role.ends_at,
+                ttl=role.ttl,
             )
-            for one in written.roles
+            for role in written.roles
         ),
         entries=tuple(
-            DirectEntryScope(application_id=one.application_id, scope=direct_scope(one)) for one in written.entries
+            DirectEntryScope(application_id=entry.application_id, scope=direct_scope(entry))
+            for entry in written.entries
         ),
         groups=tuple(
-            DirectGroupEntry(id=one.group_id, title=one.group, project_id=one.project_id) for one in written.groups
+            DirectGroupEntry(id=group.group_id, title=group.group, project_id=group.project_id)
+            for group in written.groups
         ),
     )
 

@@ -292,7 +292,7 @@ def user_sessions_entry(
     sessions: Sequence[Session], connected: Sequence[tuple[Consent, Client]], places: GeoIpLookup
 ) -> UserSessionsEntry:
     return UserSessionsEntry(
-        sessions=tuple(session_entry(one, places) for one in sessions),
+        sessions=tuple(session_entry(session, places) for session in sessions),
         connected=tuple(
             ConnectedClientEntry(
                 client_id=client.client_id,

@@ -342,7 +342,7 @@ RANK: Final = {OWNER: 0, ADMINISTRATOR: 1, "": 2}
 
 
 def leading_role(held: ScopeHoldings) -> str:
-    keys = {one.role for one in held.roles}
+    keys = {role.role for role in held.roles}
     return next((one for one in (OWNER, ADMINISTRATOR) if one in keys), "")
 
 

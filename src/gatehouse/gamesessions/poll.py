@@ -214,13 +214,13 @@ class PollService:
             raise ClientGone
         if why in (WakeReason.DISPLACED, WakeReason.STOPPING):
             return await self._release(poll)
-        found = await self._store.find_session(poll.session.gsid, self._clock.now())
-        if found is None:
+        session = await self._store.find_session(poll.session.gsid, self._clock.now())
+        if session is None:
             return await self._expire(poll)
-        poll.session = found
-        poll.waiter.seen = found.snapshot
+        poll.session = session
+        poll.waiter.seen = session.snapshot
         answer = await self._answer_if_ready(poll)
-        return answer or (self._retry(found) if why is WakeReason.TIME_OUT else None)
+        return answer or (self._retry(session) if why is WakeReason.TIME_OUT else None)
 
     async def _release(self, poll: HeldPoll) -> PollAnswer:
         """Answer a poll that may wait no longer with the session as it is now.
@@ -288,13 +288,13 @@ class PollService:
         )
 
     async def _answer_not_taken(self, poll: HeldPoll) -> PollAnswer:
-        found = await self._store.find_session(poll.session.gsid, self._clock.now())
-        if found is None:
+        session = await self._store.find_session(poll.session.gsid, self._clock.now())
+        if session is None:
             return await self._expire(poll)
-        poll.session = found
-        if found.state is GameSessionState.CONFIRMED and self._poll_id(poll).is_newest(found):
+        poll.session = session
+        if session.state is GameSessionState.CONFIRMED and self._poll_id(poll).is_newest(session):
             return await self._fail(poll, "the account changed after the confirmation")
-        return self._ended_or_retry(found)  # a newer poll has the answer or will get it
+        return self._ended_or_retry(session)  # a newer poll has the answer or will get it
 
     def _poll_id(self, poll: HeldPoll) -> PollId:
         return PollId(number=poll.waiter.number, node=self._node)

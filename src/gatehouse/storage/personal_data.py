@@ -187,10 +187,10 @@ def request_export(user_id: str, entry: AuditRecord, now: int) -> Verb[str]:
     found = yield OPEN_EXPORT(of=user_id, now=now)
     if found:
         return str(found[0].request_id)
-    asked = yield from _create_request(DataJobKind.EXPORT, user_id, now)
-    if asked:
+    request_id = yield from _create_request(DataJobKind.EXPORT, user_id, now)
+    if request_id:
         yield from add_audit_record(entry)
-    return asked
+    return request_id
 
 
 def request_removal(user_id: str, now: int) -> Verb[str]:

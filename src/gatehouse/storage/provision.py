@@ -428,11 +428,11 @@ def write_changes(
     yield LOCK_ADMINISTRATOR_ROLE()
     somebody_administered = yield FIND_ACTIVE_ADMINISTRATOR(now=now)
     by = records[0].actor if records else ""
-    made = new_role_keys(writes)
+    role_keys = new_role_keys(writes)
     grouped = projects_with_groups(writes)
     before = (yield from projects_by_id(grouped)) if grouped else {}
     for one in writes:
-        yield from run_write(one, now, by, made)
+        yield from run_write(one, now, by, role_keys)
     if grouped:
         yield from refuse_invalid_groups(before, grouped)
     if somebody_administered and not (yield FIND_ACTIVE_ADMINISTRATOR(now=now)):

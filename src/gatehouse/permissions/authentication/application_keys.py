@@ -158,11 +158,11 @@ class ApplicationKeyDirectory:
 
     async def find_public_key(self, kid: str) -> verifier.ApplicationPublicKey | None:
         """Find a key for the verifier of service JWTs."""
-        found = await self._find_published(kid)
-        public = None if found is None else cached_rsa_key(found[1].pem)
-        if found is None or public is None:
+        published_key = await self._find_published(kid)
+        public = None if published_key is None else cached_rsa_key(published_key[1].pem)
+        if published_key is None or public is None:
             return None
-        return verifier.ApplicationPublicKey(application_id=found[0], public=public)
+        return verifier.ApplicationPublicKey(application_id=published_key[0], public=public)
 
     async def _find_published(self, kid: str) -> tuple[int, PublishedKey] | None:
         application_id = application_id_of(kid)

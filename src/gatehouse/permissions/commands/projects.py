@@ -49,10 +49,10 @@ async def find_project(projects: ProjectStore, rights: Rights, name: str) -> Pro
 
 async def find_live_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
     """The same, but refuse a removed project: nothing new is added to it."""
-    found = await find_project(projects, rights, name)
-    if found.project.removed:
-        raise ProjectNotFound(f"project {found.project.project_id} was removed") if rights.administers else NoRight
-    return found
+    project = await find_project(projects, rights, name)
+    if project.project.removed:
+        raise ProjectNotFound(f"project {project.project.project_id} was removed") if rights.administers else NoRight
+    return project
 
 
 # Projects and the services connected to them (interface §4.6, R5).

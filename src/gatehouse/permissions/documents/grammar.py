@@ -248,11 +248,11 @@ def parse_allowed_domains(value: object, place: str) -> tuple[str, ...]:
 
 def check_service_meta(document: object, place: str) -> dict[str, object]:
     """Check exactly the members of interface §2.3; null counts as absent. The keys have their own rules."""
-    given = read_members(document, place, SERVICE_MEMBERS)
+    members = read_members(document, place, SERVICE_MEMBERS)
     return {
-        name: check(given[name], f"{place}.{name}")
+        name: check(members[name], f"{place}.{name}")
         for name, check in SERVICE_MEMBERS.items()
-        if given.get(name) is not None
+        if members.get(name) is not None
     }
 
 
@@ -265,39 +265,39 @@ def check_private_key(value: object, place: str = "data.service_meta.private_key
 
 def check_application_settings(document: object, place: str, allowed: tuple[Network, ...] = ()) -> dict[str, object]:
     """Interface §2.3; `allowed` are the addresses that outbound requests may reach although they are not public."""
-    given = read_members(document, place, ("game", "gdpr", "restricted_domains"))
+    members = read_members(document, place, ("game", "gdpr", "restricted_domains"))
     checked: dict[str, object] = {}
-    if given.get("gdpr") is not None:
-        checked["gdpr"] = _gdpr(given["gdpr"], f"{place}.gdpr", allowed)
-    if given.get("restricted_domains") is not None:
-        domains = parse_allowed_domains(given["restricted_domains"], f"{place}.restricted_domains")
+    if members.get("gdpr") is not None:
+        checked["gdpr"] = _gdpr(members["gdpr"], f"{place}.gdpr", allowed)
+    if members.get("restricted_domains") is not None:
+        domains = parse_allowed_domains(members["restricted_domains"], f"{place}.restricted_domains")
         checked["restricted_domains"] = list(domains)
-    if given.get("game") is not None:
-        checked["game"] = _game(given["game"], f"{place}.game")
+    if members.get("game") is not None:
+        checked["game"] = _game(members["game"], f"{place}.game")
     return checked
 
 
 def _game(document: object, place: str) -> dict[str, object]:
     """Check the game settings: whether games may sign players in, and only with a code to pick (R4, S-14)."""
-    given = read_members(document, place, ("enabled", "code_match"))
-    for name, value in given.items():
+    members = read_members(document, place, ("enabled", "code_match"))
+    for name, value in members.items():
         if not isinstance(value, bool):
             raise Malformed(f"{place}.{name}: must be true or false")
-    return dict(given)
+    return dict(members)
 
 
 def _gdpr(document: object, place: str, allowed: tuple[Network, ...]) -> dict[str, object]:
-    given = read_members(document, place, ("char_sources", "data_sources"))
+    members = read_members(document, place, ("char_sources", "data_sources"))
     checked: dict[str, object] = {}
-    if given.get("char_sources") is not None:
+    if members.get("char_sources") is not None:
         where = f"{place}.char_sources"
-        urls = read_list(given["char_sources"], where, MAX_SOURCES)
+        urls = read_list(members["char_sources"], where, MAX_SOURCES)
         checked["char_sources"] = [
             check_outbound_url(url, f"{where}[{index}]", allowed) for index, url in enumerate(urls)
         ]
-    if given.get("data_sources") is not None:
+    if members.get("data_sources") is not None:
         where = f"{place}.data_sources"
-        sources = read_list(given["data_sources"], where, MAX_SOURCES)
+        sources = read_list(members["data_sources"], where, MAX_SOURCES)
         checked["data_sources"] = [
             _data_source(source, f"{where}[{index}]", allowed) for index, source in enumerate(sources)
         ]
@@ -306,8 +306,8 @@ def _gdpr(document: object, place: str, allowed: tuple[Network, ...]) -> dict[st
 
 def _data_source(document: object, place: str, allowed: tuple[Network, ...]) -> dict[str, str]:
     """Check the data source; both URLs are required, because data that can be exported must be removable too."""
-    given = read_members(document, place, DATA_SOURCE)
-    return {name: check_outbound_url(given.get(name), f"{place}.{name}", allowed) for name in DATA_SOURCE}
+    members = read_members(document, place, DATA_SOURCE)
+    return {name: check_outbound_url(members.get(name), f"{place}.{name}", allowed) for name in DATA_SOURCE}
 
 
 def check_outbound_url(value: object, place: str, allowed: tuple[Network, ...] = ()) -> str:

@@ -65,12 +65,12 @@ def parse_project_access(document: object, *, place: str, expired: int = 0) -> S
 
 def parse_project(document: object, project_id: str, *, place: str, expired: int = 0) -> Scopes:
     """What is held in one project and on its resources; also one user of a membership."""
-    given = read_members(document, place, IN_PROJECT)
-    own = {name: given[name] for name in HOLDINGS if name in given}
+    members = read_members(document, place, IN_PROJECT)
+    own = {name: members[name] for name in HOLDINGS if name in members}
     found = {Scope(project_id): parse_holdings(own, place=place, expired=expired)}
     for kind in ResourceKind:
         where = f"{place}.{kind}"
-        for resource_id, document_there in read_members(member_or(given, kind.value, {}), where).items():
+        for resource_id, document_there in read_members(member_or(members, kind.value, {}), where).items():
             here = f"{where}.{printable(resource_id)}"
             scope = Scope(project_id, kind, RESOURCE_IDS[kind](resource_id, here))
             found[scope] = parse_holdings(document_there, place=here, expired=expired)
@@ -79,14 +79,14 @@ def parse_project(document: object, project_id: str, *, place: str, expired: int
 
 def parse_holdings(document: object, *, place: str, expired: int = 0) -> ScopeHoldings:
     """`{roles, private_data, public_data}` of one scope."""
-    given = read_members(document, place, HOLDINGS)
+    members = read_members(document, place, HOLDINGS)
     sections = {
-        section: parse_entries(member_or(given, section, {}), section, place=f"{place}.{section}", expired=expired)
+        section: parse_entries(member_or(members, section, {}), section, place=f"{place}.{section}", expired=expired)
         for section in RuleSection
     }
     refuse_duplicate_paths(sections[RuleSection.PRIVATE], sections[RuleSection.PUBLIC], place=place)
     return ScopeHoldings(
-        roles=parse_assignments(member_or(given, "roles", ()), place=f"{place}.roles", expired=expired),
+        roles=parse_assignments(member_or(members, "roles", ()), place=f"{place}.roles", expired=expired),
         private_data=sections[RuleSection.PRIVATE],
         public_data=sections[RuleSection.PUBLIC],
     )

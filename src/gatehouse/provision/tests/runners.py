@@ -53,8 +53,8 @@ UNKNOWN_RULE: Final = "The rule is not in the schema of the application, and no 
 async def build_model_runner(document: Document, clock: Clock) -> "ModelRunner":
     """A runner on the model of these sections, without secrets: no permission depends on them. Raises Unfit."""
     now = clock.now()
-    asked = read_entries(without_secrets(document), SECTIONS)
-    file = ProvisionFile({one.section.name: one.entries for one in asked})
+    entries = read_entries(without_secrets(document), SECTIONS)
+    file = ProvisionFile({one.section.name: one.entries for one in entries})
     masters = MasterKeys(token_bytes(32))
     tools = Context(
         masters=masters,
@@ -182,9 +182,9 @@ class ModelRunner:
         if resource is not None and resource.kind == "groups":
             group = self._references.group(project, resource.id, f"{case.place}.resource.id")
             resource = ResourceDraft(kind="groups", id=group.group_id)
-        asked = read_scope(project.project.project_id, resource, case.place)
-        self._references.refuse_unknown_resources((asked.scope,), f"{case.place}.resource")
-        return asked.scope
+        scope = read_scope(project.project.project_id, resource, case.place)
+        self._references.refuse_unknown_resources((scope.scope,), f"{case.place}.resource")
+        return scope.scope
 
     def _evaluation_input(self, case: PermissionCase, user: str | HypotheticalPerson) -> Bench:
         facts = (

@@ -51,8 +51,8 @@ class AccessKeySignatureVerifier:
         """Verify the Signature; None without one. Raises InvalidToken."""
         if "signature" not in request.headers:
             return None
-        given = read_credential_headers(request.scope["headers"])
-        signed = signed_request_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
+        credential_headers = read_credential_headers(request.scope["headers"])
+        signed = signed_request_of(request, credential_headers, SignedFields(ip=ip, ts=ts), await raw_body(request))
         by = await self._keys.verify_signature(signed, source=caller_address_of(request.scope).source)
         await self._keys.record_use(by.key)
         return VouchedAddress(application_id=by.key.application_id, address=by.address)
@@ -68,16 +68,16 @@ async def read_proof(request: Request, keys: AccessKeySignatureVerifier, asked: 
 def proof_from(
     connection: HTTPConnection, message: bytes, *, public_key: str = "", vouched: VouchedAddress | None = None
 ) -> GameClientProof:
-    given = read_proof_values(connection, public_key)
-    address, proven = resolve_address(caller_address_of(connection.scope), given.get("ip"))
+    proof_values = read_proof_values(connection, public_key)
+    address, proven = resolve_address(caller_address_of(connection.scope), proof_values.get("ip"))
     return GameClientProof(
         address=address,
         source=source_of(address),
         proven=proven,
         vouched=vouched,
-        location=given.get("location"),
-        signature=given.get("signature", ""),
-        public_key=given.get("public_key", ""),
+        location=proof_values.get("location"),
+        signature=proof_values.get("signature", ""),
+        public_key=proof_values.get("public_key", ""),
         message=message,
     )
 

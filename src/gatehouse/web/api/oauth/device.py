@@ -75,14 +75,14 @@ class DeviceAuthorizationEndpoint:
 
     async def authorize_device(self, request: Request) -> Response:
         refuse_query(request, DeviceFields)
-        asked = await read_body(request, DeviceFields, kinds=JSON_OR_FORM)
-        client = await self._authentication.authenticate_by_secret(credentials_of(request, asked))
+        body = await read_body(request, DeviceFields, kinds=JSON_OR_FORM)
+        client = await self._authentication.authenticate_by_secret(credentials_of(request, body))
         # A public client needs only its name, so the pending requests of one source are limited, as at authorize.
         wait = self._rate_limiter.admit(DEVICE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "devices begun from one source")
         given = await self._device_authorization.start(
-            client, asked.scope, address=str(caller_address_of(request.scope).address)
+            client, body.scope, address=str(caller_address_of(request.scope).address)
         )
         return json_response(
             DeviceCodesResponse(
@@ -140,7 +140,7 @@ class DevicePages:
         form = await read_form(request, UserCodeForm)
         self._browsers.check_form(request, browser, form.csrf)
         try:
-            found = await self._device_authorization.find_pending(
+            pending_request = await self._device_authorization.find_pending(
                 form.user_code, source=caller_address_of(request.scope).source
             )
         except UnknownUserCode:
@@ -151,7 +151,7 @@ class DevicePages:
             answer = self._form_page(request, browser, form.user_code, problem, status=TOO_MANY_REQUESTS)
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
-        return see_other(await self._next_address(browser, found))
+        return see_other(await self._next_address(browser, pending_request))
 
     async def _next_address(self, browser: Browser, found: DeviceRequest) -> str:
         """Return the address of the confirmation; without a full session, of the sign-in first (R1)."""

@@ -61,15 +61,15 @@ class LogoutEndpoints:
     async def handle_get(self, request: Request) -> Response:
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
-        asked = read_query(request, LogoutRequest)
-        logout = await self._logouts.check(asked)
+        query = read_query(request, LogoutRequest)
+        logout = await self._logouts.check(query)
         browser = await self._browsers.read(request)
         if browser.signed_in is None:
             return self._signed_out_response(request, logout, returns_to_client=logout.hint is not None)
         if logout.matches_session(browser.signed_in):
             await self._end_session(request, browser.signed_in)
             return self._signed_out_response(request, logout, returns_to_client=True)
-        return self._confirmation_page(request, browser, browser.signed_in, asked, logout)
+        return self._confirmation_page(request, browser, browser.signed_in, query, logout)
 
     async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
         """HEAD has no response body and ends no session."""

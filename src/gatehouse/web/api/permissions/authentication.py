@@ -43,14 +43,16 @@ async def credentials_of(request: Request, asked: CredentialFields) -> RequestCr
     """
     caller = caller_address_of(request.scope)
     body = await raw_body(request)
-    given = read_credential_headers(request.scope["headers"])
+    credential_headers = read_credential_headers(request.scope["headers"])
     return RequestCredentials(
-        bearer=parse_bearer(given.get(b"authorization")),
+        bearer=parse_bearer(credential_headers.get(b"authorization")),
         jwt=asked.jwt,
-        factor=given.get(b"factor", asked.factor),
-        service_jwt=given.get(b"service-jwt", asked.service_jwt),
-        signed=signed_request_of(request, given, asked, body) if b"signature" in given else None,
-        request_sign=given.get(b"request-sign", ""),
+        factor=credential_headers.get(b"factor", asked.factor),
+        service_jwt=credential_headers.get(b"service-jwt", asked.service_jwt),
+        signed=signed_request_of(request, credential_headers, asked, body)
+        if b"signature" in credential_headers
+        else None,
+        request_sign=credential_headers.get(b"request-sign", ""),
         body=body,
         address=caller.address if caller.proven else None,
         source=caller.source,

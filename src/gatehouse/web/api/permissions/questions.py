@@ -139,8 +139,8 @@ class QuestionEndpoints:
         refuse_about_everyone(visit)
         if visit.model is None:
             raise ApplicationNotFound
-        wanted = await self._members.read_query(ask.data, may_see_missing=visit.rights.administers)
-        found = await self._members.find_page(visit.application_id, wanted, known=visit.model)
+        query = await self._members.read_query(ask.data, may_see_missing=visit.rights.administers)
+        found = await self._members.find_page(visit.application_id, query, known=visit.model)
         if ask.options.format == "csv" or accepts_only_csv(request):
             return await run_off_loop(members_weight(found), csv_response, found)
         weight = members_weight(found)

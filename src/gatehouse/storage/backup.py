@@ -117,7 +117,7 @@ AUTOINCREMENT_COLUMNS: Final = [
 ]  # columns that the database numbers itself
 
 LOCK_TABLES = Statement(PerDialect(postgres=f"LOCK TABLE {', '.join(TABLES)} IN ACCESS EXCLUSIVE MODE"))
-# Every serving process has a listening session; a session that began to listen later than this one is not excluded.
+# Every running process has a listening session; that of this process began after this session and is not counted.
 COUNT_OTHER_PROCESSES = Statement(
     PerDialect(
         postgres="""

@@ -1,8 +1,8 @@
 """Logs: one JSON object per line on stderr, from our own code and from the libraries alike.
 
-A value is printed only under a key on the list below; under any other key a marker stands in its place, so
-a secret handed to the log by mistake does not get into it. What is printed is bounded and cannot break or
-colour the line (checklist HT-15, S-25).
+A value is printed only under a key on the list below; under any other key a marker is printed instead, so that a
+secret logged by mistake does not appear. Output is limited in length and cannot break or color the line (checklist
+HT-15, S-25).
 """
 
 import asyncio
@@ -102,7 +102,7 @@ def formatted_second(second: int) -> str:
 
 
 class AccessLogLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What is told about every request; only fields that no caller writes."""
+    """The fields logged for every request; no caller can write them."""
 
     endpoint: str
     method: str
@@ -117,7 +117,7 @@ class AccessLogLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class BestEffortStream(io.BufferedIOBase):
-    """A log that cannot be written fails no request: what does not fit is dropped (faults R-09)."""
+    """A log stream that never fails a request: lines that cannot be written are dropped (faults R-09)."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -161,7 +161,7 @@ class BestEffortStream(io.BufferedIOBase):
 
 
 class AccessLogWriter:
-    """The one line there is for every request, written past the processors: they cost a quarter of a small answer."""
+    """Writes one line per request without the processors, which cost a quarter of a small response."""
 
     def __init__(self) -> None:
         self._out: BestEffortStream | None = None
@@ -170,7 +170,7 @@ class AccessLogWriter:
         self._out = out
 
     def write(self, line: AccessLogLine) -> None:
-        if self._out is None:  # for a person to read, or not configured: as all the others
+        if self._out is None:  # development format, or not configured: like all other lines
             fields = msgspec.structs.asdict(line)
             printed = {name: fields[name] for name in ("endpoint", "method", "status", "ms", "source")}
             structlog.get_logger(line.logger).info(line.event, **printed)
@@ -210,7 +210,7 @@ def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None
 
 
 def clean_value(text: str) -> str:
-    """One line of at most MAX_VALUE characters in which nothing acts on a terminal."""
+    """Return one line of at most MAX_VALUE characters without terminal control characters."""
     if len(text) > MAX_VALUE:
         text = f"{text[:MAX_VALUE]}..."
     if text.isprintable():
@@ -233,8 +233,8 @@ def format_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> 
     """Turn `exc_info` into text; the names and source lines of frames, never the values in them."""
     error = _exception_of(event.pop("exc_info", None))
     if error is not None:
-        told = traceback.TracebackException.from_exception(error, limit=-MAX_FRAMES)
-        lines = "".join(told.format()).splitlines()[-MAX_TRACE_LINES:]
+        trace = traceback.TracebackException.from_exception(error, limit=-MAX_FRAMES)
+        lines = "".join(trace.format()).splitlines()[-MAX_TRACE_LINES:]
         event[TRACE_KEY] = "\n".join(clean_value(line) for line in lines)
     return event
 
@@ -268,7 +268,7 @@ def _encode_line(_logger: WrappedLogger, _method: str, line: EventDict) -> bytes
 
 
 class StdlibBridge(logging.Handler):
-    """Hands what libraries log through the standard module to the same processors."""
+    """Passes what libraries log through the standard module to the same processors."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -81,10 +81,10 @@ class Sessions:
     async def find(self, secret: str) -> UserSession | None:
         """Return the session of this cookie; an unknown secret is never adopted (LG-01)."""
         now = self._clock.now()
-        found = await self._store.find_session(sha256(secret), now)
-        if found is not None and found.session.seen_at + LAST_SEEN_INTERVAL <= now:
-            await self._store.update_last_seen(found.session.digest, now, now + self._lifetimes.idle)
-        return found
+        signed_in = await self._store.find_session(sha256(secret), now)
+        if signed_in is not None and signed_in.session.seen_at + LAST_SEEN_INTERVAL <= now:
+            await self._store.update_last_seen(signed_in.session.digest, now, now + self._lifetimes.idle)
+        return signed_in
 
     def is_fresh(self, session: Session) -> bool:
         """Return whether the person authenticated recently enough to change how they sign in."""

@@ -210,14 +210,14 @@ def _scans(filters: ActivityFilter) -> Iterator[KeyedScan]:
     if filters.subject:
         yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in (filters.subject,) if _is_visible(filters, one))
     elif filters.subjects is not None:
-        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in filters.subjects)
+        yield from (KeyedScan(SCAN_BY_SUBJECT, subject) for subject in filters.subjects)
     elif filters.names:
-        yield from (KeyedScan(scan, one) for one in filters.names for scan in (SCAN_BY_SUBJECT, SCAN_BY_ACTOR))
+        yield from (KeyedScan(scan, name) for name in filters.names for scan in (SCAN_BY_SUBJECT, SCAN_BY_ACTOR))
     elif filters.actor:
         yield KeyedScan(SCAN_BY_ACTOR, filters.actor)
         yield KeyedScan(SCAN_BY_SUBJECT, filters.actor)  # actions of the actor on their own account
     elif filters.events and FREQUENT_EVENTS.isdisjoint(filters.events):
-        yield from (KeyedScan(SCAN_BY_RARE_EVENT, one) for one in filters.events)
+        yield from (KeyedScan(SCAN_BY_RARE_EVENT, event) for event in filters.events)
     else:
         yield KeyedScan(SCAN_ALL)
 
@@ -384,7 +384,7 @@ class VisibleAuditLog:
         ]
         authenticated = await self._authenticator.attach_rights_in_each(request.caller, candidates[:MAX_SUBJECTS])
         visible = [
-            *(f"project {one}" for one in sorted(visibility.projects)),
+            *(f"project {project}" for project in sorted(visibility.projects)),
             *(f"application {one}" for one, each in authenticated.items() if may_read_schema(each)),
             *(
                 f"group {group_id}"

@@ -407,15 +407,17 @@ def assigned_cell(this: EvaluationContext, role: Role, end: End, *, counts: bool
 def role_changes(record: UserRecord, edits: Sequence[RoleEdit]) -> list[RoleChange]:
     """The edits that differ from the record, as changes."""
     found = (
-        RoleChange(role=one.role, scope=one.scope, was=assigned_end(record, one.scope, one.role.key), becomes=one.end)
-        for one in edits
+        RoleChange(
+            role=edit.role, scope=edit.scope, was=assigned_end(record, edit.scope, edit.role.key), becomes=edit.end
+        )
+        for edit in edits
     )
     return [one for one in found if one.was != one.becomes]
 
 
 def assigned_end(record: UserRecord, scope: Scope, role_key: str) -> End | None:
     held = record.scopes.get(scope, NO_HOLDINGS)
-    return next((one.end for one in held.roles if one.role == role_key), None)
+    return next((role.end for role in held.roles if role.role == role_key), None)
 
 
 def record_draft(
@@ -444,13 +446,13 @@ def with_role_change(held: ScopeHoldings, change: RoleChange) -> ScopeHoldings:
     new = Assignment(role=key, end=end)
     if change.was is None:
         return replace(held, roles=(*held.roles, new))
-    return replace(held, roles=tuple(new if one.role == key else one for one in held.roles))
+    return replace(held, roles=tuple(new if role.role == key else role for role in held.roles))
 
 
 def holds_anywhere(record: UserRecord, role_key: str, now: int) -> bool:
     """Whether the person counts against the role's limit (R5)."""
     return any(
-        one.role == role_key and not one.end.is_past(now) for held in record.scopes.values() for one in held.roles
+        role.role == role_key and not role.end.is_past(now) for held in record.scopes.values() for role in held.roles
     )
 
 

@@ -120,14 +120,14 @@ def conditional_grants(most: int) -> Verb[Sequence[ConditionalGrant]]:
     by_groups = yield CONDITIONAL_GROUPS(most=most)
     return [
         *(_conditional(row, [row.condition]) for row in by_roles),
-        *(_conditional(row, [each["condition"] for each in row.conditions]) for row in by_groups),
+        *(_conditional(row, [condition["condition"] for condition in row.conditions]) for row in by_groups),
     ]
 
 
 def _conditional(row: Row, conditions: Sequence[Mapping[str, object]]) -> ConditionalGrant:
     return ConditionalGrant(
         application=NamedApplication(application_id=row.application_id, name=row.name),
-        conditions=tuple(stored_condition(one) for one in conditions),
+        conditions=tuple(stored_condition(condition) for condition in conditions),
     )
 
 
@@ -341,7 +341,7 @@ def _own_scopes_of(
 
 
 def _is_met(conditional: ConditionalGrant, who: ConditionSubject, address: Address | None) -> bool:
-    return any(condition_holds(one.test, who, address) for one in conditional.conditions)
+    return any(condition_holds(condition.test, who, address) for condition in conditional.conditions)
 
 
 def _application_order(one: NamedApplication) -> tuple[bool, str, int]:

@@ -158,7 +158,7 @@ class PeopleAdmin:
 
 def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
     """The root roles for a save, with or without the administrator role."""
-    others = [one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE]
+    others = [role for role in record.root.roles if role.role != ADMINISTRATOR_ROLE]
     roles: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
     return [{"name": one.role, **end_members(one.end)} for one in roles]
 

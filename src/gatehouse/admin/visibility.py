@@ -110,4 +110,6 @@ class VisibilityLoader:
 
 
 def projects_open_to(rights: Rights, operation: Operation, projects: Collection[str]) -> frozenset[str]:
-    return frozenset(one for one in projects if is_open(rights, operation, GuardTarget(project_id=one)))
+    return frozenset(
+        project_id for project_id in projects if is_open(rights, operation, GuardTarget(project_id=project_id))
+    )

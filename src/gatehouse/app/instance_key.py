@@ -1,6 +1,6 @@
 """The random key of the installation, sealed under the master key, so that re-wrapping never changes it.
 
-A mark behind the key says that a head of the audit log was made. Without it the absence of a head would prove
+A mark after the key records that a head of the audit log was made. Without it the absence of a head would prove
 nothing: an installation whose head and log were deleted would look like one from before there were heads.
 """
 
@@ -66,9 +66,10 @@ async def ensure_instance_key(storage: Storage, masters: MasterKeys, clock: Cloc
 
 
 async def refuse_missing_key(storage: Storage) -> None:
-    """Signing keys are made after the instance key: where there are some, it was deleted.
+    """Refuse a database with signing keys but without an instance key.
 
-    A new one would make the audit log begin anew, as if nothing had happened before.
+    The instance key is made first, so it was deleted. A new one would restart the audit log as if nothing had
+    happened before.
     """
     if (await storage.keys.load_keys()).keys and await storage.installation.value(INSTANCE_KEY) is None:
         raise InstanceKeyMissing(f"{INSTANCE_KEY} is missing from the database: restore a backup")

@@ -1,4 +1,4 @@
-"""Whether this process can serve: what /readyz and `gatehouse doctor` look at."""
+"""Checks whether this process can serve, for /readyz and `gatehouse doctor`."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -37,14 +37,14 @@ from gatehouse.webhooks.model import webhook_secret_purpose
 log = structlog.get_logger(__name__)
 
 BATCH: Final = 500
-MAX_PASSES: Final = 3  # a node that still seals under the former key adds to what is left while we work
+MAX_PASSES: Final = 3  # a node that still seals with the old key adds more secrets meanwhile
 
-# Moved by the keys package itself: otherwise a rotation might put an old seal back.
+# The keys package rewraps these itself: otherwise a rotation might write an old seal back.
 SIGNING_KEYS: Final = SealedColumn(
     signing_keys, "sealed_private", purpose=lambda row: f"signing-key:{row.purpose}:{row.alg}:{row.kid}"
 )
-# Whatever else is sealed: a new kind of secret adds a line. The instance key is the last to move, so that a
-# former master key that is taken away too early is noticed at the next start and not later.
+# All other sealed columns; a new kind of secret adds a line. The instance key is rewrapped last, so that an old
+# master key that is removed too early is noticed at the next start.
 SEALED_COLUMNS: Final = (
     SealedColumn(
         client_secrets,
@@ -95,7 +95,7 @@ class RewrapOutcome:
 
 
 async def count_under_old_keys(storage: Storage, masters: MasterKeys) -> dict[str, int]:
-    """How many secrets of each table are not sealed under the primary master key; tables with none left out."""
+    """Return how many secrets of each table are not sealed with the primary key; tables with none are left out."""
     counts: Counter[str] = Counter()
     for place in (SIGNING_KEYS, *SEALED_COLUMNS):  # a table may hold several kinds
         counts[place.name] += await storage.runner.snapshot_read(
@@ -107,7 +107,7 @@ async def count_under_old_keys(storage: Storage, masters: MasterKeys) -> dict[st
 async def rewrap_all(
     services: Services, origin: AuditOrigin, progress: Callable[[int], object] = lambda _: None
 ) -> RewrapOutcome:
-    """Bring everything under the primary master key; safe to stop, to repeat, and while the service runs."""
+    """Rewrap everything with the primary master key; safe to stop, to repeat, and while the service runs."""
     moved: Counter[str] = Counter()
     for _ in range(MAX_PASSES):
         keys = await services.key_rotation.rewrap_all(origin=origin)
@@ -150,5 +150,5 @@ def rewrap_row(place: SealedColumn, row: Row, masters: MasterKeys) -> RewrappedR
 
 
 def primary_key_prefix(masters: MasterKeys) -> bytes:
-    """How everything that is sealed under the primary key begins."""
+    """Return the prefix of everything that is sealed with the primary key."""
     return VERSION + bytes.fromhex(masters.primary_id)

@@ -1,4 +1,4 @@
-"""How records are bound together: commitments, authentication codes, links. Pure."""
+"""Binds records together: commitments, authentication codes, links. Pure."""
 
 import base64
 import binascii
@@ -18,12 +18,12 @@ CANONICAL_JSON = msgspec.json.Encoder(order="sorted")
 
 
 def commitment_of(salt: bytes, personal: Mapping[str, str]) -> bytes:
-    """Bind a record to its personal part without telling it; once the salt is erased, guessing is useless."""
+    """Bind a record to its personal part without revealing it; once the salt is erased, it cannot be guessed."""
     return sha256(salt + CANONICAL_JSON.encode(personal))
 
 
 def canonical_bytes(record: AuditRecord) -> bytes:
-    """The bytes that are authenticated and chained, in one spelling."""
+    """Return the canonical bytes that are authenticated and chained."""
     return CANONICAL_JSON.encode(
         (
             record.record_id,
@@ -71,11 +71,11 @@ def seal_message(seal: Seal, previous: int) -> bytes:
 
 
 def unlinked_seal_message(seal: Seal) -> bytes:
-    """What seals signed before there was a head."""
+    """Return the message of seals from before there was a head."""
     return b"gatehouse audit seal" + seal.place.to_bytes(8, "big", signed=True) + seal.link
 
 
-# The head of the audit chain, kept apart from the log: where the log begins and ends, and where it was broken.
+# The head of the audit chain, stored apart from the log: where the log begins and ends, and where it was broken.
 #
 # The log alone cannot show that its end was cut off. The head can: it is sealed under the master key, is written in
 # the transaction of each seal, and never follows a log that ends elsewhere (docs/decisions/0031-audit-head.md).
@@ -91,7 +91,7 @@ EXPORTED_HEAD: Final = re.compile(
 
 
 class ChainBreak(msgspec.Struct, frozen=True, kw_only=True):
-    """The sealer found that the log does not end where the head says; it went on behind `place`."""
+    """A mismatch that the sealer found: the log does not end where the head says; sealing continued after `place`."""
 
     at: int
     expected: int | None  # the place of the head; None when the head was missing or did not open
@@ -114,7 +114,7 @@ class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportedHead(msgspec.Struct, frozen=True, kw_only=True):
-    """A head that was written down elsewhere."""
+    """A head that was stored elsewhere."""
 
     text: str
     place: int
@@ -157,7 +157,7 @@ class HeadExporter:
         return f"{text}.{self._mac(text)}"
 
     def parse_all(self, text: str) -> Sequence[ExportedHead]:
-        """Every head in the text, which may be a log of the service, in the order of their places."""
+        """Return every head in the text, which may be a log of the service, in the order of their places."""
         found = {match[0]: self._parse(match) for match in EXPORTED_HEAD.finditer(text)}
         return sorted(found.values(), key=lambda noted: noted.place)
 
@@ -183,7 +183,7 @@ def head_matches_end(head: ChainHead, end: ChainEnd) -> bool:
 
 
 def describe_break(found: ChainBreak) -> str:
-    """What was found, and when, in words for operators."""
+    """Return a description of the break, for operators."""
     at = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if found.expected is None:
         before = "the head of the log was missing or unreadable"
@@ -239,7 +239,7 @@ def missing_at_end_text(first: int, last: int) -> str:
 
 
 class SealSigner(Protocol):
-    """The audit key; `keys` is a level above this package."""
+    """The interface of the audit key; the package `keys` is a level above this package."""
 
     def sign(self, message: bytes) -> tuple[str, bytes]:
         """The key's id and its signature."""
@@ -251,8 +251,8 @@ class SealSigner(Protocol):
 async def verified_predecessor(key: SealSigner, seal: Seal, previous: int, head: ChainHead | None) -> int | None:
     """The place of the seal before this one, as it was signed; None for a seal that is not genuine.
 
-    `previous` is the place of the seal that the log has before it. Where the log was broken the signed one is gone,
-    and the head names it. Seals made before there was a head name none, and follow whichever exists.
+    `previous` is the place of the seal that the log has before it. Where the log was broken the signed one is
+    missing, and the head names it. Seals from before there was a head name none, and follow any seal.
     """
     gone = [] if head is None else [found.place for found in head.breaks if previous < found.place < seal.place]
     for place in (previous, *gone):

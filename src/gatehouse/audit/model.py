@@ -43,7 +43,7 @@ class AuditRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
-    """The signed head of the chain after a batch: nothing before it can change unseen."""
+    """The signed head of the chain after a batch: any change before it is detected."""
 
     place: int
     at: int

@@ -44,8 +44,8 @@ def _shorten(value: object) -> str:
 
 # Sign-ins per hour: for charts, not for evidence.
 #
-# Counted in memory and written every few seconds, so that no sign-in waits for it. A process that is killed loses its
-# last seconds of it; what happened stands in the audit log either way.
+# Counted in memory and written every few seconds, so that no sign-in waits for it. A killed process loses the counts
+# of its last seconds; the audit log has the events either way.
 
 
 HOUR: Final = 3_600
@@ -67,7 +67,7 @@ class SignInTally:
         self._pending[now - now % HOUR, what] += 1
 
     def count_event(self, event: AuditEvent) -> None:
-        """Count it if it is one of those."""
+        """Count the event if it is one of the counted kinds."""
         what = TALLIED_EVENTS.get(event)
         if what is not None:
             self.count(what)
@@ -105,7 +105,7 @@ class Recorder:
         details: Details | None = None,
         personal: Mapping[str, str] | None = None,
     ) -> AuditRecord:
-        """Build the record; it becomes true with the transaction that stores it."""
+        """Build the record; it takes effect with the transaction that stores it."""
         if self._tally is not None:
             self._tally.count_event(event)
         salt = secrets.token_bytes(SALT_BYTES)
@@ -150,7 +150,7 @@ class RefusalLog:
         self._max_refusals = max_refusals
 
     async def add(self, event: AuditEvent, origin: AuditOrigin, *, reason: str, subject: str) -> str:
-        """Returns the id by which `audit show` finds it."""
+        """Store a refusal and return its id for `audit show`."""
         refusal = self._recorder.refusal(event.value, origin, reason=reason, subject=subject)
         await self._store.add_refusal(refusal, self._max_refusals)
         return refusal.record_id

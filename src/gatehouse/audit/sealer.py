@@ -1,10 +1,10 @@
 """Number, chain and sign new records a few times a second, one process at a time (S-24).
 
-Not in the transaction of the change: then every write of the service would queue on the chain's head.
+This is not part of the transaction of a change, or every write of the service would wait for the chain's head.
 
-The head says where the chain ends (audit/chain.py). A log that ends elsewhere was changed. Sealing goes on then,
-because the service must keep recording, but behind the place that the head names, so that the gap stays for ever; a
-record and an entry in the head tell of it.
+The head says where the chain ends (audit/chain.py). A log that ends elsewhere was changed. Sealing then continues,
+because the service must keep recording, but after the place that the head names, so that the gap stays permanently; a
+record and an entry in the head report it.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,10 @@ class Sealer:
         self._clock = clock
 
     async def seal_all(self) -> int:
-        """Seal until nothing is left; how many records got a place. Another sealer's win is no error."""
+        """Seal until nothing is left; return the number of sealed records.
+
+        If another sealer was first, that is no error.
+        """
         sealed = 0
         while True:
             before = await self._store.chain_end()
@@ -106,9 +109,10 @@ class Sealer:
         return len(records)
 
     async def _authentic_records(self) -> Sequence[AuditRecord]:
-        """A record changed before it was sealed stays outside, where `audit verify` names it.
+        """Return the authentic records.
 
-        However many of those there are, the records behind them are sealed.
+        A record that was changed before it was sealed stays unsealed, and `audit verify` reports it. Any number of
+        those does not stop the sealing of later records.
         """
         last: AuditRecord | None = None
         while records := await self._store.unsealed_records(BATCH, last):
@@ -163,7 +167,7 @@ class Sealer:
 
 
 def head_after_break(head: ChainHead | None, end: ChainEnd, broken: ChainBreak) -> ChainHead:
-    """The head from which sealing goes on, with the break in it."""
+    """Return the head from which sealing continues, with the break in it."""
     if head is None:
         begins = max(end.first_place, 1) if end.first_place else broken.place + 1
         return ChainHead(
@@ -186,7 +190,7 @@ class Retention:
         self._head_codec = head_codec
 
     async def delete_before(self, at: int) -> int:
-        """Delete whole sealed batches that ended before that time; how many records."""
+        """Delete whole sealed batches that ended before that time; return the number of records."""
         forgotten = lost = 0
         while lost < MAX_TRIES:
             try:
@@ -209,7 +213,7 @@ class Retention:
         return await self._store.delete_up_to(last, HeadSwap(before=value, after=moved))
 
     async def _last_to_delete(self, head: ChainHead, at: int) -> int | None:
-        """The place of a genuine seal: the time of any other proves nothing."""
+        """Return the place of the last genuine seal to delete; the time of any other seal proves nothing."""
         begins = head.begins
         while found := await self._store.seal_to_delete(begins, at):
             seal, previous = found

@@ -30,13 +30,13 @@ class VerificationResult:
     seals: int
     unsealed: int
     first_place: int  # above 1 when retention has cut the beginning off
-    head: str  # to be noted elsewhere: only that shows that the whole database was replaced by an older one
+    head: str  # to be stored elsewhere: only that reveals that the whole database was replaced by an older one
     problems: tuple[str, ...]
 
 
 @dataclass(slots=True, kw_only=True)
 class ChainWalk:
-    """How far the records were read, and how much of that is certain."""
+    """The position of the verification, and how much of it is certain."""
 
     place: int  # of the next record
     last: int  # of the records that are read; what a running service seals meanwhile is left out
@@ -124,7 +124,10 @@ class ChainVerifier:
             self._problems.append(problem)
 
     async def _skip_to(self, found: int, walk: ChainWalk) -> None:
-        """Go on at the record that was found; those before it are missing, unless retention took them meanwhile."""
+        """Continue at the next existing record.
+
+        Those before it are missing, unless retention deleted them meanwhile.
+        """
         head = self._head_codec.decode((await self._store.chain_end()).head)
         if head is None or head.begins < found:
             self._problems.append(missing_text(walk.place, found - 1))

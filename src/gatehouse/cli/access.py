@@ -211,11 +211,11 @@ def members(
 
 async def all_members(services: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
     search = services.member_search
-    wanted = await search.read_query(draft, may_see_missing=True)
+    query = await search.read_query(draft, may_see_missing=True)
     found: list[FoundMember] = []
     after: str | None = ""
     while after is not None:
-        page = await search.find_page(application_id, replace(wanted, after=after))
+        page = await search.find_page(application_id, replace(query, after=after))
         found += page.members
         after = page.after
     return found

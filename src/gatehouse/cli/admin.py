@@ -80,9 +80,9 @@ def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     """
 
     async def work(services: Services) -> User:
-        found = await find_user(services, user_name)
-        await services.second_factors.reset(found, origin=operator_origin())
-        return await find_user(services, found.user_id)
+        user = await find_user(services, user_name)
+        await services.second_factors.reset(user, origin=operator_origin())
+        return await find_user(services, user.user_id)
 
     changed = run_with_services(invocation, work)
     if as_json:

@@ -81,7 +81,7 @@ def show_versions(found: Sequence[SchemaVersion], *, as_json: bool) -> None:
 
 
 def changes_text(saved: SchemaVersion) -> str:
-    return ", ".join(f"{one.count} {one.what} {one.how}" for one in saved.changes)
+    return ", ".join(f"{change.count} {change.what} {change.how}" for change in saved.changes)
 
 
 # `gatehouse service-token`: static service JWTs (R2, R8).

@@ -167,10 +167,10 @@ def show(
 
 
 async def find_record(services: Services, record_id: str) -> AuditRecord | Refusal:
-    found = await services.storage.audit.find_record(record_id)
-    if found is None:
+    record = await services.storage.audit.find_record(record_id)
+    if record is None:
         raise NotFound(f"no record {record_id}")
-    return found
+    return record
 
 
 def shorten_gsids(one: AuditRecord | Refusal) -> AuditRecord | Refusal:

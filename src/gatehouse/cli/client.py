@@ -66,10 +66,10 @@ class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, ClaimSource]:
         claim, _, source = str(value).partition("=")
-        number, _, told = source.partition(":")
-        if not claim or not number.isdecimal() or told not in list(ClaimContent):
+        number, _, content = source.partition(":")
+        if not claim or not number.isdecimal() or content not in list(ClaimContent):
             self.fail(f"{value!r} is not NAME=APPLICATION_ID:{'|'.join(ClaimContent)}", param, ctx)
-        return claim, ClaimSource(application_id=int(number), told=ClaimContent(told))
+        return claim, ClaimSource(application_id=int(number), told=ClaimContent(content))
 
 
 OPTION_ARGUMENTS: Final[Mapping[Kind, dict[str, Any]]] = {
@@ -89,7 +89,7 @@ def client_options(command: Function) -> Function:
 
 
 def option_arguments(one: ClientField) -> dict[str, Any]:
-    """How click reads the option; a flag with two names is None unless it is given."""
+    """Return the click arguments of an option; a flag with two names is None unless it is set."""
     if one.kind is Kind.FLAG:
         return {"default": None} if "/" in one.setting.option else {"is_flag": True}
     if one.kind is Kind.CHOICE:

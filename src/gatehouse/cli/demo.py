@@ -37,7 +37,7 @@ LOCAL_ONLY: Final = (
 
 
 def load_demo_settings(invocation: Invocation, flags: Mapping[str, str]) -> LoadedSettings:
-    """Those of --dev in a directory of its own; all that would let others reach a demo is refused with 78."""
+    """Load the settings of --dev in a separate directory; settings that expose a demo to others exit with 78."""
     is_default = click.get_current_context().get_parameter_source("data") is ParameterSource.DEFAULT
     data = DEMO_DATA if is_default else invocation.data
     try:
@@ -51,17 +51,17 @@ def load_demo_settings(invocation: Invocation, flags: Mapping[str, str]) -> Load
 
 
 def refuse_other_addresses(loaded: LoadedSettings) -> None:
-    """Only a proxy speaks https for us, and a proxy serves others."""
+    """Refuse https addresses: only a proxy provides https, and a proxy makes the demo reachable for others."""
     if not samples.is_this_machine(loaded.settings.server.base_url):
         what = "must be http on localhost, 127.0.0.1 or [::1] with --demo"
         raise SettingsRefused([SettingProblem(where="server.base_url", what=what)])
 
 
 async def seed_demo(loaded: LoadedSettings, clock: Clock) -> None:
-    """At the first start: make the studio, and tell its passwords once."""
+    """Create the studio at the first start, and print its passwords once."""
     log = loaded.settings.log
     logs.configure(dev=True, level="error")  # the replayed day is not logged
-    secrets = await asyncio.create_task(seed(loaded, clock))  # what it binds to log lines ends with it
+    secrets = await asyncio.create_task(seed(loaded, clock))  # its log context ends with it
     logs.configure(dev=log.format == "console", level=log.level)
     if secrets is None:
         click.echo(f"Demo        accounts and passwords: {loaded.data / ACCOUNTS_FILE}")

@@ -38,7 +38,7 @@ STOP_SECONDS: Final = 40.0  # a worker ends within 35 by itself, after leave_sec
 
 
 def supervise(loaded: LoadedSettings) -> int:
-    """Run until told to stop; the exit code. A first worker that cannot start ends everything."""
+    """Run until a stop is requested; return the exit code. A first worker that cannot start ends everything."""
     server = loaded.settings.server
     return asyncio.run(Supervisor(sys.argv[1:], server.workers, STOP_SECONDS + server.leave_seconds).run())
 

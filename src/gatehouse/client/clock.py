@@ -1,4 +1,4 @@
-"""Time comes in from outside, so that a test can move it."""
+"""The clock, which is passed in so that tests can move it."""
 
 import time
 from typing import Protocol

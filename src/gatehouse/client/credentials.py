@@ -1,4 +1,4 @@
-"""What an application shows for itself when it asks about a user (interface §4.1, §4.8, R2, R6)."""
+"""The credentials an application uses to ask about a user (interface §4.1, §4.8, R2, R6)."""
 
 import hmac
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ RENEW_AFTER: Final = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionQuery:
-    """What the owner of this JWT holds in the application; without one, which roles `about` has there."""
+    """A query: what the owner of this JWT holds in the application; without a JWT, which roles `about` has there."""
 
     base_url: str
     application_id: int
@@ -45,7 +45,7 @@ class PermissionQuery:
 
 class Credential(Protocol):
     def build_request(self, query: PermissionQuery) -> Request:
-        """The request that asks, with whatever proves who is asking."""
+        """Build the HTTP request with the application's credentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,10 @@ class AccessKey:
 
 @dataclass(frozen=True, slots=True)
 class ServiceJwt:
-    """One that an administrator issued. No address goes with it, so a JWT with `fip` is refused beside it."""
+    """A service JWT that an administrator issued.
+
+    It contains no address, so a user JWT with `fip` is refused with it.
+    """
 
     value: str = field(repr=False)
 
@@ -86,7 +89,7 @@ class ServiceKey:
     _jwt_cache: dict[str, tuple[int, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def jwt(self, base_url: str) -> str:
-        """A service JWT, good for five minutes at that service and nowhere else."""
+        """Return a service JWT that is valid for five minutes at that service only."""
         now = self.clock.now()
         claims = {
             "iss": str(self.application_id),
@@ -104,7 +107,7 @@ class ServiceKey:
         return query.to_request({**bearer_header(query.jwt), "Service-Jwt": self._cached_jwt(query.base_url)})
 
     def _cached_jwt(self, base_url: str) -> str:
-        """Signing takes a millisecond; one JWT serves for minutes."""
+        """Return a cached JWT: signing takes a millisecond, and one JWT is valid for minutes."""
         made_at, jwt = self._jwt_cache.get(base_url, (0, ""))
         if not 0 <= self.clock.now() - made_at < RENEW_AFTER:
             made_at, jwt = self.clock.now(), self.jwt(base_url)
@@ -122,7 +125,7 @@ class ServiceKey:
 def sign_request(key: str, method: str, path: str, *, query: str = "", body: bytes = b"") -> str:
     """The `Signature` header of a request; its query or body holds `ip` and `ts`, `Application-Id` says whose key.
 
-    Path and query are signed as they stand in the request line, still percent-encoded (R6).
+    Path and query are signed as in the request line, percent-encoded (R6).
     """
     message = b"\n".join((method.encode(), path.encode(), query.encode(), body))
     return hmac.digest(key.encode(), message, "sha256").hex()

@@ -1,4 +1,4 @@
-"""The text of a token, taken apart as strictly as the service itself does it. Nothing is believed yet."""
+"""Parses the text of a token as strictly as the service itself; nothing is verified yet."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def refuse_header(header: dict[str, object]) -> None:
 
 
 def kid_of(header: dict[str, object], payload: dict[str, object]) -> str:
-    """From the header, else from the payload; when both have one they agree (R2)."""
+    """Return the kid from the header or the payload; if both have one they must be equal (R2)."""
     kid = header.get("kid", payload.get("kid"))
     if not isinstance(kid, str) or KID.fullmatch(kid) is None:
         raise ValueError("kid is missing or malformed")
@@ -66,7 +66,7 @@ def encode_base64url(raw: bytes) -> bytes:
 
 
 def decode_base64url(text: bytes) -> bytes:
-    """Raise ValueError for padding, junk and loose bits, all of which the standard decoder takes (RFC 7515 §2)."""
+    """Raise ValueError for padding, junk and loose bits, all of which the standard decoder accepts (RFC 7515 §2)."""
     raw = urlsafe_b64decode(text + b"=" * (-len(text) % 4))
     if encode_base64url(raw) != text:
         raise ValueError("not canonical base64url")
@@ -80,7 +80,7 @@ def decode_object(raw: bytes) -> dict[str, object]:
     value = json.loads(
         raw.decode(), object_pairs_hook=reject_duplicates, parse_float=reject_number, parse_constant=reject_number
     )
-    msgspec.json.encode(value)  # the standard decoder lets lone surrogates pass; they fail here
+    msgspec.json.encode(value)  # the standard decoder accepts lone surrogates; they fail here
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - about what was sent, not about our types
     return value

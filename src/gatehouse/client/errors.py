@@ -13,7 +13,7 @@ class ClientError(Exception):
 
 
 class Unauthenticated(ClientError):
-    """There is no user JWT, or none that counts: expired, forged, revoked, shown without its factor."""
+    """There is no valid user JWT: it is missing, expired, forged, revoked, or sent without its factor."""
 
     status = 401
     public = "invalid token"
@@ -27,9 +27,9 @@ class Denied(ClientError):
 
 
 class Unavailable(ClientError):
-    """Nothing was decided: the service cannot be asked, and what is remembered is too old to go by.
+    """Nothing was decided: the service cannot be reached, and the cached answer is too old.
 
-    Or it refuses the application's own credential, which no user can fix.
+    It is also raised when the service refuses the application's own credential, which no user can fix.
     """
 
     status = 503

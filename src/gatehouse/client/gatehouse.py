@@ -16,8 +16,8 @@ MOST_USERS: Final = 10_000
 class Gatehouse:
     """Make one for the whole application.
 
-    `needs_factor`: refuse a JWT that comes without the factor it is bound to.
-    `stale_seconds`: for how long beyond its age an answer still counts while the service is silent.
+    `needs_factor`: refuse a JWT that comes without the factor it is bound to. `stale_seconds`: how long an expired
+    answer is still used while the service cannot be reached.
     """
 
     def __init__(
@@ -53,9 +53,10 @@ class Gatehouse:
         )
 
     async def user(self, jwt: str, *, factor: str | None = None, address: str | None = None) -> User:
-        """The owner of a user JWT; raise Unauthenticated, or Denied when it is for another place.
+        """Return the owner of a user JWT.
 
-        A factor that is given must be the JWT's. `address` is where the person is, if the application knows.
+        Raise Unauthenticated, or Denied when it is for another application or address. A given factor must be the
+        JWT's. `address` is where the person is, if the application knows.
         """
         if factor is None and self._needs_factor:
             raise Unauthenticated("the JWT was sent without its factor")

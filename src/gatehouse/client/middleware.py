@@ -1,6 +1,6 @@
 """ASGI middleware: adds the user to every request and answers those that are not allowed.
 
-Plain ASGI, without Starlette: it works around whatever speaks that protocol.
+It is plain ASGI without Starlette, so it works with every ASGI application.
 """
 
 import functools
@@ -35,15 +35,15 @@ RETRY_AFTER: Final = b"2"  # seconds
 
 
 def no_address(_scope: Scope) -> None:
-    """No address is known. A JWT that is bound to one is then refused."""
+    """Return no address; a JWT that is bound to an address is then refused."""
 
 
 class GatehouseMiddleware:
     """`anonymous`: let requests without a JWT in, with None for a user. `open_paths`: these need none either.
 
-    `address`: how the client's address is found; `peer_address` where the server knows it (see there).
-    `offline`: believe a JWT until its end, without asking whether it was revoked; `require` asks all the same.
-    Add it inside the framework (`app.add_middleware`), where refusals of `require` pass on their way out.
+    `address`: how the client's address is found; `peer_address` where the server knows it (see there). `offline`:
+    accept a JWT until its end without checking whether it was revoked; `require` still checks. Add it inside the
+    framework (`app.add_middleware`), where it sees the errors that `require` raises.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GatehouseMiddleware:
 
 
 class AsgiExchange:
-    """Knows whether the application has begun to answer: until then a refusal can still be the answer."""
+    """Tracks whether the application has begun its response; until then a refusal can still be sent."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._is_websocket = scope["type"] == "websocket"
@@ -104,12 +104,12 @@ class AsgiExchange:
         return await self._receive()
 
     async def send(self, message: Message) -> None:
-        # A WebSocket that was accepted can still be closed; an answer that has begun cannot be taken back.
+        # An accepted WebSocket can still be closed; a response that has begun cannot be replaced.
         self._has_begun = self._has_begun or message["type"] not in ("websocket.accept", "websocket.send")
         await self._send(message)
 
     async def refuse(self, error: ClientError) -> bool:
-        """False when it is too late for that."""
+        """Send the refusal; False when the response has already begun."""
         if self._has_begun:
             return False
         # A 503 concerns the operator of the application, all else the user. No detail contains a token.
@@ -124,7 +124,7 @@ class AsgiExchange:
         return True
 
     async def _respond(self, error: ClientError) -> None:
-        body = msgspec.json.encode({"status": "ERROR", "error": error.public})  # as the service itself says it
+        body = msgspec.json.encode({"status": "ERROR", "error": error.public})  # the same text as the service uses
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
@@ -152,7 +152,7 @@ def bearer_token(scope: Scope) -> str | None:
 
 
 def header_text(scope: Scope, name: bytes) -> str | None:
-    """What a client wrote as UTF-8."""
+    """Return a header value as UTF-8 text."""
     given = single_header(scope, name)
     if given is None:
         return None
@@ -174,7 +174,7 @@ def single_header(scope: Scope, name: bytes) -> bytes | None:
 
 
 class Connection(Protocol):
-    """A request or WebSocket of Starlette, or whatever else has a scope."""
+    """A request or WebSocket of Starlette, or another object with a scope."""
 
     @property
     def scope(self) -> MutableMapping[str, Any]: ...
@@ -189,7 +189,7 @@ ValueOrGetter: TypeAlias = V | Callable[[Any], V]
 
 
 class FastApiSignature:
-    """A signature as FastAPI wants to see it: it hands the request to a parameter of Starlette's class only.
+    """A signature for FastAPI, which passes the request only to a parameter of Starlette's class.
 
     The caller has Starlette loaded, so it need not be imported here.
     """
@@ -243,7 +243,7 @@ def permission_required(
 
 
 def resolve_value(given: ValueOrGetter[V] | None, connection: Connection) -> V | None:
-    """Raise Denied when the request should say and does not: None would ask about the root instead."""
+    """Return the value from the request. Raises Denied when it is missing: None would mean the root."""
     if not callable(given):
         return given
     value: V | None = given(connection)

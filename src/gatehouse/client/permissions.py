@@ -16,14 +16,14 @@ from gatehouse.client.verification import User
 
 
 class Resource(NamedTuple):
-    """Something of a project."""
+    """A resource of a project."""
 
     kind: Literal["applications", "services", "groups"]
     resource_id: str
 
 
 class PermissionKey(NamedTuple):
-    """A rule and where it is held. Compared member by member: joined text could be read in two ways."""
+    """A rule and where it is held. Keys are compared field by field, because joined text would be ambiguous."""
 
     project: str | None  # None is the root
     resource: Resource | None
@@ -47,14 +47,14 @@ class Permissions:
         return any(place in self.entries for place in lookup_keys(rule, project, resource))
 
     def params(self, rule: str, project: str | None = None, resource: Resource | None = None) -> Params:
-        """Of the narrowest place where the rule is held; empty when it has none, or is not held."""
+        """Return the params of the narrowest place where the rule is held; empty when there are none."""
         return next(
             (self.entries[place] for place in lookup_keys(rule, project, resource) if place in self.entries), ()
         )
 
 
 def lookup_keys(rule: str, project: str | None, resource: Resource | None) -> list[PermissionKey]:
-    """Where a rule may be held that decides about this one, the narrowest first."""
+    """Return the places whose rules decide about this one, the narrowest first."""
     if resource is None:
         return [PermissionKey(project, None, rule)]
     if project is None:
@@ -80,13 +80,13 @@ def parse_entry(entry: str) -> tuple[PermissionKey, Params] | None:
     return None
 
 
-# Whether the service takes what this application shows for itself.
+# Whether the service accepts this application's credentials.
 #
 # It refuses a wrong access key with the same error as a user's JWT (SECURITY.md, P7). So when a user is refused, the
-# application asks once more without them: a question that needs nothing but its own credential (R6).
+# application sends one more request that needs only its own credential (R6).
 
 
-PROBE_INTERVAL: Final = 10.0  # seconds: made-up JWTs must not become a flood of questions
+PROBE_INTERVAL: Final = 10.0  # seconds: forged JWTs must not cause a flood of requests
 REFUSED_STATUSES: Final = (401, 403)
 INVALID_TOKEN: Final = "invalid token"  # noqa: S105 - what the service says instead of 401 to old clients
 
@@ -106,7 +106,10 @@ class CredentialProbe:
     _probe_task: asyncio.Task[bool] | None = field(default=None, init=False)
 
     async def is_refused(self, user_id: str) -> bool:
-        """False also while it is unknown. One request at a time, however many callers wait for its response."""
+        """Whether the credential is refused; False while it is unknown.
+
+        Only one request runs at a time, for any number of callers.
+        """
         is_old = self.clock.monotonic() - self._probed_at >= PROBE_INTERVAL
         if self._probe_task is None or (self._probe_task.done() and is_old):
             self._probed_at = self.clock.monotonic()
@@ -132,7 +135,7 @@ def is_refusal(reply: Reply) -> bool:
         return False
 
 
-# What users hold, remembered for as long as each answer says, and asked for again with its ETag (R5).
+# What users hold, cached for as long as each response allows, and revalidated with its ETag (R5).
 
 
 OK: Final = 200
@@ -163,7 +166,7 @@ class CachedPermissions:
 
 
 class PermissionCache:
-    """One question for each user at a time; the least recently used are forgotten first."""
+    """Sends one request per user at a time; the least recently used entries are evicted first."""
 
     def __init__(
         self,
@@ -194,7 +197,11 @@ class PermissionCache:
         self._in_flight: dict[CacheKey, asyncio.Task[CachedPermissions]] = {}
 
     async def get(self, user: User) -> Permissions:
-        """Raise Unauthenticated or Denied as the service says, Unavailable when it says nothing, or not to us."""
+        """Return the permissions.
+
+        Raises Unauthenticated or Denied as the service responds, Unavailable when it does not respond or refuses this
+        application.
+        """
         began = self._clock.monotonic()
         known = self._entries.get(user.cache_key)
         while known is None or not self._is_fresh(known, began):
@@ -204,7 +211,7 @@ class PermissionCache:
         return known.permissions
 
     def _is_fresh(self, known: CachedPermissions, began: float) -> bool:
-        """Whether it is new enough for a question put then. One asked for since always is, at any age allowed."""
+        """Whether the entry is new enough for a request made at that time; one that was requested later always is."""
         if known.asked_at >= began:
             return True
         return began - known.asked_at < known.max_age and not self._has_expired(known)
@@ -219,7 +226,7 @@ class PermissionCache:
             self._in_flight[user.cache_key] = task
             task.add_done_callback(lambda done: self._finish_fetch(user.cache_key, done))
         try:
-            # Shielded: one who waits may leave, the others still want the answer.
+            # Shielded: one caller may be canceled while others still wait for the response.
             return await asyncio.shield(task)
         except Unavailable as silence:
             return self._stale_entry(user, began, silence)
@@ -230,7 +237,7 @@ class PermissionCache:
             task.exception()  # retrieved here too, in case no caller waits any more
 
     def _stale_entry(self, user: User, began: float, silence: Unavailable) -> CachedPermissions:
-        """While the service is silent: what is known, for `stale_seconds` longer than usual."""
+        """Return the cached entry while the service cannot be reached, for `stale_seconds` longer than usual."""
         known = self._entries.get(user.cache_key)
         if known is None or began - known.asked_at >= known.max_age + self._stale or self._has_expired(known):
             raise silence
@@ -291,7 +298,7 @@ def parse_reply(reply: Reply, before: CachedPermissions | None, user_id: str, as
 
 
 def raise_refusal(answer: PermissionListResponse) -> Never:
-    """A service with `permissions.always_200` says it in words only."""
+    """Raise the error of a response; a service with `permissions.always_200` reports it in the body only."""
     raise (Unauthenticated if answer.error == INVALID_TOKEN else Denied)(f"the service answered {answer.error!r}")
 
 

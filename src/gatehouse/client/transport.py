@@ -1,4 +1,7 @@
-"""Where the service is. Byte for byte the issuer of its tokens, so it is taken as it stands or not at all (R0)."""
+"""The address of the service.
+
+It must equal the issuer of its tokens byte for byte, so it is never normalized (R0).
+"""
 
 import asyncio
 import re
@@ -21,7 +24,7 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAddress:
-    """What to connect to."""
+    """The address to connect to."""
 
     secure: bool
     host: str
@@ -29,7 +32,7 @@ class ServerAddress:
 
 
 def parse_base_url(text: str) -> ServerAddress:
-    """Raise ValueError unless it is an origin, with https wherever a network lies between."""
+    """Parse an origin. Raises ValueError for anything else, and for http to another machine."""
     found = BASE_URL_PATTERN.fullmatch(text)
     if found is None:
         raise ValueError(
@@ -43,10 +46,10 @@ def parse_base_url(text: str) -> ServerAddress:
     )
 
 
-# How the service is asked: a protocol of one verb, and an implementation that needs the standard library only.
+# How requests are sent: a protocol with one method, and an implementation with the standard library only.
 #
 # `http.client` in a few threads, over connections that are kept open (docs/decisions/0015). It follows no redirect
-# and heeds no proxy variable: a token goes to the configured address or nowhere.
+# and ignores proxy variables: a token is sent only to the configured address.
 
 
 TIMEOUT: Final = 5.0  # seconds, for a whole exchange
@@ -71,10 +74,10 @@ class Reply:
 
 class Transport(Protocol):
     async def send(self, request: Request) -> Reply:
-        """Ask the service; raise Unavailable when no whole answer came in time. May ask twice."""
+        """Send a request; raise Unavailable when no complete response came in time. May send it twice."""
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
 
 
 class StandardTransport:
@@ -101,7 +104,7 @@ class StandardTransport:
             self._idle.pop().close()
 
     def _exchange(self, request: Request) -> Reply:
-        """Over a kept connection, and once more over a new one if the other end had given it up meanwhile."""
+        """Send over an open connection, and again over a new one if the service had closed it meanwhile."""
         try:
             kept = self._idle.pop()
         except IndexError:
@@ -135,7 +138,10 @@ class StandardTransport:
 
 
 def read_bounded(answer: HTTPResponse) -> bytes:
-    """Raise HTTPException for too much, and for half an answer: `read` with a limit takes that for a whole one."""
+    """Read the body.
+
+    Raises HTTPException if it is too long or incomplete: `read` with a limit does not detect the latter.
+    """
     body = answer.read(MAX_RESPONSE_BYTES + 1)
     if len(body) > MAX_RESPONSE_BYTES or answer.length:
         raise HTTPException("the answer was incomplete or too long")

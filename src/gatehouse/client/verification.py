@@ -24,7 +24,7 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 
 def parse_address(text: str) -> Address | None:
-    """None for anything that is not exactly an address."""
+    """Return the address; None for anything that is not exactly one."""
     if "%" in text or not text.isascii():
         return None
     try:
@@ -35,7 +35,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def is_within(address: Address | None, networks: Iterable[str]) -> bool:
-    """False without an address, and in a network that cannot be read."""
+    """Whether the address is in the network; False without an address and for an invalid network."""
     try:
         return address is not None and any(address in ip_network(network) for network in networks)
     except ValueError:
@@ -45,8 +45,8 @@ def is_within(address: Address | None, networks: Iterable[str]) -> bool:
 def peer_address(scope: Mapping[str, Any]) -> str | None:
     """The address at the other end of the connection, as the application's server reports it.
 
-    Behind a proxy that is the client's only if the server trusts that proxy. Otherwise it is the
-    proxy's, and everyone would seem to come from there: that is why no address is used unless you ask for it.
+    Behind a proxy that is the client's only if the server trusts that proxy. Otherwise it is the proxy's, and all
+    clients would seem to have that address: so no address is used by default.
     """
     client = scope.get("client")
     return None if client is None else client[0]
@@ -90,12 +90,12 @@ class User:
         return self.user_id
 
 
-# The published keys of the service, remembered (RFC 7517, interface §4.4).
+# The published keys of the service, cached (RFC 7517, interface §4.4).
 
 
 KEYS_PATH: Final = "/api/permissions/keys"
 REFRESH_AFTER: Final = 300.0  # seconds: what the service's Cache-Control says of this document
-MIN_REFRESH_INTERVAL: Final = 5.0  # seconds: made-up key ids must not become a flood of questions
+MIN_REFRESH_INTERVAL: Final = 5.0  # seconds: forged key ids must not cause a flood of requests
 BITS: Final = range(2048, 8193)
 MIN_EXPONENT: Final = 65_537
 MAX_EXPONENT_BITS: Final = 64
@@ -116,7 +116,7 @@ class PublishedJwkSet(msgspec.Struct, frozen=True):
 
 
 class PublishedKeyCache:
-    """Keys stay while the service cannot be reached: tokens it signed before are as good as they were."""
+    """Caches keys; they stay while the service cannot be reached, because earlier tokens are still valid."""
 
     def __init__(self, *, transport: Transport, clock: Clock) -> None:
         self._transport = transport
@@ -127,7 +127,7 @@ class PublishedKeyCache:
         self._refresh_task: asyncio.Task[None] | None = None
 
     async def find_key(self, kid: str) -> RSAPublicKey | None:
-        """None when the service publishes no such key; raise Unavailable when that cannot be known."""
+        """Return the key; None when the service publishes no such key. Raises Unavailable when that is unknown."""
         if kid not in self._keys or self._age(self._fetched_at) >= REFRESH_AFTER:
             await self._refresh()
         key = self._keys.get(kid)
@@ -139,7 +139,7 @@ class PublishedKeyCache:
         return float("inf") if since is None else self._clock.monotonic() - since
 
     async def _refresh(self) -> None:
-        """One question at a time, however many wait for its answer."""
+        """Reload the keys; one request at a time, for any number of callers."""
         if self._refresh_task is None or self._refresh_task.done():
             if self._age(self._tried_at) < MIN_REFRESH_INTERVAL:
                 return
@@ -161,7 +161,7 @@ def refuse_status(status: int) -> dict[str, RSAPublicKey]:
 
 
 def parse_keys(body: bytes) -> dict[str, RSAPublicKey]:
-    """Those that may sign user JWTs; keys of other kinds are for other tokens."""
+    """Return the keys that may sign user JWTs; other keys are for other tokens."""
     try:
         published = msgspec.json.decode(body, type=PublishedJwkSet)
         return {jwk.kid: public_key(jwk) for jwk in published.keys if signs_user_jwts(jwk)}
@@ -185,9 +185,9 @@ def decode_integer(text: str) -> int:
     return int.from_bytes(decode_base64url(text.encode()))
 
 
-# The one place where a user JWT is believed (R2).
+# The only code that accepts a user JWT (R2).
 #
-# Whether it was revoked since is not written in it. Asking for permissions tells that too, within two seconds.
+# The JWT does not show whether it was revoked; a request for permissions shows that within two seconds.
 
 
 log: Final = logging.getLogger("gatehouse.client")
@@ -199,7 +199,7 @@ NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class UserJwtClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the service's own user JWT. Members that a newer service adds are not refused."""
+    """The claims of the service's user JWT; unknown members of a newer service are accepted."""
 
     iss: NonEmpty
     iat: Seconds
@@ -232,7 +232,7 @@ class UserJwtVerifier:
         self._clock = clock
 
     async def verify(self, jwt: str, *, factor: str | None, address: str | None) -> User:
-        """Raise Unauthenticated, or Denied for a JWT that is good, but not here: another `aud`, another address."""
+        """Verify a JWT. Raises Unauthenticated, or Denied for a valid JWT with another `aud` or address."""
         jws = decode_jws(jwt)
         await self._refuse_signature(jws)
         claims = parse_claims(jws)
@@ -268,7 +268,7 @@ class UserJwtVerifier:
 
     def _refuse_other_issuer(self, claims: UserJwtClaims) -> None:
         if claims.iss != self._issuer:
-            # Signed by the service that was asked for its keys: most likely it only calls itself otherwise.
+            # The JWT was signed by the service whose keys are used: most likely only its base_url differs.
             log.warning("base_url is %s, but the service there issues JWTs as %s", self._issuer, claims.iss)
             raise Unauthenticated("wrong issuer")
 
@@ -287,7 +287,7 @@ class UserJwtVerifier:
 
 
 def parse_claims(jws: DecodedJws) -> UserJwtClaims:
-    if "typ" in jws.payload:  # absence is what tells this class from all others (R2)
+    if "typ" in jws.payload:  # the absence of typ marks this class (R2)
         raise Unauthenticated("wrong token type")
     try:
         return msgspec.convert(jws.payload, UserJwtClaims)
@@ -296,7 +296,7 @@ def parse_claims(jws: DecodedJws) -> UserJwtClaims:
 
 
 def refuse_other_factor(claims: UserJwtClaims, factor: str) -> None:
-    """Raise Unauthenticated unless `fac` was made from it; without `fac` nothing passes (R2)."""
+    """Raise Unauthenticated unless `fac` was made from this factor; without `fac` every factor is refused (R2)."""
     expected = sha256((factor + claims.slt).encode("utf-8", "surrogatepass")).hexdigest()
     if claims.fac is None or len(factor) > MAX_FACTOR_LENGTH:
         raise Unauthenticated("the JWT has no factor, or the sent factor is too long")

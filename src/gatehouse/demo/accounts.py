@@ -59,7 +59,7 @@ BY_NAME: Final[Mapping[str, DemoPerson]] = {person.name: person for person in DE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoSecrets:
-    """Random, created at the first start, shown once."""
+    """The secrets of the demo: random, created at the first start, shown once."""
 
     passwords: Mapping[str, str]  # by the name of the person
     client_secret: str
@@ -67,7 +67,7 @@ class DemoSecrets:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """As studio.yaml asks for them."""
+        """Return the variables that studio.yaml uses."""
         return {
             **{person.variable: self.passwords[person.name] for person in DEMO_PEOPLE},
             "SAMPLE_CLIENT_SECRET": self.client_secret,
@@ -84,7 +84,7 @@ def new_secrets() -> DemoSecrets:
 
 
 def new_password() -> str:
-    """Easy to type from one window into another."""
+    """Return a password that is easy to type."""
     return "-".join("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(GROUP_LENGTH)) for _ in range(GROUPS))
 
 

@@ -20,7 +20,7 @@ from gatehouse.kernel.ids import new_secret
 
 
 class SimulatedClock:
-    """Moves on only when it is set. Timers are real ones, canceled at the end of the replay."""
+    """A clock that advances only when it is set. Its timers are real ones, canceled at the end of the replay."""
 
     def __init__(self, now: int) -> None:
         self._began = now
@@ -42,7 +42,7 @@ class SimulatedClock:
         await asyncio.sleep(seconds)
 
     def move_to(self, at: int) -> None:
-        """Never moves back: an action took the time it took."""
+        """Set the time; it never goes back, because an action takes its own time."""
         self._now = max(self._now, at)
 
     def cancel_timers(self) -> None:
@@ -144,7 +144,7 @@ class DemoDay:
         ]
 
     def _admin_actions(self) -> list[ScheduledAction]:
-        """Changes that people save by their own rights."""
+        """Run changes that people save with their own rights."""
         in_two_weeks = self._clock.now() + 15 * DAY
         jonas, chloe = BY_NAME["jonas"].user_id, BY_NAME["chloe"].user_id
         referee = {"name": "referee", "expired": in_two_weeks}
@@ -201,7 +201,7 @@ class DemoDay:
         del self._signed_in_at[person.name]
 
     async def _signed_in_browser(self, person: DemoPerson) -> InProcessClient:
-        """Their browser; one that was closed meanwhile is signed out."""
+        """Return the person's browser; one that was closed meanwhile is signed out."""
         browser, now = self._browser(person), self._clock.now()
         if self._signed_in_at.get(person.name, 0) + BROWSER_CLOSED_SECONDS < now:
             page = await browser.get("/sign-in")
@@ -241,7 +241,7 @@ class DemoDay:
         await self._decide(person, session["gsid"], "cancel")
 
     async def pick_wrong_code(self, person: DemoPerson) -> None:
-        """On a phone in another network, where the code of the game has to be picked."""
+        """Pick a wrong code on a phone in another network, where the code of the game has to be picked."""
         _, session = await self._start_game(person, address="203.0.113.181")
         wrong = "10" if session["code"] != "10" else "11"
         await self._decide(person, session["gsid"], "confirm", code=wrong)
@@ -310,7 +310,7 @@ class DemoDay:
         return self._browsers[person.name]
 
     def _wait(self, seconds: int) -> None:
-        """People read, type and think."""
+        """Wait as long as a person reads and types."""
         self._clock.move_to(self._clock.now() + seconds)
 
     def _client(self, address: str, agent: str) -> InProcessClient:

@@ -1,6 +1,6 @@
 """A browser without JavaScript, or a program, that needs no network.
 
-Calls the application as the server would, from an address of its own; keeps cookies and fills in forms.
+It calls the application directly, with its own client address, stores cookies and fills in forms.
 """
 
 import json
@@ -53,7 +53,7 @@ class OpenConnection:
         return True
 
     def when_lost(self, callback: Callable[[], object]) -> None:
-        """It is never lost."""
+        """Do nothing: this connection is never lost."""
 
 
 class InProcessClient:
@@ -64,7 +64,7 @@ class InProcessClient:
         self._cookies: dict[str, str] = {}
 
     async def get(self, target: str) -> InProcessResponse:
-        """The page; one that only leads on to another of ours is followed."""
+        """Return the page; redirects to pages of this service are followed."""
         answer = await self._request("GET", target)
         while answer.status in REDIRECTS and answer.location.startswith("/"):
             answer = await self._request("GET", answer.location)
@@ -118,17 +118,17 @@ class InProcessClient:
 
 
 async def call_app(app: ASGIApp, scope: dict[str, Any], body: bytes) -> InProcessResponse:
-    said: list[Message] = []
+    messages: list[Message] = []
 
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:
-        said.append(message)
+        messages.append(message)
 
     await app(scope, receive, send)
     return InProcessResponse(
-        status=said[0]["status"],
-        headers=Headers(raw=[(bytes(name), bytes(value)) for name, value in said[0]["headers"]]),
-        body=b"".join(message.get("body", b"") for message in said[1:]),
+        status=messages[0]["status"],
+        headers=Headers(raw=[(bytes(name), bytes(value)) for name, value in messages[0]["headers"]]),
+        body=b"".join(message.get("body", b"") for message in messages[1:]),
     )

@@ -36,7 +36,7 @@ class HalfADemo(Misconfigured):
 
 
 async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:
-    """Fill an empty database and return what to tell about it; None when it holds a demo already.
+    """Fill an empty database and return what to print about it; None when it is a demo already.
 
     Raises NotADemo and HalfADemo, and leaves such a database as it is.
     """
@@ -105,7 +105,7 @@ def rules_of(application: dict[str, Any]) -> dict[str, str]:
 async def replay_day(
     services: Services, past: SimulatedClock, secrets: DemoSecrets, *, redirect_uri: str, now: int
 ) -> None:
-    """A day of requests; the mail it caused counts as sent."""
+    """Replay a day of requests; the mail it caused counts as sent."""
     served = build_app(services, stopping=ShutdownSignal())
     day = DemoDay(served.app, services=services, clock=past, secrets=secrets, redirect_uri=redirect_uri)
     await day.replay(now)

@@ -1,4 +1,4 @@
-"""What can go wrong with a game session."""
+"""The errors of game sessions."""
 
 import asyncio
 from collections import OrderedDict
@@ -16,7 +16,7 @@ from gatehouse.tokens.claims import InvalidToken
 
 
 class Violation(Refused):
-    """Any violation: all look alike, and only the record says why (interface §4.3, checklist GS-04)."""
+    """Any violation. All look alike, and only the record has the reason (interface §4.3, checklist GS-04)."""
 
     def __init__(self, record_id: str, detail: str) -> None:
         super().__init__(detail)
@@ -24,7 +24,7 @@ class Violation(Refused):
 
 
 class ServiceJwtRefused(InvalidToken):
-    """A session was to be registered with an invalid service JWT; the record says why."""
+    """A registration with an invalid service JWT; the record has the reason."""
 
     def __init__(self, record_id: str, detail: str) -> None:
         super().__init__(detail)
@@ -44,13 +44,13 @@ class TooManySessions(Unavailable):
 
 
 class OptionsDamaged(Refused):
-    """What was stored at its registration does not open, so no one can sign in with it (faults R-25)."""
+    """The sealed options of the session cannot be opened, so no one can sign in with it (faults R-25)."""
 
     public = "This game session can no longer be used."
 
 
 class SessionOver(Conflict):
-    """It was delivered or failed before it could be ended."""
+    """The session was delivered or failed before it could be ended."""
 
     public = "This game session has already ended."
 
@@ -64,10 +64,10 @@ RECORD_CACHE_SIZE: Final = 20_000  # entries of one size, about 6 MB in all
 
 
 class RefusalRecordCache:
-    """Ids of records by what was refused, so that asking in a loop stores one record an hour.
+    """Caches record ids by refusal, so that a client in a loop stores one record an hour.
 
-    Per process. An id is given out again only after its record was committed. What is dropped early because there
-    are too many costs one more record, and those are bounded where they are stored.
+    Each process has its own. An id is returned again only after its record was committed. An entry that is evicted
+    early costs one more record, and the number of stored records is limited.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -83,7 +83,7 @@ class RefusalRecordCache:
         storing = self._storing.get(key)
         if storing is None:
             storing = self._storing[key] = asyncio.create_task(self._store(key, keep), name="game-refusal")
-        return await asyncio.shield(storing)  # others may wait for it too
+        return await asyncio.shield(storing)  # other requests may wait for it too
 
     async def _store(self, key: bytes, keep: Callable[[], Awaitable[str]]) -> str:
         try:
@@ -105,20 +105,20 @@ class GameRefusals:
         self._refusals = refusals
         self._recorder = recorder
         self._cache = RefusalRecordCache(clock)
-        self.max_refusals = kept  # how many refusals there may be
+        self.max_refusals = kept  # the number of possible refusals
 
     async def violation(self, gsid: str, origin: AuditOrigin, reason: str) -> Violation:
-        """Cut a session name off the wire to a length that may be stored."""
+        """Record a violation; the session name from the wire is shortened for storage."""
         return Violation(await self._add_violation(gsid, origin, reason), reason)
 
     async def unknown_session(self, gsid: str, origin: AuditOrigin, source: str) -> Violation:
-        """No such session: one record an hour for each source, whatever sessions it names."""
+        """Record an unknown session; one record an hour per source, whatever sessions it names."""
         reason = "no such session"
         keep = partial(self._add_violation, gsid, origin, reason)
         return Violation(await self._cache.record_id_for(f"unknown {source}", keep), reason)
 
     async def already_delivered(self, gsid: str, origin: AuditOrigin) -> Violation:
-        """The answer was given before: one record an hour for each session."""
+        """Record a poll after the delivery; one record an hour per session."""
         reason = "the answer was already delivered"
         keep = partial(self._add_violation, gsid, origin, reason)
         return Violation(await self._cache.record_id_for(f"delivered {gsid}", keep), reason)
@@ -133,11 +133,11 @@ class GameRefusals:
         return TooEarly(seconds, record_id)
 
     def end_refusal(self, gsid: str, origin: AuditOrigin, reason: str) -> Refusal:
-        """Stored together with the end it explains."""
+        """Build the record that is stored together with the end of a session."""
         return self._recorder.refusal(AuditEvent.GAME_ENDED.value, origin, reason=reason, subject=gsid)
 
     def return_record(self, taken: AuditRecord) -> AuditRecord:
-        """Stored when an answer that was taken, with that record, is given back unsent."""
+        """Build the record that is stored when a taken answer is returned unsent."""
         origin = AuditOrigin(actor=taken.actor)
         details = {"record": taken.record_id}
         return self._recorder.record(AuditEvent.GAME_RETURNED, origin, subject=taken.subject, details=details)

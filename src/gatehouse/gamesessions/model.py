@@ -10,13 +10,13 @@ from gatehouse.kernel.digests import sha256
 
 GSID_PATTERN: Final = re.compile(
     r"[0-9a-f-]{36}", re.ASCII
-)  # what registration makes; all else is unknown without asking
+)  # the form of a gsid; anything else is unknown without a query
 LIFETIME: Final = 120  # seconds from the registration, and from each accepted poll
 MAX_LIFETIME: Final = 1_200  # seconds in all
 POLL_HOLD_SECONDS: Final = 30.0  # seconds a poll is held
 SHORT_GSID_LENGTH: Final = 8  # letters
 SEAL_PURPOSE_LENGTH: Final = 32
-SILENCE_SECONDS: Final = 40  # seconds without a poll or a heartbeat after which the game seems to wait no more
+SILENCE_SECONDS: Final = 40  # seconds without a poll or heartbeat after which the game seems to be gone
 
 
 def short_gsid(text: str) -> str:
@@ -29,7 +29,7 @@ def short_gsids(details: Details) -> Details:
 
 
 class GameSessionState(StrEnum):
-    """How far it has come; what happened is never taken back."""
+    """The state of a session; it never goes back."""
 
     PENDING = "pending"
     CONFIRMED = "confirmed"  # by a person; the answer is waiting to be taken
@@ -38,7 +38,7 @@ class GameSessionState(StrEnum):
 
 
 class SignInStage(StrEnum):
-    """How far the person is: reported to the waiting game."""
+    """The progress of the person, which is reported to the waiting game."""
 
     WAITING = "waiting"
     OPENED = "opened"
@@ -55,7 +55,7 @@ class CloseStatus(StrEnum):
 
 
 class SessionSnapshot(NamedTuple):
-    """What a held poll or a socket would act on: equal while there is nothing new for them."""
+    """The part of a session that polls and sockets react to; equal while there is nothing new for them."""
 
     state: GameSessionState
     opened_at: int
@@ -83,9 +83,9 @@ class GameSession:
     user_id: str = ""
     rev: int = 0  # the account's when it was confirmed
     auth: str = ""
-    polls: int = 0  # the number of the newest that is stored; about how many there were
-    holder: str = ""  # the node where the newest poll came, and which alone may number others without asking
-    cancels: int = 0  # how often the last socket of its owner went away
+    polls: int = 0  # the number of the newest stored poll: about how many there were
+    holder: str = ""  # the node of the newest poll; only this node may number polls without a query
+    cancels: int = 0  # how often the owner's last socket was closed
     created_at: int
     ends_at: int
     polled_at: int = 0
@@ -119,7 +119,7 @@ class GameSession:
         return now - max(self.created_at, self.polled_at, self.last_seen) < SILENCE_SECONDS
 
     def may_be_held(self, now: int) -> bool:
-        """Whether a poll that was stored, or came right after the registration, may be waiting still."""
+        """Whether a stored poll, or one right after the registration, may still be waiting."""
         return now - max(self.created_at, self.polled_at) <= POLL_HOLD_SECONDS
 
     def is_live(self, now: int) -> bool:
@@ -131,7 +131,7 @@ class GameSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollMark:
-    """What a poll leaves behind: only time and its number, so it is written with others (R4)."""
+    """The stored part of a poll: only its time and number, so it is written in batches (R4)."""
 
     gsid: str
     number: int
@@ -140,13 +140,16 @@ class PollMark:
 
 
 def game_options_purpose(gsid: str) -> str:
-    """What the options of a session are sealed for. Alarms name it, and no log may hold a gsid (checklist GS-32)."""
+    """Return the sealing purpose of a session's options.
+
+    Alarms contain it, and no log may contain a gsid (checklist GS-32).
+    """
     return f"game-session:{sha256(gsid).hex()[:SEAL_PURPOSE_LENGTH]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollId:
-    """Which poll it is that wants the answer: its number counts while its node is the holder."""
+    """Identifies a poll; its number counts while its node is the holder."""
 
     number: int
     node: str

@@ -33,7 +33,7 @@ from gatehouse.kernel.errors import OutcomeUnknown, Unavailable
 
 HOLD_JITTER: Final = 0.5  # seconds: polls that began together end at different times and do not all come back at once
 LAST_READ_TIMEOUT: Final = (
-    5.0  # seconds for a database that says nothing; ten thousand polls that end at once need two
+    5.0  # seconds to wait for an unresponsive database; ten thousand polls that end at once need two
 )
 MAX_REPORTED_STAGES: Final = 100_000  # sessions whose last reported stage is cached
 
@@ -58,13 +58,13 @@ class PollAnswer:
 
 @dataclass(slots=True, kw_only=True)
 class HeldPoll:
-    """One poll under way."""
+    """One poll that is being held."""
 
     session: GameSession
     waiter: Waiter
     connection: ClientConnection
     origin: AuditOrigin
-    reported_stage: SignInStage | None  # what the game last heard, when it wants to hear of every stage
+    reported_stage: SignInStage | None  # the last stage sent to the game, if it wants every stage
     cancels: int = 0  # of the session when it began: one more means that its owner's last socket went away
 
     def __post_init__(self) -> None:
@@ -107,16 +107,16 @@ class PollService:
         *,
         states: bool = False,
     ) -> PollAnswer:
-        """Hold it as long as it may be; with `states`, until the person has moved on.
+        """Hold the poll as long as allowed; with `states`, until the person reaches another stage.
 
-        It waits before anything is looked up, so that nothing stored in between is missed. Raises Violation,
+        The poll is registered before the session is read, so that no change in between is missed. Raises Violation,
         TooEarly, ClientGone.
         """
         waiter = self._waiters.join(gsid)
         connection.when_lost(lambda: waiter.wake(WakeReason.LEFT))
         unwritten = self._write_behind.newest_poll_number(
             gsid
-        )  # before the look: it may be written, and forgotten here, meanwhile
+        )  # before the read: it may be written and dropped here in the meantime
         try:
             session = await self._admit(gsid, presented, origin, waiter)
             if session.state is GameSessionState.FAILED:
@@ -149,7 +149,7 @@ class PollService:
         return session
 
     async def _recheck_delivered(self, session: GameSession, origin: AuditOrigin, waiter: Waiter) -> GameSession:
-        """A delivered session is over, unless its answer turns out never to have been sent (R4)."""
+        """Check a delivered session again: it is over unless its answer was never sent (R4)."""
         await self._wait_retry_delay(waiter)
         await self._unsent.retry_session(session.gsid)
         found = await self._store.find_session(session.gsid, self._clock.now())
@@ -214,13 +214,13 @@ class PollService:
             raise ClientGone
         if why in (WakeReason.DISPLACED, WakeReason.STOPPING):
             return await self._release(poll)
-        found = await self._store.find_session(poll.session.gsid, self._clock.now())
-        if found is None:
+        session = await self._store.find_session(poll.session.gsid, self._clock.now())
+        if session is None:
             return await self._expire(poll)
-        poll.session = found
-        poll.waiter.seen = found.snapshot
+        poll.session = session
+        poll.waiter.seen = session.snapshot
         answer = await self._answer_if_ready(poll)
-        return answer or (self._retry(found) if why is WakeReason.TIME_OUT else None)
+        return answer or (self._retry(session) if why is WakeReason.TIME_OUT else None)
 
     async def _release(self, poll: HeldPoll) -> PollAnswer:
         """Answer a poll that may wait no longer with the session as it is now.
@@ -233,13 +233,13 @@ class PollService:
         return self._ended_or_retry(poll.session)
 
     async def _answer_if_ready(self, poll: HeldPoll) -> PollAnswer | None:
-        """What there is to say now; None to go on waiting."""
+        """Return the answer if there is one; None to continue waiting."""
         session = poll.session
         match session.state:
             case GameSessionState.FAILED:
                 return self._ended_or_retry(session)
             case state if state is GameSessionState.DELIVERED or not self._poll_id(poll).is_newest(session):
-                return self._retry(session)  # another has the answer, or came later, here or at another node
+                return self._retry(session)  # another poll has the answer or is newer, here or at another node
             case GameSessionState.CONFIRMED:
                 return await self._deliver(poll)
             case GameSessionState.PENDING if session.cancels > poll.cancels:
@@ -262,10 +262,10 @@ class PollService:
         if poll.waiter.number < max(
             self._waiters.newest_number(session.gsid), self._write_behind.newest_poll_number(session.gsid)
         ):
-            return await self._release(poll)  # a newer poll came while this was made ready
+            return await self._release(poll)  # a newer poll came while the answer was prepared
         if not await self._take_answer(poll, prepared):
             return await self._answer_not_taken(poll)
-        if not poll.connection.is_open():  # it left while this was stored, and nothing was sent
+        if not poll.connection.is_open():  # the client left while the take was stored, and nothing was sent
             self._return_answer(poll, prepared)
             raise ClientGone
         return PollAnswer(status=OK, session=session, data=prepared.data)
@@ -288,13 +288,13 @@ class PollService:
         )
 
     async def _answer_not_taken(self, poll: HeldPoll) -> PollAnswer:
-        found = await self._store.find_session(poll.session.gsid, self._clock.now())
-        if found is None:
+        session = await self._store.find_session(poll.session.gsid, self._clock.now())
+        if session is None:
             return await self._expire(poll)
-        poll.session = found
-        if found.state is GameSessionState.CONFIRMED and self._poll_id(poll).is_newest(found):
+        poll.session = session
+        if session.state is GameSessionState.CONFIRMED and self._poll_id(poll).is_newest(session):
             return await self._fail(poll, "the account changed after the confirmation")
-        return self._ended_or_retry(found)  # a newer poll has it, or will
+        return self._ended_or_retry(session)  # a newer poll has the answer or will get it
 
     def _poll_id(self, poll: HeldPoll) -> PollId:
         return PollId(number=poll.waiter.number, node=self._node)
@@ -308,7 +308,7 @@ class PollService:
         return await self._answer_not_taken(poll)
 
     async def _expire(self, poll: HeldPoll) -> PollAnswer:
-        """The ceiling was reached while it was held."""
+        """End a session that reached its maximum lifetime while the poll was held."""
         violation = await self._refusals.violation(poll.session.gsid, poll.origin, "the session has expired")
         return PollAnswer(status=ERROR, session=poll.session, error=violation.record_id)
 
@@ -324,7 +324,7 @@ class PollService:
 
 
 def poller_of(session: GameSession, presented: GameClientProof) -> Poller:
-    """Whom to count: a key wherever it comes from, else the session at its address (R4)."""
+    """Return what polls are counted by: the key from any address, otherwise the session and its address (R4)."""
     if session.public_key:
         return Poller(gsid=session.gsid, subject=f"key {sha256(session.public_key).hex()}", source=None)
     return Poller(
@@ -335,5 +335,5 @@ def poller_of(session: GameSession, presented: GameClientProof) -> Poller:
 
 
 def without_secrets(session: GameSession) -> GameSession:
-    """Keep what a held poll needs and no more: ten thousand are in memory at a time."""
+    """Return only what a held poll needs: ten thousand are in memory at a time."""
     return replace(session, options=b"", location=b"", public_key="")

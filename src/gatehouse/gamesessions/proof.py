@@ -19,7 +19,7 @@ class VouchedAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameClientProof:
-    """What a request brings along."""
+    """The proof that a request contains."""
 
     address: Address
     source: str  # the address as throttles count it
@@ -31,14 +31,14 @@ class GameClientProof:
     vouched: VouchedAddress | None = None
 
     def address_for(self, applications: Collection[int]) -> tuple[Address, bool]:
-        """The address, and whether it proves anything; an application vouches only for sessions that name it."""
+        """Return the address, and whether it is proven; an application vouches only for sessions that name it."""
         if self.vouched is not None and self.vouched.application_id in applications:
             return self.vouched.address, True
         return self.address, self.proven
 
 
 def proof_fault(session: GameSession, presented: GameClientProof) -> str:
-    """What is wrong with the proof, for the record; empty when nothing is."""
+    """Return the fault of the proof, for the record; empty when it is valid."""
     if session.public_key:
         return signature_fault(session, presented)
     if presented.location is not None:
@@ -50,7 +50,7 @@ def proof_fault(session: GameSession, presented: GameClientProof) -> str:
 
 
 def socket_proof_fault(session: GameSession, presented: GameClientProof) -> str:
-    """As `fault`, but the Location makes the owner of a socket also where a key is registered (R4, WebSocket)."""
+    """Like `proof_fault`, but for sockets the Location is enough even if a key is registered (R4, WebSocket)."""
     return "" if has_location(session, presented) else proof_fault(session, presented)
 
 
@@ -60,7 +60,10 @@ def has_location(session: GameSession, presented: GameClientProof) -> bool:
 
 
 def signature_fault(session: GameSession, presented: GameClientProof) -> str:
-    """The address does not matter. A key sent along is no new one: it must be the one that was registered."""
+    """Return the fault of a signature; the address does not matter.
+
+    A key in the request must be the registered one.
+    """
     if presented.public_key and not is_same_key(presented.public_key, session.public_key):
         return "different public key"
     signed = is_signed_request(presented.signature, presented.message, session.public_key)

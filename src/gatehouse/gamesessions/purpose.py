@@ -32,9 +32,9 @@ CHOICE_COUNT: Final = 3
 
 
 def code_choices(session: GameSession) -> tuple[str, ...]:
-    """The code among two others, always the same ones in the same order.
+    """Return the code among two others, always the same ones in the same order.
 
-    Loading the page twice must not reveal which one stays. Derived from a secret of the session.
+    They are derived from a secret of the session, so that loading the page twice does not reveal the right one.
     """
     seed = hashlib.sha256(b"choices" + session.location).digest()
     right = int(session.code)
@@ -79,14 +79,17 @@ class GameSignInPurpose:
         self._clock = clock
 
     async def open_page(self, gsid: str) -> Mapping[str, str]:
-        """The page was opened; returns what the interaction keeps. Raises InteractionGone for no such session."""
+        """Record that the page was opened; return what the sign-in flow stores.
+
+        Raises InteractionGone for an unknown session.
+        """
         session = await self._pending_session(gsid)
         self.application_ids(session)  # refuse a sign-in that could not complete
         await self._store.record_progress(session.gsid, self._clock.now(), signing_in=False)
         return {GSID_KEY: session.gsid}
 
     async def find_session(self, gsid: str) -> GameSession | None:
-        """The session while it lasts, whatever became of it: for the pages that follow it."""
+        """Return the session until it expires, in any state, for the pages that show it."""
         return await self._store.find_session(gsid, self._clock.now())
 
     async def destination(self, interaction: SignInFlow) -> Destination:
@@ -98,7 +101,7 @@ class GameSignInPurpose:
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: anyone can send them the link (R4).
 
-        A session from a short-lived token does not do: it came out of a game itself.
+        A session from a short-lived token is not enough: it came from a game itself.
         """
         if proof_of_flow(interaction).limited:
             return FlowStep.LOGIN
@@ -162,18 +165,18 @@ class GameSignInPurpose:
         return not user.blocked and await self._rules.may_log_in(user, self.application_ids(session))
 
     def application_ids(self, session: GameSession) -> Sequence[int]:
-        """All that it names. Raises InteractionGone for damaged options: no one can sign in with them."""
+        """Return the applications that the session names. Raises InteractionGone for damaged options."""
         try:
             return self._results.open_options(session).applications
         except OptionsDamaged:
             raise SignInFlowGone from None
 
     def first_application_id(self, session: GameSession) -> int:
-        """The first application it names; 0 when it names none."""
+        """Return the first application that the session names; 0 for none."""
         return next(iter(self.application_ids(session)), 0)
 
     async def application_name(self, session: GameSession) -> str:
-        """Of that application; empty when there is none."""
+        """Return the name of that application; empty when there is none."""
         return await self.application_name_by_id(self.first_application_id(session))
 
     async def application_name_by_id(self, application_id: int) -> str:
@@ -189,7 +192,7 @@ class GameSignInPurpose:
 
 
 def code_choices_for(session: GameSession, origin: AuditOrigin) -> tuple[str, ...]:
-    """The codes to choose from, for a person who is not known to be in the game's network (R4)."""
+    """Return the codes to choose from, for a person who is not known to be in the game's network (R4)."""
     if not session.code or network_nearness(session, origin) is NetworkNearness.SAME:
         return ()
     return code_choices(session)

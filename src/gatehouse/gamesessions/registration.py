@@ -37,7 +37,7 @@ class PendingLimit:
         self._counting: asyncio.Task[None] | None = None
 
     async def admit(self) -> None:
-        """Count one more. Raises TooManySessions, but only after a fresh count."""
+        """Count one more session. Raises TooManySessions, but only after a fresh count."""
         if self._clock.monotonic() - self._counted_at >= COUNT_INTERVAL:
             self._counted_at = self._clock.monotonic()
             self._counting = asyncio.get_running_loop().create_task(self.recount(), name="game-session-count")
@@ -63,7 +63,7 @@ GSID_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrationRequest:
-    """What a game asks for, checked at the edge."""
+    """A game's request for a session, already parsed."""
 
     options: LoginOptions
     public_key: str
@@ -105,13 +105,14 @@ class GameSessionRegistration:
         self._code_match = code_match
 
     async def register(self, request: RegistrationRequest, origin: AuditOrigin) -> RegisteredSession:
-        """Raises Violation when one of the applications it names has no game login.
+        """Register a session.
 
-        And ServiceJwtRefused for a service JWT that is none, TooManySessions when there are too many.
+        Raises Violation when one of the named applications has no game login, ServiceJwtRefused for an invalid
+        service JWT, TooManySessions when there are too many.
         """
         options = await self._with_application(request.options, origin)
         terms = [await self._applications.game_login_settings(number) for number in options.applications]
-        if not all(one.enabled for one in terms):
+        if not all(term.enabled for term in terms):
             raise await self._refusals.violation("", origin, "game login is turned off for the application")
         await self._pending_limit.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
@@ -121,7 +122,7 @@ class GameSessionRegistration:
         return RegisteredSession(session=session, location=location)
 
     async def _with_application(self, options: LoginOptions, origin: AuditOrigin) -> LoginOptions:
-        """A service JWT lives five minutes, a session twenty: whose it is counts, and is found out now."""
+        """Resolve the service JWT now and store its application: the JWT lives five minutes, the session twenty."""
         if not options.service_jwt:
             return options
         try:
@@ -148,12 +149,12 @@ class GameSessionRegistration:
             app_id=options.app_id,
             gapp_id=options.gapp_id,
             options=self._results.seal_options(gsid, options),
-            holder=self._node,  # where its first poll is likely to come
+            holder=self._node,  # the node that is likely to get its first poll
             created_at=now,
             ends_at=now + LIFETIME,
         )
 
 
 def new_code() -> str:
-    """Two digits, the first not zero, so that no one leaves it out."""
+    """Return two digits, the first one not zero, so that no one omits it."""
     return str(secrets.randbelow(90) + 10)

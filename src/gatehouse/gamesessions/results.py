@@ -1,4 +1,4 @@
-"""The login data of an OK answer: made when it is taken, not when it was confirmed (R4)."""
+"""The login data of an OK answer, created when the answer is taken, not when it is confirmed (R4)."""
 
 import msgspec
 
@@ -20,7 +20,10 @@ class GameLoginResults:
         self._masters = masters
 
     async def prepare_login(self, session: GameSession, request_id: str) -> PreparedLogin:
-        """Raises LoginDenied: blocked or changed since, or not let in by an application's rules; OptionsDamaged."""
+        """Prepare the login.
+
+        Raises LoginDenied if the account was blocked or changed or an application denies access; OptionsDamaged.
+        """
         try:
             user = await self._accounts.user(session.user_id)
         except NotFound as error:
@@ -31,7 +34,7 @@ class GameLoginResults:
         return await self._login_result.prepare(user, SignInMethod(session.auth), self.open_options(session), origin)
 
     def open_options(self, session: GameSession) -> LoginOptions:
-        """Raises OptionsDamaged."""
+        """Open the sealed options of a session. Raises OptionsDamaged."""
         opened = self._masters.try_open(session.options, purpose=game_options_purpose(session.gsid))
         if opened is None:
             raise OptionsDamaged

@@ -38,7 +38,7 @@ class GameSessionService:
         self._info_allow = info_allow
 
     async def info(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> GameSessionDetails:
-        """For addresses of the operator's choice. Raises Violation."""
+        """Return the state of a session, for addresses that the operator allows. Raises Violation."""
         if not (presented.proven and any_network_contains(self._info_allow, presented.address)):
             raise await self._refusals.violation(gsid, origin, "info is not allowed from this IP address")
         session = await self._find_session(gsid, presented, origin)

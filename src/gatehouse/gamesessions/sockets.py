@@ -20,7 +20,7 @@ from gatehouse.kernel.errors import GatehouseError, TooMany
 
 
 class SocketCloseReason(Enum):
-    """Why we end a socket."""
+    """Why the service closes a socket."""
 
     UNKNOWN = auto()  # no such session, or no right to know of it
     OVER = auto()  # it expired or failed
@@ -36,7 +36,7 @@ class ClientSocket(Protocol):
 
     @property
     def origin(self) -> AuditOrigin:
-        """Whose it is."""
+        """The origin of the socket's client."""
 
     def is_open(self) -> bool:
         """False until its handshake is finished: nothing can be sent yet."""
@@ -51,14 +51,14 @@ class ClientSocket(Protocol):
 @dataclass(slots=True, kw_only=True, eq=False)
 class SessionSockets:
     gsid: str
-    ends_at: int  # of the session when it was last looked at; it may have moved on since
+    ends_at: int  # of the session when it was last read; it may have changed since
     on_change: Callable[[], object]  # called after each change
-    owners: dict[ClientSocket, SignInStage] = field(default_factory=dict)  # with the stage each knows of
+    owners: dict[ClientSocket, SignInStage] = field(default_factory=dict)  # with the last stage sent to each
     others: list[ClientSocket] = field(
         default_factory=list
-    )  # without proof: with a key registered they are only seen
-    leave_timer: Timer | None = None  # running since the last of the owners left
-    is_stored: bool = False  # stored, for other nodes to know
+    )  # sockets without proof; with a registered key they do not count as the owner's
+    leave_timer: Timer | None = None  # runs since the owner's last socket closed
+    is_stored: bool = False  # whether it is stored, for other nodes
     store_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -119,10 +119,10 @@ class Presence:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
 
-    # Coming
+    # Joining
 
     async def join(self, gsid: str, presented: GameClientProof, origin: AuditOrigin, socket: ClientSocket) -> None:
-        """Let it take part. Raises Violation, which looks like an unknown gsid; SessionFailed; TooMany."""
+        """Add a socket to its session. Raises Violation, which looks like an unknown gsid; SessionFailed; TooMany."""
         admission = await self._admit(gsid, presented, origin)
         attendance = self._sockets_of(admission.session)
         taken = attendance.owners if admission.is_owner else attendance.others
@@ -169,10 +169,13 @@ class Presence:
                 await self._store.add_socket_node(sockets.gsid, self._node, self._clock.now())
                 sockets.is_stored = True
 
-    # Going
+    # Leaving
 
     def leave(self, gsid: str, socket: ClientSocket, *, by_client: bool) -> None:
-        """`by_client`: it closed the socket, or was lost; what we end ourselves never cancels."""
+        """Remove a socket.
+
+        `by_client`: the client closed it or was lost; a close by the service never cancels a session.
+        """
         attendance = self._sessions[gsid]
         if socket in attendance.others:
             attendance.others.remove(socket)
@@ -188,7 +191,10 @@ class Presence:
         )
 
     async def _store_absence(self, sockets: SessionSockets) -> None:
-        """A socket that opens meanwhile waits for the lock and is stored after this."""
+        """Store that the owner has no socket here.
+
+        One that opens in the meantime waits for the lock and is stored after it.
+        """
         async with sockets.store_lock:
             if sockets.owners:
                 return
@@ -210,13 +216,16 @@ class Presence:
             self._rounds.remove(sockets)
 
     def stop(self) -> None:
-        """The process ends: clients reconnect to another node, and no session is canceled."""
+        """Close all sockets because the process ends.
+
+        Clients reconnect to another node, and no session is canceled.
+        """
         self._stopping = True
         for attendance in tuple(self._sessions.values()):
             attendance.cancel_leave_timer()
             self._remove_if_empty(attendance)
 
-    # Being there
+    # Presence
 
     def _heartbeat(self, sockets: SessionSockets) -> None:
         if not sockets.all_sockets():
@@ -252,7 +261,7 @@ class Presence:
                 self._send_stage(sockets, session)
         except GatehouseError as error:
             log.warning("could not check a game session: %s", error)
-            sockets.ends_at = 0  # its next turn does
+            sockets.ends_at = 0  # its next turn does it
 
     def _send_stage(self, sockets: SessionSockets, session: GameSession) -> None:
         sockets.ends_at = session.ends_at

@@ -22,13 +22,13 @@ class GameSessionStore(Protocol):
         """Return those of the sessions that have not expired, in one query."""
 
     async def record_polls(self, marks: Sequence[PollMark], node: str) -> None:
-        """Note polls of this node: times only move on, and so do numbers, while this node is the holder.
+        """Record polls of this node: times only increase, and so do numbers while this node is the holder.
 
         Only a session that is not over yet is extended.
         """
 
     async def claim_session(self, mark: PollMark, node: str, *, tell: bool) -> int:
-        """Make this node the holder, and note the poll: later than all before it, at whatever node.
+        """Make this node the holder, and record the poll as the newest of all nodes.
 
         Returns its number: the mark's, or a higher one. With `tell`, waiting polls read the session again.
         """
@@ -37,7 +37,7 @@ class GameSessionStore(Protocol):
         """Update last_seen of these sessions, and of the sockets of their owners at this node."""
 
     async def record_progress(self, gsid: str, now: int, *, signing_in: bool) -> None:
-        """Note that the page was opened or is about to be answered; the first time counts."""
+        """Record that the page was opened or is about to be answered; the first time counts."""
 
     async def confirm_session(
         self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord
@@ -45,48 +45,51 @@ class GameSessionStore(Protocol):
         """Confirm the session for a person: once, while it is pending and the account's rev is unchanged."""
 
     async def fail_session(self, gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> bool:
-        """It comes to nothing, for the reason in the refusal; False when it is over already or was delivered.
+        """Fail the session with the reason in the refusal; False when it is over or was delivered.
 
-        `user_id`: whose account was not let in.
+        `user_id` is the account that was denied access.
         """
 
     async def take_answer(
         self, gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord
     ) -> bool:
-        """Mark the answer as delivered and keep what it gives out, in one transaction: once, ever.
+        """Mark the answer as delivered and store what it issues, in one transaction, at most once.
 
-        False when it is not there to be taken, when a newer poll is known, here or at another node, or when the
+        False when there is no answer to take, when a newer poll is known, here or at another node, or when the
         account is no longer as it was at the confirmation. Raises OutcomeUnknown.
         """
 
     async def return_answer(self, gsid: str, poll_id: PollId, login: LoginTokenRecord, entry: AuditRecord) -> None:
-        """Undo a take whose answer was never sent, with what it gave out, if it was committed at all.
+        """Undo a take whose answer was never sent, and what it issued, if it was committed at all.
 
-        The session can be delivered to a later poll then, and never again to this one. May be repeated.
+        The session can then be delivered to a later poll, but never to this one. May be repeated.
         """
 
     async def close_session(self, gsid: str, now: int, closing: CloseStatus, refusal: Refusal, kept: int) -> bool:
-        """Note what the game says; before the delivery that ends it, for the reason in the refusal."""
+        """Store the result that the game reports.
+
+        Before the delivery this ends the session with the reason in the refusal.
+        """
 
     async def close_session_by_admin(
         self, gsid: str, now: int, refusal: Refusal, kept: int, *, entry: AuditRecord
     ) -> bool:
-        """End one that is not delivered yet, for the reason in the refusal; False when it is over."""
+        """End a session that is not delivered yet, with the reason in the refusal; False when it is over."""
 
     async def add_socket_node(self, gsid: str, node: str, now: int) -> None:
-        """A socket of the owner is open at this node."""
+        """Record that a socket of the owner is open at this node."""
 
     async def remove_socket_node(self, gsid: str, node: str, now: int) -> bool:
-        """The last socket at this node closed; True, and counted, when no other node has one either."""
+        """Record that the last socket at this node closed; True, and counted, when no other node has one."""
 
     async def forget_node(self, node: str) -> None:
-        """This node ends: no socket is open there any more, and nothing is cancelled by that."""
+        """Remove this node's sockets because it stops; no session is canceled."""
 
     async def count_pending(self, now: int, most: int) -> int:
-        """How many last, counted up to so many; away from the event loop."""
+        """Count the pending sessions up to a limit, away from the event loop."""
 
     def listen_for_changes(self, listener: Callable[[str], object]) -> Callable[[], None]:
-        """Call with the gsid of every session that changed; "" when changes may have been missed."""
+        """Call the listener with the gsid of every changed session; "" when changes may have been missed."""
 
 
 # What game sessions need of other packages; the services provide it.
@@ -104,9 +107,9 @@ class ClientConnection(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GameLoginSettings:
-    """What an application says about signing in to it from games."""
+    """The settings of an application for game logins."""
 
-    name: str = ""  # what people call it; empty when there is no such application
+    name: str = ""  # its name; empty when there is no such application
     enabled: bool = True
     code_match: bool = False  # people in another network choose the code that the game shows
 

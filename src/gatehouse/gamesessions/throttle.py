@@ -1,6 +1,6 @@
 """Counts clients that poll too early, blocks them for a while and releases them (R4).
 
-Per process, in bounded tables: what is forgotten early is a client that gets another chance.
+The tables are per process and limited in size; a client that is evicted early gets another chance.
 """
 
 import math
@@ -34,11 +34,11 @@ class PollerHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poller:
-    """Whose poll it is."""
+    """The client of a poll."""
 
     gsid: str
     subject: str  # what is counted: the key, or the address with the gsid
-    source: str | None  # the address, where nothing but it told who it was
+    source: str | None  # the address, if it was the only identification
 
 
 class PollThrottle:
@@ -53,7 +53,7 @@ class PollThrottle:
         put_bounded(self._not_before, gsid, self._clock.monotonic() + delay)
 
     def seconds_blocked(self, poller: Poller) -> int:
-        """Seconds until this client is served again; 0 for now."""
+        """Return the seconds until this client is served again; 0 for now."""
         now = self._clock.monotonic()
         known = self._histories.get(poller.subject)
         left = known.blocked_until - now if known else 0.0
@@ -64,7 +64,7 @@ class PollThrottle:
         return max(0, math.ceil(left))
 
     def count_poll(self, poller: Poller) -> int:
-        """Count a poll that was let in; returns the seconds it is blocked for from now on, 0 for none."""
+        """Count an admitted poll; return the seconds the client is blocked from now on, 0 for none."""
         now = self._clock.monotonic()
         if now >= self._not_before.get(poller.gsid, 0.0):
             return 0

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class WakeReason(Enum):
-    CHANGED = auto()  # something was stored about the session: look
+    CHANGED = auto()  # the session changed: read it
     DISPLACED = auto()  # a newer poll of the same session came
     TIME_OUT = auto()
     LEFT = auto()  # the client is gone
@@ -24,13 +24,13 @@ class WakeReason(Enum):
 
 
 class Waiter:
-    """One poll. What happens before it waits is not missed: the first wake-up stays until it is read."""
+    """One held poll. A wake-up before it waits is not missed: the first one stays until it is read."""
 
     __slots__ = ("_future", "number", "seen")
 
     def __init__(self) -> None:
-        self.number = 0  # 0 until it has proved to be one
-        self.seen: SessionSnapshot | None = None  # what it goes by; None until it has looked
+        self.number = 0  # 0 until its proof was checked
+        self.seen: SessionSnapshot | None = None  # the snapshot it knows; None before its first read
         self._future: asyncio.Future[WakeReason] = asyncio.get_running_loop().create_future()
 
     def wake(self, why: WakeReason) -> None:
@@ -77,7 +77,7 @@ class Waiters:
                 one.wake(WakeReason.DISPLACED)
 
     def add_listener(self, gsid: str, changed: Callable[[], object]) -> None:
-        """Call whenever something was stored about the session: for sockets."""
+        """Call the listener whenever the session changes; used by sockets."""
         self._listeners.setdefault(gsid, []).append(changed)
 
     def remove_listener(self, gsid: str, changed: Callable[[], object]) -> None:
@@ -86,7 +86,7 @@ class Waiters:
             self._last_snapshots.pop(gsid, None)
 
     def notify(self, gsid: str) -> None:
-        """A notice about one session."""
+        """Handle a notice about one session."""
         for waiter in tuple(self._polls.get(gsid, ())):
             waiter.wake(WakeReason.CHANGED)
         for tell in tuple(self._listeners.get(gsid, ())):
@@ -113,7 +113,7 @@ class Waiters:
                 waiter.wake(WakeReason.STOPPING)
 
     def all_numbered(self) -> bool:
-        """Whether every poll here has proved to be one."""
+        """Whether the proof of every poll here was checked."""
         return all(waiter.number for waiting in self._polls.values() for waiter in waiting)
 
     def __len__(self) -> int:
@@ -130,8 +130,8 @@ def _remove(waiting: dict[str, list[T]], gsid: str, one: T) -> None:
 
 # Notices, and the check after missed ones: one read of all sessions with a held poll here.
 #
-# While nothing is heard from the database the store says so every few seconds (storage/postgres/listening.py), so a
-# held poll is answered then without its notice. Ten thousand of them are twenty queries, not ten thousand.
+# While no notices arrive the store reports that every few seconds (storage/postgres/listening.py), so a held poll is
+# answered then without its notice. Ten thousand of them are twenty queries, not ten thousand.
 
 
 BATCH_SIZE: Final = 500  # sessions in one query: their rows take the event loop about a millisecond
@@ -148,13 +148,13 @@ class NoticeListener:
         self._recheck_again = False
 
     def handle_notice(self, gsid: str) -> None:
-        """A notice about one session, or "" when notices may have been missed."""
+        """Handle a notice about one session, or "" when notices may have been missed."""
         if gsid:
             self._waiters.notify(gsid)
         elif self._recheck_task is None:
             self._recheck_task = asyncio.get_running_loop().create_task(self._recheck(), name="game-missed-notices")
         else:
-            self._recheck_again = True  # what is under way may have read before
+            self._recheck_again = True  # a running read may have started before
 
     async def _recheck(self) -> None:
         try:
@@ -163,7 +163,7 @@ class NoticeListener:
                 self._recheck_again = False
                 await self._recheck_all()
         except GatehouseError as error:
-            log.warning("could not check game sessions: %s", error)  # it is said again
+            log.warning("could not check game sessions: %s", error)  # the notice is repeated
         finally:
             self._recheck_task = None
             self._recheck_again = False

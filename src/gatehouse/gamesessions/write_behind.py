@@ -22,7 +22,7 @@ log = logging.getLogger("gatehouse.gamesessions")
 
 
 class WriteBehind:
-    """At most a second of writes is lost with the process; nothing else depends on them."""
+    """Batches writes; at most one second of them is lost with the process, and nothing else depends on them."""
 
     def __init__(self, *, store: GameSessionStore, node: str, clock: Clock) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class WriteBehind:
         return mark.number if mark else 0
 
     async def flush(self) -> None:
-        """Write what was gathered; what cannot be written now stays for the next beat."""
+        """Write what was collected; what cannot be written now stays for the next run."""
         marks, seen = dict(self._marks), self._seen
         self._seen = set()  # sessions seen during this write are written next
         try:
@@ -80,7 +80,7 @@ def batches_of(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]
         yield some
 
 
-# Answers that were taken, as far as is known, and never sent: given back, so that a later poll gets one (R4).
+# Returns answers that were taken, as far as is known, and never sent, so that a later poll gets one (R4).
 
 
 RETRY_INTERVAL: Final = 1.0  # seconds
@@ -91,11 +91,11 @@ class UnsentAnswer:
     gsid: str
     poll_id: PollId
     prepared: PreparedLogin
-    ends_at: int  # of the session at the latest: nothing can be delivered after that
+    ends_at: int  # the end of the session: nothing can be delivered after it
 
 
 class UnsentAnswerRetry:
-    """Retries until the database accepts it. Lost with the process, like an answer being sent."""
+    """Retries until the database accepts it. Pending returns are lost with the process, like an answer being sent."""
 
     def __init__(self, *, store: GameSessionStore, refusals: GameRefusals, clock: Clock) -> None:
         self._store = store
@@ -106,12 +106,12 @@ class UnsentAnswerRetry:
         self._is_scheduled = False
 
     def return_answer(self, unsent: UnsentAnswer) -> None:
-        """Give the answer back in the background, now or as soon as the database allows."""
+        """Return the answer in the background, now or as soon as the database accepts it."""
         self._waiting[unsent.gsid, unsent.poll_id] = unsent
         self._start_retry()
 
     async def retry_session(self, gsid: str) -> None:
-        """Try those of one session now."""
+        """Retry the returns of one session now."""
         for unsent in [one for one in self._waiting.values() if one.gsid == gsid]:
             await self._try_return(unsent)
 

@@ -1,7 +1,7 @@
 """Network addresses, in one spelling each.
 
-An IPv4 address seen through IPv6 (`::ffff:10.0.0.1`) is that IPv4 address, everywhere: the standard
-library would say that it is not in 10.0.0.0/8.
+An IPv4 address seen through IPv6 (`::ffff:10.0.0.1`) is that IPv4 address, everywhere; for the standard library it is
+not in 10.0.0.0/8.
 """
 
 import re
@@ -52,7 +52,7 @@ NOT_PUBLIC: Final[tuple[Network, ...]] = tuple(
         "3fff::/20",  # documentation
     )
 )
-# Of IPv6 only this much is given out to anyone; loopback, private, link-local, multicast and NAT64 lie outside.
+# Only this part of IPv6 is assigned to the public; loopback, private, link-local, multicast and NAT64 are outside.
 IPV6_UNICAST: Final = IPv6Network("2000::/3")
 
 
@@ -81,7 +81,7 @@ def parse_network(text: str) -> Network:
 
 
 def unmap_network(network: Network) -> Network:
-    """The IPv4 network that ::ffff:10.0.0.0/104 is; any other as it is."""
+    """Return the IPv4 network of ::ffff:10.0.0.0/104; any other network unchanged."""
     inner = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
     if inner is None or network.prefixlen < MAPPED_PREFIX:
         return network
@@ -89,13 +89,13 @@ def unmap_network(network: Network) -> Network:
 
 
 def _mapped_form(network: Network) -> str:
-    """A mapped network as people write it; whether str() does depends on the version of Python."""
+    """Return a mapped network as people write it; str() does so only in some versions of Python."""
     inner = unmap_network(network)
     return f"::ffff:{inner.network_address}/{network.prefixlen}" if inner != network else str(network)
 
 
 def is_public_address(address: Address) -> bool:
-    """True for a public address that leads into no network of ours."""
+    """Whether the address is public and not in a special-purpose network."""
     plain = unmap_ipv4(address)
     if isinstance(plain, IPv6Address) and plain not in IPV6_UNICAST:
         return False
@@ -113,10 +113,10 @@ def source_of(address: Address) -> str:
     return str(address)
 
 
-# Web addresses by a strict grammar of our own: general URL parsers forgive what others read differently.
+# Parses web addresses by a strict grammar: general URL parsers accept what others read differently.
 #
-# What passes has one reading: a lower-case scheme, a plain host, a decimal port, then a path and a query of visible
-# ASCII. User-info, backslashes, white space and numbers posing as host names do not pass.
+# An accepted address has one reading: a lower-case scheme, a plain host, a decimal port, then a path and a query of
+# visible ASCII. User-info, backslashes, white space and numbers as host names are refused.
 
 
 MAX_URL_LENGTH: Final = 2_048
@@ -153,7 +153,7 @@ class WebUrl:
 
 
 def parse_web_url(text: str) -> WebUrl | None:
-    """None for whatever is not exactly an http or https address."""
+    """Parse a URL; None for anything that is not exactly an http or https address."""
     found = WEB_URL.fullmatch(text) if len(text) <= MAX_URL_LENGTH else None
     if found is None:
         return None
@@ -173,13 +173,16 @@ def parse_web_url(text: str) -> WebUrl | None:
 
 
 def _address_of(host: str) -> Address | None:
-    """Colons and brackets belong together: without them it is IPv4."""
+    """Return the address of a host; an IPv6 address must be in brackets."""
     bare = host.strip("[]")
     return parse_address(bare) if ("[" in host) == (":" in bare) else None
 
 
 def is_host_name(text: str) -> bool:
-    """True for lower-case labels; a name that ends in a number is an IPv4 address to some, so it is none to us."""
+    """Whether it has lower-case labels.
+
+    A name that ends in a number is refused, because some parsers read it as IPv4.
+    """
     labels = text.split(".")
     return (
         len(text) <= MAX_HOST_LENGTH

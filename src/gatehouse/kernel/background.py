@@ -1,7 +1,7 @@
 """Runs heavy work in one worker thread, so that no request holds the event loop (docs/decisions/0028).
 
-The worker and the loop take turns: Python code gives up the interpreter every SWITCH_SECONDS when the other waits.
-A single call into C (encoding, sorting, decoding) never does: cut large data for one into slices.
+The worker and the loop take turns: Python code releases the interpreter every SWITCH_SECONDS when the other waits. A
+single call into C (encoding, sorting, decoding) never does, so large data must be processed in slices.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from gatehouse.kernel.errors import Unavailable
 P = ParamSpec("P")
 T = TypeVar("T")
 
-MAX_INLINE_WEIGHT: Final = 5_000  # the most weight that is worked off on the loop; one unit takes about a microsecond
-OFF_LOOP_WEIGHT: Final = MAX_INLINE_WEIGHT + 1  # of work that is always the worker's
+MAX_INLINE_WEIGHT: Final = 5_000  # the maximum weight that runs on the event loop; one unit takes about a microsecond
+OFF_LOOP_WEIGHT: Final = MAX_INLINE_WEIGHT + 1  # the weight of work that always runs in the worker
 MAX_QUEUED_JOBS: Final = 256  # jobs that wait for the worker; more are refused
 SWITCH_SECONDS: Final = 0.0001  # how long the loop waits for the interpreter while the worker computes
 
@@ -46,8 +46,8 @@ _transaction_worker: Final = Worker("heavy-transaction")
 async def run_off_loop(weight: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call the function: inline when it is light, else in the worker thread, in the order of the calls.
 
-    Raises Unavailable when too many jobs wait. A job should take a tenth of a second at most: longer work is given
-    in pieces, so that others get their turn in between.
+    Raises Unavailable when too many jobs wait. A job should take a tenth of a second at most: longer work is split,
+    so that other jobs run in between.
     """
     if weight <= MAX_INLINE_WEIGHT:
         return function(*args, **kwargs)
@@ -57,12 +57,15 @@ async def run_off_loop(weight: int, function: Callable[P, T], /, *args: P.args, 
 async def run_off_loop_in_transaction(
     weight: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """The same while a database connection and its locks are held: that waits only for others who hold one."""
+    """Run the same while a database connection and its locks are held; it waits only for other such jobs."""
     if weight <= MAX_INLINE_WEIGHT:
         return function(*args, **kwargs)
     return await _transaction_worker.run(partial(function, *args, **kwargs))
 
 
 def shorten_switch_interval() -> None:
-    """For a process that serves: with the interpreter's own 5 ms each answer would wait several times that."""
+    """Shorten the switch interval of a serving process.
+
+    With the default of 5 ms each response would wait several times that.
+    """
     sys.setswitchinterval(SWITCH_SECONDS)

@@ -1,4 +1,4 @@
-"""A cache bounded by the weight of what it holds, in bytes, never by the number of its entries."""
+"""A cache limited by the weight of its entries in bytes, not by their number."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable
@@ -87,7 +87,7 @@ class WeightedCache(Generic[V]):
             self._weight = 0
 
     def _shrink(self, group: Hashable, key: Hashable) -> None:
-        """An entry that is too heavy alone is dropped before others are."""
+        """Evict entries; one that is too heavy alone is evicted before others."""
         if self._entries[group, key].weight > self.limit:
             self._remove(group, key)
         while self._weight > self.limit:
@@ -110,10 +110,10 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801 - it stands in for the standard library's
-    """As in the standard library from Python 3.12 on; in 3.11 one lock serves all instances of a class.
+    """A cached property as in Python 3.12; in Python 3.11 one lock is shared by all instances of a class.
 
     With that lock the event loop would wait for whatever the worker of `kernel/background.py` computes. Two threads
-    may compute the same value; of a pure function that does no harm.
+    may compute the same value, which is harmless for a pure function.
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:

@@ -49,8 +49,7 @@ T = TypeVar("T")
 class TimerWheel(Generic[T]):
     """Calls each member every `period` seconds, in `slots` groups; the first call is about a period away.
 
-    There is no timer while there are no members. A process that was kept from running does not make up for the
-    turns that were missed.
+    There is no timer while there are no members. A process that was suspended does not repeat the missed turns.
     """
 
     def __init__(self, callback: Callable[[T], object], *, clock: Clock, period: float, slots: int) -> None:
@@ -77,7 +76,7 @@ class TimerWheel(Generic[T]):
         return sum(map(len, self._slots))
 
     def _schedule_next(self) -> None:
-        """Steps keep their distance however late each of them is."""
+        """Schedule the next step; the interval stays the same however late a step is."""
         now = self._clock.monotonic()
         self._due = max(self._due + self._slot_seconds, now)
         self._clock.call_later(self._due - now, self._run_slot)
@@ -86,7 +85,7 @@ class TimerWheel(Generic[T]):
         if not len(self):
             self._is_running = False
             return
-        self._schedule_next()  # first: one that fails does not end the rounds of all the others
+        self._schedule_next()  # first, so that a failing member does not stop the others
         self._current_slot = (self._current_slot + 1) % len(self._slots)
         for member in tuple(self._slots[self._current_slot]):
             self._callback(member)

@@ -15,7 +15,7 @@ def hmac_sha256(key: bytes, message: bytes) -> bytes:
 def constant_time_equal(given: str | bytes, expected: str | bytes) -> bool:
     """Compare in constant time.
 
-    Encoded first: `hmac.compare_digest` raises on non-ASCII text, which would be a 500 on demand.
+    The texts are encoded first: `hmac.compare_digest` raises on non-ASCII text, so a caller could cause a 500.
     """
     return hmac.compare_digest(as_bytes(given), as_bytes(expected))
 

@@ -1,14 +1,14 @@
 """The base of every error of a package, and the few kinds that all packages share.
 
-An error has a public half for the caller and a private half for the log, and never knows HTTP:
-`web/http/errors.py` alone turns it into an answer.
+An error has a public part for the caller and a private part for the log, and does not know HTTP: only
+`web/http/errors.py` turns it into a response.
 """
 
 from typing import ClassVar
 
 
 class GatehouseError(Exception):
-    """`public` may be shown to the caller; `detail` goes to the log and nowhere else."""
+    """`public` may be shown to the caller; `detail` is only logged."""
 
     public: ClassVar[str] = "The request failed."
 
@@ -34,7 +34,7 @@ class Conflict(GatehouseError):
 
 
 class Refused(GatehouseError):
-    """The caller is known and may not."""
+    """The caller is known and is not allowed to do this."""
 
     public = "You are not allowed to do this."
 
@@ -50,7 +50,7 @@ class TooMany(GatehouseError):
 
 
 class Unavailable(GatehouseError):
-    """Something the answer depends on cannot be reached; nothing was decided, try again."""
+    """A dependency cannot be reached; nothing was decided, try again."""
 
     public = "The service is temporarily unavailable."
 
@@ -60,6 +60,6 @@ class OutcomeUnknown(Unavailable):
 
 
 class Misconfigured(GatehouseError):
-    """The installation is wrong in a way that must be mended before it may start."""
+    """The installation has an error that must be fixed before it can start."""
 
     public = "Gatehouse cannot start with this configuration."

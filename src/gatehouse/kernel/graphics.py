@@ -19,7 +19,7 @@ class Color:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Of `#rrggbb`; raises ValueError for anything else."""
+        """Parse `#rrggbb`; raises ValueError for anything else."""
         found = HEX_COLOR.fullmatch(text)
         if found is None:
             raise ValueError(f"must be a color like #1d5f8a, not {text!r:.40}")
@@ -34,7 +34,7 @@ class Color:
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
     def mix(self, other: "Color", share: float) -> "Color":
-        """With that share (0 to 1) of another."""
+        """Return the color mixed with that share (0 to 1) of another."""
         pairs = ((self.red, other.red), (self.green, other.green), (self.blue, other.blue))
         return Color(*(round(own + (theirs - own) * share) for own, theirs in pairs))
 
@@ -49,7 +49,7 @@ def _linear(part: int) -> float:
 
 
 def contrast(one: Color, other: Color) -> float:
-    """Between 1 and 21."""
+    """Return the contrast ratio, between 1 and 21."""
     darker, lighter = sorted((one.luminance, other.luminance))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -65,7 +65,7 @@ def adjust_for_contrast(color: Color, backgrounds: Iterable[Color], *, min_ratio
     return next((mix for mix in mixes if min_contrast(mix, against) >= min_ratio), towards)
 
 
-# What kind of picture some bytes are, by how they begin; a name proves nothing.
+# Detects the kind of an image by its first bytes; a file name proves nothing.
 
 
 # Pixels only. An SVG may carry scripts, styles and addresses of other hosts.
@@ -75,7 +75,7 @@ WEBP: Final = b"WEBP"
 
 
 def image_media_type(content: bytes) -> str:
-    """Of a PNG, a JPEG or a WebP; empty for everything else."""
+    """Return the media type of a PNG, JPEG or WebP; empty for everything else."""
     if content[:4] == RIFF and content[8:12] == WEBP:
         return "image/webp"
     return next((kind for beginning, kind in IMAGE_SIGNATURES if content.startswith(beginning)), "")

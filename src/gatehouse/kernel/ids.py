@@ -4,7 +4,7 @@ import os
 import secrets
 from typing import Final
 
-SECRET_BYTES: Final = 32  # 256 bit for everything that opens a door (docs/interface.md R3)
+SECRET_BYTES: Final = 32  # 256 bits for every secret that grants access (docs/interface.md R3)
 USER_ID_DIGITS: Final = 10
 
 
@@ -16,7 +16,7 @@ def new_secret() -> str:
 def new_record_id(at: int) -> str:
     """An id for numerous records: the second of creation, then 96 random bits.
 
-    So what is new lies together in an index (docs/decisions/0025-ids-begin-with-the-time.md).
+    So new records are adjacent in an index (docs/decisions/0025-ids-begin-with-the-time.md).
     """
     return f"{at:08x}{secrets.token_hex(12)}"
 
@@ -26,7 +26,7 @@ def new_request_id() -> str:
 
 
 def new_key_id() -> str:
-    """Short, generated here, never taken from a request or a file name (R2)."""
+    """Return a short key id, generated here and never taken from a request or a file name (R2)."""
     return secrets.token_hex(6)
 
 

@@ -12,7 +12,7 @@ SAMPLES_PER_SLICE: Final = 64  # of each slice, to find where the slices begin
 
 
 def sort_in_slices(items: Iterable[T], key: Callable[[T], Any]) -> list[T]:
-    """As `sorted`."""
+    """Sort like `sorted`."""
     given = list(items)
     if len(given) <= SORT_SLICE:
         return sorted(given, key=key)

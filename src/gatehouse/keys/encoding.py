@@ -1,7 +1,7 @@
 """Base64url without padding, in its one canonical spelling.
 
-The standard decoder drops characters it does not know and ignores loose bits at the end, so that one
-signature has many spellings; a round trip leaves exactly one (RFC 7515 §2).
+The standard decoder drops characters it does not know and ignores loose bits at the end, so that one signature has
+many spellings; comparing a round trip accepts exactly one (RFC 7515 §2).
 """
 
 from base64 import b64decode, b64encode
@@ -77,9 +77,9 @@ def load_private(der: bytes) -> PrivateKey:
 MIN_RSA_BITS: Final = 2048
 MAX_RSA_BITS: Final = 8192
 MIN_EXPONENT: Final = 65_537
-# A public exponent as long as the modulus makes one verification cost as much as a signature.
+# With a public exponent as long as the modulus, one verification would cost as much as a signature.
 MAX_EXPONENT_BITS: Final = 64
-MAX_KEY_CHARACTERS: Final = 4_096  # 8192 bits take 1,500 in PEM; nothing longer is even looked at
+MAX_KEY_CHARACTERS: Final = 4_096  # characters; 8192 bits take 1,500 in PEM, and longer text is not parsed
 PEM_LABELS: Final = ("PUBLIC KEY", "RSA PUBLIC KEY")  # SubjectPublicKeyInfo, PKCS#1
 
 
@@ -115,7 +115,7 @@ def refuse_weak_rsa_key(key: RSAPublicKey) -> None:
 
 
 def pem_body(text: str) -> str:
-    """Return what stands between the two lines of one PEM block; text without them is returned as it is."""
+    """Return the text between the two lines of one PEM block; text without them is returned unchanged."""
     for label in PEM_LABELS:
         begin, end = f"-----BEGIN {label}-----", f"-----END {label}-----"
         if text.startswith(begin) and text.endswith(end):

@@ -20,7 +20,7 @@ from gatehouse.keys.model import SigningKey
 
 P256_BYTES: Final = 32
 VERSION_CACHE_SECONDS: Final = 1.0  # for which the document is published without asking for the version of the keys
-VERSION_TIMEOUT: Final = 0.25  # seconds for that question: the key set is published also while the database is away
+VERSION_TIMEOUT: Final = 0.25  # seconds for that read: the key set is published even if the database is unavailable
 
 
 class Jwk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,10 +48,10 @@ class JwksDocument:
 
 
 class KeySetPublisher:
-    """The document, built again only when the set of published keys is another.
+    """Publishes the document, which is built again only when the published keys change.
 
-    The version of the keys is asked for at most once a second. Where the database does not tell it in time, what was
-    known last is published: a verifier that gets no keys at all would refuse everybody.
+    The version of the keys is read at most once a second. If the database does not respond in time, the last known
+    keys are published: a verifier without any keys would refuse everyone.
     """
 
     def __init__(self, *, keyring: Keyring, clock: Clock) -> None:
@@ -112,5 +112,5 @@ def jwk_of(key: SigningKey) -> Jwk:
 
 
 def base64url_number(value: int, length: int = 0) -> str:
-    """A number as JWK wants it: coordinates in full width, others without leading zeros (RFC 7518 §6)."""
+    """Return a number as in a JWK: coordinates in full width, others without leading zeros (RFC 7518 §6)."""
     return encode_base64url(value.to_bytes(length or (value.bit_length() + 7) // 8)).decode()

@@ -1,7 +1,7 @@
-"""The keys as one node sees them: opened once, kept in memory under their version.
+"""The keys of one node: opened once, cached in memory by their version.
 
-The version is read with the facts of every request, and `catch_up` reloads when it is another one: a key that was
-distrusted on one node is trusted on no other (docs/decisions/0029-keys-have-a-version.md).
+The version is read with the facts of every request, and `catch_up` reloads when it differs: a key that was distrusted
+on one node is trusted on no other (docs/decisions/0029-keys-have-a-version.md).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from gatehouse.keys.model import (
 )
 from gatehouse.keys.sealing import MasterKeys
 
-KeyIdentity = tuple[str, bytes, bytes]  # what must be the same for an opened key to be kept
+KeyIdentity = tuple[str, bytes, bytes]  # what must be unchanged for an opened key to stay cached
 NOTHING_PUBLISHED: Final[tuple[int, tuple[SigningKey, ...]]] = (-1, ())  # the second it is of, and the records
 
 log = structlog.get_logger(__name__)
@@ -72,7 +72,7 @@ class Keyring:
     async def verification_key(self, kid: str, now: int) -> OpenedKey | None:
         """Return the key of that name unless it is retired.
 
-        One that is published but does not sign yet verifies: this node's clock may be behind.
+        A key that is published but does not sign yet is accepted: this node's clock may be behind.
         """
         if kid not in self._opened:
             await self.refresh()
@@ -80,7 +80,7 @@ class Keyring:
         return key if key is not None and key_state(key.record, now) is not KeyState.RETIRED else None
 
     def published_keys(self, now: int) -> tuple[SigningKey, ...]:
-        """The records of the public key set, oldest first; the very same tuple within one second."""
+        """The records of the public key set, oldest first; the same tuple object within one second."""
         if self._published[0] != now:
             records = (key.record for key in self._opened.values())
             published = (
@@ -95,7 +95,7 @@ class Keyring:
         """Reload if the store was seen at another version than this view (a lower one after a restore).
 
         Callers that come together share one reading, if it began after they saw their version and succeeded. Raises
-        Unavailable when none of the keys opens: by an old view nothing is decided.
+        Unavailable when none of the keys opens: nothing is decided by an old view.
         """
         if version == self.version:
             return

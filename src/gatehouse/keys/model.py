@@ -56,14 +56,14 @@ class KeyPurpose(StrEnum):
     """What a key may sign. A key of one purpose never verifies for another."""
 
     TOKENS = "tokens"  # published in the key set
-    REFRESH = "refresh"  # only we verify refresh tokens, so its public half stays here (R2)
+    REFRESH = "refresh"  # only this service verifies refresh tokens, so its public half is not published (R2)
     AUDIT = "audit"
 
 
 class KeyState(StrEnum):
     NEXT = "next"  # published, does not sign yet: verifiers get time to fetch it (S-06)
     SIGNING = "signing"
-    VERIFYING = "verifying"  # signs no more; what it signed is still good
+    VERIFYING = "verifying"  # does not sign any more; its signatures are still valid
     RETIRED = "retired"
 
 
@@ -95,7 +95,7 @@ class SigningKey:
 
     @property
     def sealed_for(self) -> str:
-        """Binds the private half to its place: a record copied to another kid, or use, does not open."""
+        """The purpose the private half is sealed for: a record copied to another kid or use does not open."""
         return f"signing-key:{self.purpose}:{self.alg}:{self.kid}"
 
 
@@ -133,7 +133,7 @@ class KeyStore(Protocol):
         """Return the version of the keys alone: one short read of what is committed now."""
 
     async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
-        """Insert the keys whose kid is new, replace the others, raise the version: one atomic act.
+        """Insert the keys whose kid is new, replace the others, raise the version, in one transaction.
 
         Only when the stored version still is `seen`; otherwise KeysChanged, and nothing is written: of two
         nodes that decide from one reading exactly one wins. Of a known kid only the sealed private half and

@@ -1,7 +1,7 @@
-"""New keys take over from old ones without a token failing in between (S-06, R2).
+"""Rotates keys without invalidating tokens (S-06, R2).
 
-A new key is published first and signs an hour later, when verifiers have fetched it; the old one then signs
-no more, and stays published until the last token it signed has ended.
+A new key is published first and signs an hour later, when verifiers have fetched it; the old one then stops signing
+and stays published until the last token it signed has expired.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class RotationPolicy:
 
 class RotationMode(StrEnum):
     PLANNED = "planned"
-    AT_ONCE = "at once"  # sign with a new key now; what the old one signed stays good
+    AT_ONCE = "at once"  # sign with a new key now; signatures of the old one stay valid
     DISTRUST = "distrust"  # and reject everything that older keys of the line signed
 
 
@@ -105,7 +105,7 @@ def make_key(line: KeyLine, masters: MasterKeys, *, now: int, signs_from: int, r
 
 
 def lines_without_keys(keys: Sequence[SigningKey], lines: Iterable[KeyLine], now: int) -> list[KeyLine]:
-    """The lines in which no key signs, nor will."""
+    """Return the lines without a current or future signing key."""
     served = {key.line for key in keys if not key.signs_until and key_state(key, now) is not KeyState.RETIRED}
     return [line for line in lines if line not in served]
 
@@ -124,7 +124,7 @@ def pending_key(line_keys: Sequence[SigningKey], now: int) -> SigningKey | None:
 
 
 def end_signing(line_keys: Sequence[SigningKey], at: int, policy: RotationPolicy, now: int) -> list[SigningKey]:
-    """The keys that sign now, as they are once they sign only until `at`."""
+    """Return the keys that sign now, changed to sign only until `at`."""
     signing = [key for key in line_keys if key_state(key, now) is KeyState.SIGNING]
     return [replace(key, signs_until=at, verifies_until=verification_end(key, at, policy)) for key in signing]
 
@@ -136,9 +136,9 @@ def verification_end(key: SigningKey, signs_until: int, policy: RotationPolicy) 
 
 
 def distrust_keys(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]:
-    """Every key of the line, retired: an attacker who read one could read the others too.
+    """Return every key of the line, retired: an attacker who read one could read the others too.
 
-    Dated back, so that a node with a slower clock rejects them at once too.
+    The end is dated back, so that a node with a slower clock rejects them at once too.
     """
     end = now - MAX_CLOCK_SKEW
     live = [key for key in line_keys if key_state(key, end) is not KeyState.RETIRED]
@@ -168,7 +168,7 @@ class KeyRotation:
 
         async def missing(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             lines = lines_without_keys(keys, self._policy.lines, self._clock.now())
-            # From 0, not from now: on a node whose clock is behind, too, the first key signs.
+            # From 0, not from now: the first key must also sign on a node whose clock is behind.
             return [await self._make_key(line, signs_from=0) for line in lines]
 
         return await self._save_change(missing, event=AuditEvent.KEY_MADE, origin=origin)
@@ -198,7 +198,7 @@ class KeyRotation:
         return tuple(key for key in changed if not key.signs_until)
 
     async def rewrap_all(self, *, origin: AuditOrigin) -> int:
-        """Bring every private half under the primary master key; return how many were moved.
+        """Rewrap every private half with the primary master key; return how many were rewrapped.
 
         One save: a crash leaves all as they were, and running it again finishes the work.
         """
@@ -229,7 +229,7 @@ class KeyRotation:
                 start = now + self._policy.publish_lead
                 return [await self._make_key(line, signs_from=start), *end_signing(own, start, self._policy, now)]
             case RotationMode.AT_ONCE:
-                # One that waits is already known to verifiers: better than one that was never published.
+                # A waiting key is preferred, because verifiers already know it.
                 key = replace(waiting, signs_from=now) if waiting else await self._make_key(line, signs_from=now)
                 return [key, *end_signing(own, now, self._policy, now)]
             case RotationMode.DISTRUST:

@@ -1,8 +1,8 @@
 """Secrets at rest: AES-256-GCM under a master key that is kept outside the database (S-01).
 
-Each record has a random data key of its own, wrapped by the master key. Chosen over encrypting directly:
-the master key then only ever encrypts short random keys, changing it re-wraps those without touching the
-secret itself, and a key service that can only wrap could take its place.
+Each record has a random data key of its own, wrapped by the master key. This has advantages over encrypting directly:
+the master key encrypts only short random keys, changing it re-wraps those without touching the secret itself, and a
+key service that can only wrap could replace it.
 
     version 1 | key id 8 | nonce 12, wrapped data key 48 | nonce 12, ciphertext and tag
 
@@ -84,7 +84,7 @@ class MasterKeys:
             return None
 
     def rewrap(self, sealed: bytes, *, purpose: str) -> bytes:
-        """The same secret under the primary key."""
+        """Return the same secret sealed with the primary key."""
         envelope = split_envelope(sealed, purpose)
         data_key = self._unwrap(envelope, purpose)
         decrypt(AESGCM(data_key), envelope.body, purpose)  # a damaged record must not be re-wrapped as valid
@@ -103,8 +103,8 @@ class MasterKeys:
     def refuse_foreign_records(self, records: Iterable[bytes]) -> None:
         """Raise WrongMasterKey when there are records and not one was sealed under a key we have.
 
-        Then this is the wrong key or the wrong database: start nothing, change nothing (faults R-24). A
-        single foreign one is a damaged record, and no reason to stand still (R-25).
+        Then this is the wrong key or the wrong database: start nothing, change nothing (faults R-24). A single
+        foreign one is a damaged record, which does not stop the service (R-25).
         """
         ids = {sealing_key_id(record) for record in records}
         if ids and ids.isdisjoint(self._masters):
@@ -122,7 +122,7 @@ class MasterKeys:
 
 
 def sealing_key_id(sealed: bytes) -> str:
-    """The id of the master key a record names; of a damaged record whatever stands in that place."""
+    """The id of the master key a record names; of a damaged record, the bytes at that position."""
     return sealed[len(VERSION) : len(VERSION) + KEY_ID_BYTES].hex()
 
 
@@ -165,7 +165,7 @@ def new_master_key() -> str:
 
 
 def parse_master_key(text: str) -> bytes:
-    """Read 32 bytes in hex, base64 or base64url; refuse everything a person could have made up."""
+    """Read 32 bytes in hex, base64 or base64url; refuse anything that does not look random."""
     key = decode_master_key(text.strip())
     if key is None:
         raise Misconfigured(f"the master key must be {KEY_BYTES} bytes in base64url, base64 or hex")

@@ -74,7 +74,7 @@ class MappedClaims:
 
 
 def entries_of(holdings: ApplicationHoldings | None, content: ClaimContent) -> tuple[str, ...]:
-    """No one holds anything in an unknown application."""
+    """Return the entries of a claim; none for an unknown application."""
     if holdings is None:
         return ()
     match content:

@@ -29,13 +29,13 @@ VERIFIER_PATTERN: Final = re.compile(r"[!-~]{43,128}", re.ASCII)
 
 
 def is_native_proof(presented: str, redirect_uri: str, secret: bytes) -> bool:
-    """Hex of SHA-1 over redirect_uri + client_secret, in either case (interface §5.1, R3)."""
+    """Whether it is the hex SHA-1 of redirect_uri + client_secret, in either case (interface §5.1, R3)."""
     expected = hashlib.sha1(as_bytes(redirect_uri) + secret, usedforsecurity=False).hexdigest()
     return constant_time_equal(presented.lower(), expected)
 
 
 def matches_code_challenge(verifier: str, challenge: str) -> bool:
-    """S256; a verifier where there was no challenge is refused too (checklist TK-26)."""
+    """Whether the verifier matches the S256 challenge; one without a challenge is refused too (checklist TK-26)."""
     if not challenge or not verifier:
         return not challenge and not verifier
     return VERIFIER_PATTERN.fullmatch(verifier) is not None and constant_time_equal(
@@ -54,7 +54,7 @@ VERIFIED_CACHE_SIZE: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveSecret:
-    """A live secret; `plain` where the proof needs the secret itself."""
+    """A live secret; `plain` is set if the proof needs the secret itself."""
 
     secret: ClientSecret
     plain: bytes | None = field(repr=False)
@@ -69,7 +69,10 @@ SecretCheck = Callable[[LiveSecret], Awaitable[bool]]
 
 
 class ClientSecretVerifier:
-    """`memory_key` names weak secrets that were found right before: a slow hash is computed once, not per request."""
+    """`memory_key` keys the cache of weak secrets that were verified.
+
+    A slow hash is computed once, not per request.
+    """
 
     def __init__(
         self, *, masters: MasterKeys, hashes: Passwords, guesses: AttemptLimiter, clock: Clock, cache_key: bytes
@@ -82,7 +85,10 @@ class ClientSecretVerifier:
         self._verified_cache: LRUCache[bytes, ClientSecret] = LRUCache(VERIFIED_CACHE_SIZE)
 
     async def is_correct_secret(self, client: Client, presented: str, *, source: str) -> bool:
-        """Raise TooMany for a source that keeps guessing at a weak secret; the same below."""
+        """Whether the secret is right.
+
+        Raises TooMany for a source that keeps guessing at a weak secret, as the methods below.
+        """
 
         async def check(stored: LiveSecret) -> bool:
             return await self._matches(presented, stored)
@@ -134,29 +140,29 @@ class ClientSecretVerifier:
         return [LiveSecret(secret=secret, plain=self._open_secret(client, secret)) for secret in live]
 
     def _open_secret(self, client: Client, secret: ClientSecret) -> bytes | None:
-        """None also for a damaged one; the other one serves (faults R-25)."""
+        """Open a sealed secret; None if it is damaged, so that the other secret still works (faults R-25)."""
         if secret.kind is not SecretKind.SEALED:
             return None
         return self._masters.try_open(secret.secret, purpose=client_secret_purpose(client.client_id))
 
 
-# Which client is asking (interface §5.1, R3).
+# Identifies the client of a request (interface §5.1, R3).
 #
-# A native client shows the SHA-1 proof, which fits one redirect_uri; a client of profile oidc its secret, a signed
-# assertion, or, when it is public, nothing but its name. What fits the other profile is refused.
+# A native client shows the SHA-1 proof, which fits one redirect_uri; a client of profile oidc shows its secret, a
+# signed assertion or, if it is public, only its name. A proof of the other profile is refused.
 
 
-# 256 bits cannot be guessed: this only limits noise, and a right proof succeeds whatever others send (TK-29).
+# 256 bits cannot be guessed: this only limits load, and a right proof always succeeds (TK-29).
 GUESS_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """What a request brought along to show which client it comes from; an empty text was not sent."""
+    """The client credentials of a request; an empty text was not sent."""
 
     proof: str = field(default="", repr=False)  # Bearer
     basic_id: str = ""
-    basic_secrets: tuple[str, ...] = field(default=(), repr=False)  # as it came, and decoded (RFC 6749 §2.3.1)
+    basic_secrets: tuple[str, ...] = field(default=(), repr=False)  # as received, and decoded (RFC 6749 §2.3.1)
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     assertion_type: str = ""
@@ -166,12 +172,12 @@ class ClientCredentials:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What was given for a secret; the empty password of a public client's Basic is none."""
+        """The secrets that were sent; the empty Basic password of a public client does not count."""
         return tuple(secret for secret in (*self.basic_secrets, self.client_secret) if secret)
 
     @property
     def is_unnamed_proof(self) -> bool:
-        """Whether it is a native proof, whose client follows only from the code or token beside it."""
+        """Whether it is a native proof, whose client is known only from the code or token."""
         return bool(self.proof) and not self.client_id
 
 
@@ -209,7 +215,10 @@ class ClientAuthenticator:
         return await self._accept_or_refuse(client, credentials, proved=proved)
 
     async def authenticate_by_secret(self, credentials: ClientCredentials) -> Client:
-        """Where there is no redirect_uri native clients show the secret itself (interface §4.2, revoke)."""
+        """Authenticate where there is no redirect_uri.
+
+        Native clients send the secret itself (interface §4.2, revoke).
+        """
         client = await self._find_client(credentials, None)
         native = client.profile is ClientProfile.NATIVE
         proved = await (self._knows_secret(credentials, client) if native else self._proves_oidc(credentials, client))
@@ -226,7 +235,7 @@ class ClientAuthenticator:
             raise InvalidClient("unknown client, or its application was removed") from None
 
     def _client_id_in(self, credentials: ClientCredentials) -> str:
-        """The one name the request gives its client; empty for a native one, whose proof needs none."""
+        """Return the client id of the request; empty for a native client, whose proof needs none."""
         refuse_multiple_methods(credentials)
         asserted = self._assertions.client_id_in(credentials.assertion) if credentials.assertion else ""
         names = {name for name in (credentials.basic_id, credentials.client_id, asserted) if name}

@@ -1,4 +1,4 @@
-"""An OAuth client as files and the API write it (R3, R7), and as they are read."""
+"""Reads and writes an OAuth client as files and the API have it (R3, R7)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,7 +26,10 @@ def _record_members() -> Iterator[Member]:
 
 @with_members(_patch_members)
 class ClientPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be said about a client: an absent field keeps, null clears, a given one replaces whole (R6)."""
+    """The fields of a client that a request may set.
+
+    An absent field stays, null clears it, a value replaces it (R6).
+    """
 
     name: str | UnsetType = UNSET  # never cleared
 
@@ -39,7 +42,10 @@ class ClientRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def apply_patch(given: ClientPatch, base: Client, *, is_new: bool, exchanges: bool = True) -> Client:
-    """The base with what is given. `exchanges`: a native client may exchange unless something else is said (R2)."""
+    """Return the base with the fields of the patch.
+
+    `exchanges`: a native client may exchange tokens by default (R2).
+    """
     values: dict[str, Any] = {name: getattr(given, name) for name in ClientPatch.__struct_fields__}
     profile = patched_value(values["profile"], kept=base.profile, cleared=ClientProfile.NATIVE)
     may_exchange = exchanges and profile is ClientProfile.NATIVE
@@ -61,7 +67,7 @@ def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
 
 
 def replace_values(client: Client, values: Mapping[str, Any]) -> Client:
-    """The client with these values, by the names of SINGLE_FIELDS."""
+    """Return the client with these values, by the names of SINGLE_FIELDS."""
     changes: dict[str, dict[str, Any]] = {}
     for one in SINGLE_FIELDS:
         if one.name in values:
@@ -72,11 +78,11 @@ def replace_values(client: Client, values: Mapping[str, Any]) -> Client:
 
 
 def record_values(client: Client) -> dict[str, Any]:
-    """The values of a ClientRecord."""
+    """Return the values of a ClientRecord."""
     return {name: getattr(client, name) for name in ClientRecord.__struct_fields__}
 
 
 def client_document(client: Client) -> dict[str, object]:
-    """Without its secrets: applied, it keeps those there are."""
+    """Return the client without its secrets; applying the document keeps the stored ones."""
     document: dict[str, object] = msgspec.to_builtins(ClientRecord(**record_values(client)))
     return document | {name: list(getattr(client, name)) for name in LIST_FIELDS}

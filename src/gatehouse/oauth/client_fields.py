@@ -28,7 +28,7 @@ class Kind(Enum):
     NUMBER = auto()
     CLAIMS = auto()
     JWKS = auto()
-    GROUP = auto()  # settings of their own, one level below
+    GROUP = auto()  # a group of settings, one level below
 
 
 class FormSection(StrEnum):
@@ -72,7 +72,7 @@ class ClientField:
 
     @property
     def path(self) -> str:
-        """Its place in documents, as error messages name it."""
+        """The path of the field in documents and error messages."""
         return f"{self.group}.{self.name}" if self.group else self.name
 
     @property
@@ -83,7 +83,7 @@ class ClientField:
         return getattr(getattr(client, self.group) if self.group else client, self.name)
 
     def limit_problem(self, value: Any) -> str:  # noqa: ANN401 - the type of the field
-        """What is wrong with a value that exceeds the limits of the field; "" for nothing."""
+        """Return the error of a value that exceeds the limits of the field; "" for none."""
         low, high = self.setting.minimum, self.setting.maximum
         if high is None:
             return ""
@@ -120,7 +120,7 @@ Member = tuple[str, Any, Any]  # name, type and default of a member of a Struct
 
 
 def with_members(members: Callable[[], Iterator[Member]]) -> Callable[[type[StructT]], type[StructT]]:
-    """Add members to a Struct that code reads by description; it declares those that code reads by name."""
+    """Add the described fields to a Struct; it declares only the fields that code reads by name."""
 
     def extend(struct: type[StructT]) -> type[StructT]:
         config = struct.__struct_config__

@@ -121,7 +121,7 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     exact = "profile oidc accepts exact redirect URIs only"
     yield not is_oidc or not client.redirect_hosts, "redirect_hosts", exact
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
-    # The only proof of a native client is made with its redirect_uri, and a device has none (interface §5.1).
+    # A native client's only proof needs its redirect_uri, which a device does not have (interface §5.1).
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
 
 
@@ -131,11 +131,11 @@ def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
     yield all(map(CLAIM_NAME_PATTERN.fullmatch, claims)), "claims", name
     own = "a mapped claim cannot use the name of a standard token claim"
     yield not RESERVED_CLAIMS & set(claims), "claims", own
-    yield all(one.application_id > 0 for one in claims.values()), "claims", "a mapped claim needs an application"
+    yield all(claim.application_id > 0 for claim in claims.values()), "claims", "a mapped claim needs an application"
 
 
 def is_outbound_url(uri: str) -> bool:
-    """Whether it is a web URL or empty; whether it may be called is decided by its address, at each call (R6)."""
+    """Whether it is a web URL or empty; each call checks the address it leads to (R6)."""
     if not uri:
         return True
     url = parse_web_url(uri)
@@ -237,7 +237,7 @@ def changed_fields(before: Client, after: Client) -> list[str]:
 
 
 def new_stored_secret(client: Client, secret: str, *, masters: MasterKeys, now: int) -> ClientSecret:
-    """The form in which a secret is stored: sealed where the proof needs it, else a digest (R3)."""
+    """Return the stored form of a secret: sealed if the proof needs it, otherwise a digest (R3)."""
     if client.profile is ClientProfile.NATIVE:
         kind = SecretKind.SEALED
         stored = masters.seal(secret.encode(), purpose=client_secret_purpose(client.client_id))

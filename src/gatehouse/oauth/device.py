@@ -24,7 +24,7 @@ from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, Sign
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
 
 USER_CODE_LETTERS: Final = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels, so no words (RFC 8628 §6.1)
-USER_CODE_LENGTH: Final = 8  # 34 bit, for ten minutes, behind the guesses
+USER_CODE_LENGTH: Final = 8  # 34 bits for ten minutes; guesses are limited
 HALF: Final = USER_CODE_LENGTH // 2
 DEVICE_CODE_SECONDS: Final = 600  # seconds
 INTERVAL: Final = 5  # seconds between two polls
@@ -34,14 +34,14 @@ MAX_TRIES: Final = 5  # to find an unused user code; one is almost always enough
 
 
 class UnknownUserCode(NotFound):
-    """Mistyped, too old, or answered already: all alike."""
+    """The code is mistyped, expired or answered already; all look alike."""
 
     public = "No device is waiting for this code."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceAuthorizationResponse:
-    """The answer to a device."""
+    """The response to a device."""
 
     device_code: str = field(repr=False)
     user_code: str
@@ -56,7 +56,7 @@ class DeviceAuthorization:
         self._clock = clock
 
     async def start(self, client: Client, scope: str, *, address: str) -> DeviceAuthorizationResponse:
-        """Keep a request of a client that has proved itself. Raises NoDeviceGrant, InvalidScope."""
+        """Store a request of an authenticated client. Raises NoDeviceGrant, InvalidScope."""
         if not client.device_grant:
             raise NoDeviceGrant(f"{client.client_id} cannot use the device grant")
         scopes = granted_scopes(client, scope)
@@ -81,7 +81,10 @@ class DeviceAuthorization:
         )
 
     async def find_pending(self, typed: str, *, source: str) -> DeviceRequest:
-        """The device that shows this code. Raises UnknownUserCode, and TooMany for someone who keeps guessing."""
+        """Return the request of the device that shows this code.
+
+        Raises UnknownUserCode; TooMany for repeated guessing.
+        """
         guess = await self._guesses.begin_attempt(
             [ThrottleSubject(("user-code", source), USER_CODE_GUESS_LIMIT, is_shared=True)]
         )
@@ -93,7 +96,10 @@ class DeviceAuthorization:
 
 
 def granted_scopes(client: Client, scope: str) -> tuple[str, ...]:
-    """Those of the client that are asked for; unknown ones are not granted, and openid is what it is about (R3)."""
+    """Return the requested scopes that the client may have.
+
+    Unknown ones are not granted, and openid is required (R3).
+    """
     wanted = set(scope.split(" ")) if scope else {OPENID}
     if OPENID not in wanted:
         raise InvalidScope("openid is missing")
@@ -101,7 +107,7 @@ def granted_scopes(client: Client, scope: str) -> tuple[str, ...]:
 
 
 def normalize_user_code(typed: str) -> str:
-    """People type small letters, blanks, and the hyphen or not (RFC 8628 §6.1)."""
+    """Normalize a typed code: small letters, spaces and a missing hyphen are accepted (RFC 8628 §6.1)."""
     return "".join(letter for letter in typed.upper() if letter in USER_CODE_LETTERS)
 
 
@@ -154,7 +160,8 @@ class DeviceSignInPurpose:
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: someone else may have sent them the code (RFC 8628 §5.4).
 
-        A session from a short-lived token does not do, not even for a client of ours: a device stays in for months.
+        A session from a short-lived token is not enough, even for a first-party client: a device stays signed in for
+        months.
         """
         return FlowStep.LOGIN if proof_of_flow(interaction).limited else FlowStep.CONFIRM
 
@@ -172,7 +179,7 @@ class DeviceSignInPurpose:
         )
 
     async def check_choice(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:  # noqa: ARG002
-        """No codes to choose from: the person compares the code themselves."""
+        """Accept without a choice: the person compares the code themselves."""
         return ""
 
     async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
@@ -208,7 +215,7 @@ class DeviceSignInPurpose:
         return request
 
     def _grant(self, request: DeviceRequest, client: Client, proof: SignInProof) -> Grant:
-        """The device has its own session, which outlives that of the browser that confirmed it."""
+        """Create the device's grant with its own session, which outlives that of the confirming browser."""
         now = self._clock.now()
         lifetime = self._family_seconds if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
         return Grant(

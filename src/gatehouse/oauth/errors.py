@@ -1,4 +1,4 @@
-"""What can go wrong with clients, and what the OAuth endpoints answer: one class for each code of the protocol.
+"""Errors of clients and of the OAuth endpoints: one class for each code of the protocol.
 
 `code` goes to the caller and sets the status (web/http/errors.py); `public` is the error_description, fixed words in
 printable ASCII that echo no input (checklist TK-30). The detail is for the log.
@@ -50,7 +50,7 @@ class InvalidGrant(OAuthError):
 
 
 class InvalidRefreshToken(OAuthError):
-    """What interface §4.2 answers at its own revoke endpoint."""
+    """The error of the revoke endpoint of interface §4.2."""
 
     code = "invalid_request"
     public = "The refresh token is invalid or already revoked."
@@ -88,7 +88,7 @@ class BadLogout(BadInput):
 
 
 class AuthorizationPending(OAuthError):
-    """RFC 8628 §3.5, as the three that follow."""
+    """An error of RFC 8628 §3.5, like the three that follow."""
 
     code = "authorization_pending"
     public = "The code has not been confirmed yet."
@@ -127,7 +127,7 @@ class NotRedirected(BadInput):
     def __init__(self, detail: str, *, client: Client | None = None, received: str = "") -> None:
         super().__init__(detail)
         self.client = client
-        self.received = received  # the redirect_uri, as it came
+        self.received = received  # the redirect_uri as received
 
 
 class AuthorizeRefused(BadInput):

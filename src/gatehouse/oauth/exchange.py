@@ -34,7 +34,7 @@ class ExchangedIdToken:
 
 
 class IdTokenExchange:
-    """`exchange`: a user JWT gives an id_token for the service itself."""
+    """`exchange`: returns an id_token for the service itself for a user JWT."""
 
     def __init__(
         self, *, accounts: AccountStore, verifier: TokenVerifier, signer: Signer, clock: Clock, issuer: str
@@ -46,7 +46,7 @@ class IdTokenExchange:
         self._issuer = issuer
 
     async def exchange(self, jwt: str, address: Address | None) -> ExchangedIdToken:
-        """Raises InvalidToken, and AccessDenied from an address that the JWT is not for."""
+        """Exchange the JWT. Raises InvalidToken, and AccessDenied for an address that the JWT does not allow."""
         claims = await self._verifier.verify_with_cached_keys(jwt, UserJwtClaims)
         if claims.aud is not None:
             raise InvalidToken("a JWT for a single application cannot be exchanged (R2)")
@@ -55,7 +55,7 @@ class IdTokenExchange:
         refuse_other_addresses(claims, address)
         now = self._clock.now()
         ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
-        # Without email and nickname: those go with scopes, and none is asked for here (interface §2.1).
+        # Email and nickname are left out: they need scopes, and none is requested here (interface §2.1).
         id_claims = ExchangedIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
         id_token = await self._signer.sign(id_claims, keys_version=keys_version)
         return ExchangedIdToken(id_token=id_token, expires_in=ends_at - now)
@@ -71,7 +71,7 @@ class IdTokenExchange:
 
 
 class UserJwtExchange:
-    """`exchangeToken`: a user JWT with the claims that the access token allows; it ends with its grant."""
+    """`exchangeToken`: returns a user JWT with the claims that the access token allows; it ends with its grant."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class UserJwtExchange:
         self._issuer = issuer
 
     async def exchange(self, access_token: str) -> str:
-        """Raises InvalidToken, UnauthorizedClient, AccessDenied."""
+        """Exchange the access token. Raises InvalidToken, UnauthorizedClient, AccessDenied."""
         bearer = await self._access_token_verifier.verify(access_token)
         client, user = bearer.holder.client, bearer.holder.user
         if not client.may_exchange:
@@ -132,7 +132,7 @@ class GrantLiveness:
 
 
 def refuse_other_addresses(claims: UserJwtClaims, address: Address | None) -> None:
-    """`fip` (R2)."""
+    """Refuse an address that `fip` does not allow (R2)."""
     networks = tuple(parse_network(text) for text in claims.fip or ())
     if networks and (address is None or not any_network_contains(networks, address)):
         raise AccessDenied("the client IP address is not in fip")

@@ -1,4 +1,4 @@
-"""The grant types: what each redeems, and when it counts as redeemed."""
+"""The grant types of the token endpoint."""
 
 import re
 from dataclasses import replace
@@ -31,7 +31,7 @@ from gatehouse.oauth.token_endpoint import PresentedGrant, RedeemedGrant, TokenR
 from gatehouse.oauth.tokens import RefreshTokens
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 
-# A code for tokens, once (interface §4.2, R3).
+# The authorization code grant: a code is redeemed for tokens once (interface §4.2, R3).
 
 
 MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is invalid (R3)
@@ -55,7 +55,7 @@ class AuthorizationCodeGrant:
     async def redeem(
         self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
     ) -> RedeemedGrant:
-        """An attempt by someone else does not use up the code (R3): it is redeemed only when all else is right."""
+        """Redeem the code after all other checks, so that an attempt by another party does not use it up (R3)."""
         if found is None:
             raise InvalidGrant("unknown code")
         holder = found.holder
@@ -82,11 +82,11 @@ class AuthorizationCodeGrant:
 
 def is_bound_to(token_request: TokenRequest, client: Client, grant: Grant) -> bool:
     proved = matches_code_challenge(token_request.code_verifier, grant.code_challenge)
-    has_proof = bool(grant.code_challenge) or not client.public  # a public client has no other
+    has_proof = bool(grant.code_challenge) or not client.public  # a public client has no other proof
     return constant_time_equal(token_request.redirect_uri, grant.redirect_uri) and proved and has_proof
 
 
-# A device asks whether a person has confirmed it (RFC 8628 §3.4).
+# The device grant: a device polls until a person has confirmed it (RFC 8628 §3.4).
 
 
 class DeviceCodeGrant:
@@ -96,7 +96,7 @@ class DeviceCodeGrant:
         self._clock = clock
 
     async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
-        """No owner: devices name their client."""
+        """Return nothing: devices name their client, so no owner has to be found."""
         if not token_request.device_code:
             raise InvalidRequest("device_code is missing")
         return None
@@ -134,9 +134,9 @@ def refuse_undecided(request: DeviceRequest, now: int, *, is_early: bool) -> Non
         raise SlowDown if is_early else AuthorizationPending
 
 
-# A refresh token for new tokens; it is replaced each time (interface §2.1, R3).
+# The refresh token grant: returns new tokens and replaces the refresh token each time (interface §2.1, R3).
 #
-# Its `jti` is the grant and a number. The grant's row says which number is good, so the JWT alone never suffices.
+# Its `jti` is the grant and a number. The grant's row has the valid number, so the JWT alone is never enough.
 
 
 SCOPE_TEXT: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( +[\x21\x23-\x5b\x5d-\x7e]+)*", re.ASCII)
@@ -166,11 +166,11 @@ class RefreshTokenGrant:
             and token_request.credentials.is_unnamed_proof
             and not token_request.redirect_uri
         ):
-            raise InvalidRequest("redirect_uri is missing")  # before the proof, which cannot be right without it
+            raise InvalidRequest("redirect_uri is missing")  # before the proof, which depends on it
         return PresentedGrant(holder=holder, generation=found.generation)
 
     async def record_failure(self, token_request: TokenRequest) -> None:
-        """A failed proof does not use up the token: without a proof it is worthless, however often it is tried."""
+        """Do nothing: a failed proof does not use up the token, which is worthless without a proof."""
 
     async def redeem(
         self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
@@ -206,7 +206,10 @@ class RefreshTokenGrant:
 
 
 def refuse_other_redirect(token_request: TokenRequest, client: Client, grant: Grant) -> None:
-    """Native clients repeat the grant's; others may, and then it has to be the same (R3, checklist TK-16)."""
+    """Refuse another redirect_uri than the grant's.
+
+    Native clients must repeat it, others may (R3, checklist TK-16).
+    """
     if not token_request.redirect_uri:
         if client.profile is ClientProfile.NATIVE:
             raise InvalidRequest("redirect_uri is missing")
@@ -216,7 +219,7 @@ def refuse_other_redirect(token_request: TokenRequest, client: Client, grant: Gr
 
 
 def narrow_scopes(scope: str, grant: Grant) -> tuple[str, ...]:
-    """Fewer scopes for the access token, never more; what was signed in with, openid, stays (R3)."""
+    """Return fewer scopes for the access token, never more; openid stays (R3)."""
     if not scope:
         return grant.scopes
     wanted = set(scope.split()) if SCOPE_TEXT.fullmatch(scope) else {scope}

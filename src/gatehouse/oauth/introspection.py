@@ -1,6 +1,6 @@
 """POST /proxy/oauth/introspect: whether a token is valid, for its client or application (RFC 7662).
 
-A client proves itself as it does elsewhere; an application without one shows an access key as Bearer.
+A client authenticates as elsewhere; an application without a client sends an access key as Bearer.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class IntrospectionCaller:
     client_id: str = ""
 
     def may_introspect(self, holder: GrantHolder) -> bool:
-        """Its own tokens, and those of the clients of its application."""
+        """Whether the client may introspect a token: its own, and those of other clients of its application."""
         owner = holder.client
         same_application = self.application_id is not None and owner.application_id == self.application_id
         return owner.client_id == self.client_id or same_application
@@ -54,7 +54,7 @@ class Introspection:
         self._issuer = issuer
 
     async def introspect(self, credentials: ClientCredentials, token: str) -> Mapping[str, object]:
-        """Raises InvalidClient, for public clients too, and InvalidRequest."""
+        """Introspect a token. Raises InvalidClient, also for public clients, and InvalidRequest."""
         if not token:
             raise InvalidRequest("token is missing")
         asker = await self._caller(credentials)
@@ -99,7 +99,7 @@ class Introspection:
         return {**self._active_response(holder, " ".join(holder.scopes)), "exp": found.ends_at}
 
     async def _introspect_login_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
-        """The `token` of login data: only its application may introspect it (R1)."""
+        """Introspect the `token` of login data, which only its application may do (R1)."""
         login = await self._logins.live_login_token(sha256(token), self._clock.now())
         if login is None or login.application_id != caller.application_id:
             return None

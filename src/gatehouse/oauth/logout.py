@@ -60,7 +60,7 @@ class LogoutRequests:
         self._verifier = verifier
 
     async def check(self, asked: LogoutRequest) -> CheckedLogout:
-        """Raise BadLogout for a hint or an address that is not the client's: only its own addresses are followed."""
+        """Check the request. Raises BadLogout for a hint or an address that is not the client's."""
         hint = await self._hint(asked.id_token_hint) if asked.id_token_hint else None
         if hint is not None and asked.client_id not in ("", hint.azp):
             raise BadLogout("client_id does not match the id_token_hint")
@@ -80,7 +80,7 @@ class LogoutRequests:
             raise BadLogout("unknown client") from None
 
     def _redirect_url(self, asked: LogoutRequest, client: Client | None) -> str:
-        """Without a client no address is registered, so the redirect is ignored."""
+        """Return the redirect address; without a client none is registered, so it is ignored."""
         if not asked.post_logout_redirect_uri or client is None:
             return ""
         if asked.post_logout_redirect_uri not in client.post_logout_uris:
@@ -91,7 +91,7 @@ class LogoutRequests:
         return with_query(asked.post_logout_redirect_uri, given) if given else asked.post_logout_redirect_uri
 
 
-# Calls clients after a sign-out: stored, retried, given up after a day (Back-Channel Logout §2.5).
+# Calls clients after a sign-out: stored, retried, failed after a day (Back-Channel Logout §2.5).
 
 
 log = structlog.get_logger(__name__)
@@ -100,7 +100,7 @@ BATCH: Final = 8  # calls at once
 TOKEN_LIFETIME: Final = 120  # seconds; Back-Channel Logout §2.4 advises two minutes at most
 BACKOFF: Final = Backoff(initial=15, maximum=3_600)
 RETRY_PERIOD: Final = 86_400
-NEVER: Final = 0  # the next try of a call that is kept for the operator to see
+NEVER: Final = 0  # the next try of a failed call, which is stored for the operator
 FORM_HEADERS: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 

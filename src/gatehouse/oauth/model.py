@@ -20,7 +20,7 @@ MAX_REFRESH_SECONDS: Final = 30 * 86_400  # interface §8
 
 
 class ClientProfile(StrEnum):
-    NATIVE = "native"  # interface §4.2 to the letter: the SHA-1 proof
+    NATIVE = "native"  # exactly interface §4.2: the SHA-1 proof
     OIDC = "oidc"  # plain OpenID Connect for off-the-shelf clients
 
 
@@ -199,7 +199,7 @@ class Client:
 
 CLIENT_FIELDS: Final = tuple(described_fields(Client))
 LIST_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind in {Kind.LIST, Kind.SCOPES})
-# With the fields of each group in the place of the group: what options and form controls are made from.
+# All fields, those of a group in its place; options and form controls are made from these.
 SINGLE_FIELDS: Final = tuple(
     single
     for one in CLIENT_FIELDS
@@ -233,7 +233,7 @@ class Grant:
     code_failures: int = 0
     generation: int = 0
     refreshed_at: int = 0  # when the newest refresh token was made
-    attempt: str = ""  # the id of the redemption or rotation that came last: by it a second run recognizes the first
+    attempt: str = ""  # the id of the last redemption or rotation, by which a second run recognizes the first
     created_at: int
     ends_at: int  # of the whole family
     revoked_at: int = 0
@@ -277,7 +277,7 @@ class DeviceRequest:
     user_code: str  # as it is compared: letters only, upper case
     client_id: str
     scopes: tuple[str, ...]
-    address: str  # where it was asked for from
+    address: str  # the address of the device
     state: DeviceState = DeviceState.PENDING
     grant_id: str = ""  # of the grant that the confirmation made
     interval: int = 5  # seconds between two polls

@@ -74,7 +74,7 @@ class ClientJwkSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_client_keys(jwks: Mapping[str, object]) -> tuple[ClientKey, ...]:
-    """Every key of the set; none for an empty one. Raises BadClient with a text for its author."""
+    """Return every key of the set; none for an empty one. Raises BadClient with a text for its author."""
     if not jwks:
         return ()
     refuse_private_keys(jwks.get("keys"))
@@ -145,7 +145,7 @@ def decode_number(text: str) -> int:
 
 
 MAX_LIFETIME: Final = 3_600  # seconds from now to its end; libraries ask for 60 to 3,600
-HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})  # others demand processing (S-05)
+HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})  # other header parameters would require processing (S-05)
 HEADER_TYPES: Final = frozenset({"JWT", "client-authentication+jwt"})
 
 JwtId = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
@@ -174,11 +174,11 @@ class ClientAssertions:
         self._audiences = frozenset({issuer, issuer + TOKEN_PATH})
 
     def client_id_in(self, assertion: str) -> str:
-        """The client it names; nothing is verified yet."""
+        """Return the client that the assertion names; nothing is verified yet."""
         return str(parse_assertion(assertion).payload.get("sub", ""))
 
     async def is_valid_for(self, client: Client, assertion: str) -> bool:
-        """True if this client signed it for this service, and it is valid now and presented for the first time."""
+        """Whether this client signed it for this service, it is valid now, and it was not presented before."""
         jws = parse_assertion(assertion)
         if not any(is_signed_by(jws, key.public) for key in candidate_keys(client, jws)):
             return False
@@ -200,7 +200,7 @@ def is_timely(claims: AssertionClaims, now: int) -> bool:
 
 
 def candidate_keys(client: Client, jws: ParsedJws) -> list[ClientKey]:
-    """Its keys of that algorithm, and of that name if both have one."""
+    """Return the client's keys of that algorithm, and of that key id if both have one."""
     keys = [key for key in parse_client_keys(client.jwks) if key.alg == jws.alg]
     return [key for key in keys if not jws.kid or not key.kid or key.kid == jws.kid]
 

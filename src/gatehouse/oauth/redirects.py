@@ -1,6 +1,6 @@
 """Which redirect targets a client may register and use: a strict grammar (R3).
 
-Never a general URL parser: those accept what browsers read differently.
+A general URL parser is not used, because it accepts what browsers read differently.
 """
 
 import re
@@ -30,7 +30,7 @@ RESPONSE_PARAMETERS: Final = frozenset(
         *("token_type", "expires_in", "session_state", "response"),
     )
 )
-LOGOUT_PARAMETERS: Final = frozenset({"state"})  # what RP-initiated logout adds
+LOGOUT_PARAMETERS: Final = frozenset({"state"})  # the parameter that RP-initiated logout adds
 ESCAPED: Final = re.compile(r"([^%]|%[0-9A-Fa-f]{2})*", re.ASCII)
 NO_LETTER: Final = re.compile(r"[\W_]")
 DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
@@ -85,7 +85,10 @@ def is_registrable_host(host: str) -> bool:
 
 
 def is_registrable_origin(origin: str) -> bool:
-    """An origin as a browser writes it: scheme and host, the port unless it is the scheme's own (RFC 6454 §6.2)."""
+    """Whether it is an origin as browsers write it.
+
+    Scheme, host, and a port other than the default (RFC 6454 §6.2).
+    """
     parts = WEB_URI.fullmatch(origin)
     if parts is None or parts["rest"] or not is_registrable_uri(origin):
         return False
@@ -97,7 +100,10 @@ def _port_fits(port: str | None) -> bool:
 
 
 def is_registered_redirect(client: Client, uri: str) -> bool:
-    """Whether the browser may be sent there for this client: exact URIs when there are any, else hosts (R3)."""
+    """Whether the browser may be redirected there for this client.
+
+    Exact URIs if there are any, otherwise hosts (R3).
+    """
     if not is_registrable_uri(uri) or reserved_parameter_in(uri):
         return False
     if not client.redirect_uris:
@@ -116,12 +122,12 @@ def _is_on_host(entry: str, uri: str) -> bool:
 
 
 def _loopback_forms(client: Client) -> frozenset[str]:
-    """An installed application listens on whatever port it gets (RFC 8252 §7.3)."""
+    """Return the loopback URIs without their ports: an installed application listens on any port (RFC 8252 §7.3)."""
     return frozenset(form for uri in client.redirect_uris if (form := _without_port(uri)) is not None)
 
 
 def _without_port(uri: str) -> str | None:
-    """A loopback URI without its port; None for any other URI."""
+    """Return a loopback URI without its port; None for any other URI."""
     parts = WEB_URI.fullmatch(uri)
     if parts is None or parts["host"] not in LOOPBACK:
         return None
@@ -129,7 +135,7 @@ def _without_port(uri: str) -> str | None:
 
 
 def display_host(uri: str) -> str:
-    """The redirect target as people see it: the host, or an installed application's scheme."""
+    """Return the redirect target as people see it: the host, or an installed application's scheme."""
     parts = WEB_URI.fullmatch(uri)
     if parts is None:
         return uri.partition(":")[0]
@@ -137,7 +143,7 @@ def display_host(uri: str) -> str:
 
 
 def csp_source(uri: str) -> str:
-    """The redirect target for a Content-Security-Policy: an origin, or a scheme where there is none.
+    """Return the redirect target for a Content-Security-Policy: an origin, or a scheme without a host.
 
     A policy cannot name an IPv6 address (CSP3 §2.3.1), so that one is named by its port alone.
     """
@@ -149,7 +155,7 @@ def csp_source(uri: str) -> str:
 
 
 def with_query(uri: str, parameters: Mapping[str, str]) -> str:
-    """Add an answer to a redirect URI that has been found registered, keeping the query it has.
+    """Add response parameters to a verified redirect URI and keep its own query.
 
     The names are plain and not in its query yet (reserved_parameter_in); the values may be anything.
     """

@@ -31,7 +31,7 @@ class RotationOutcome(Enum):
     """The outcome of rotating a refresh token."""
 
     ROTATED = auto()
-    REPEATED = auto()  # once more within the grace window: the same new token is due
+    REPEATED = auto()  # repeated within the grace window: return the same new token
     REUSED = auto()  # too late: the whole family is revoked now
     GONE = auto()
 
@@ -51,26 +51,27 @@ class ClientStore(Protocol):
         """Return the client with its live secrets. Raises ClientNotFound, for removed ones too."""
 
     async def active_client(self, client_id: str) -> Client:
-        """The same, and ClientNotFound too when its application, or the project of that, is removed (R5)."""
+        """Return the client. Raises ClientNotFound, also when its application or project is removed (R5)."""
 
     async def clients(self) -> Sequence[Client]:
-        """All clients that are not removed, by id."""
+        """Return all clients that are not removed, by id."""
 
     async def clients_of_application(self, application_id: int) -> Sequence[Client]:
-        """Those of one application, by id."""
+        """Return the clients of one application, by id."""
 
     async def change_client(self, client: Client, record: AuditRecord) -> None:
         """Replace the client, its secrets too, if its version is still the given one. Raises ClientChanged."""
 
     async def client_origins(self) -> frozenset[str]:
-        """The origins of all clients that are not removed."""
+        """Return the origins of all clients that are not removed."""
 
     async def rotate_secret(
         self, client_id: str, secret: ClientSecret, record: AuditRecord, *, old_ends_at: int
     ) -> None:
         """Add the secret in a free slot; the newest one so far gets an end, an older one is removed.
 
-        One atomic act; at most two secrets are ever live, however many callers race. Raises ClientNotFound.
+        One transaction; at most two secrets are ever live, with any number of concurrent callers. Raises
+        ClientNotFound.
         """
 
     async def remove_client(self, client_id: str, record: AuditRecord, *, seen: int | None = None) -> None:
@@ -91,10 +92,10 @@ class GrantStore(Protocol):
         """
 
     async def find_grant_by_code(self, code: bytes) -> GrantHolder | None:
-        """The grant of a code, redeemed or not, with its user, client and secrets; one round trip."""
+        """Return the grant of a code, redeemed or not, with its user, client and secrets; one round trip."""
 
     async def find_live_grant(self, grant_id: str, now: int) -> GrantHolder | None:
-        """The same for a live grant (see model.Grant), when a token is presented; one round trip."""
+        """Return the same for a live grant (see model.Grant) when a token is presented; one round trip."""
 
     async def redeem_code(
         self, code: bytes, now: int, *, generation: int, reused: Callable[[], AuditRecord]
@@ -128,10 +129,10 @@ class GrantStore(Protocol):
 
 class ConsentStore(Protocol):
     async def consent(self, user_id: str, client_id: str) -> Consent | None:
-        """What this person has allowed this client so far."""
+        """Return what this person has allowed this client so far."""
 
     async def consents(self, user_id: str, now: int) -> Sequence[tuple[Consent, Client]]:
-        """A person's consents, and grants without one, for their account page; no removed clients."""
+        """Return a person's consents, and grants without one, for their account page; no removed clients."""
 
     async def add_consent(self, consent: Consent, record: AuditRecord) -> None:
         """Add the scopes to what is allowed already; two windows at once lose nothing."""
@@ -145,7 +146,7 @@ class DeviceStore(Protocol):
         """Insert a new request; False when its user code is in use."""
 
     async def find_pending_request(self, user_code: str, now: int) -> DeviceRequest | None:
-        """The pending request behind a user code."""
+        """Return the pending request of a user code."""
 
     async def approve_request(
         self, user_code: str, grant: Grant, now: int, record: AuditRecord, *, consented: bool = False
@@ -159,7 +160,7 @@ class DeviceStore(Protocol):
         """Refuse the pending request."""
 
     async def record_poll(self, digest: bytes, now: int) -> tuple[DeviceRequest | None, bool]:
-        """Note a poll; returns the request as it is, and whether the poll came before its interval was over.
+        """Record a poll; return the request, and whether the poll came before its interval was over.
 
         An early one lengthens the interval by five seconds (RFC 8628 §3.5).
         """
@@ -169,9 +170,9 @@ class DeviceStore(Protocol):
 
 
 class LogoutStore(Protocol):
-    """Calls are stored in the transaction that ends a session or all of an account's (accounts/store.py).
+    """Calls are stored in the transaction that ends one session or all sessions of an account (accounts/store.py).
 
-    There the grants of the session end, those with offline access excepted; with an account's sessions, all of them.
+    With one session its grants end, except those with offline access; with all sessions, all grants end.
     """
 
     async def claim_calls(self, now: int, *, most: int, lease: int) -> Sequence[LogoutCall]:

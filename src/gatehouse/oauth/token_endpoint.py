@@ -1,6 +1,6 @@
 """POST /proxy/oauth/token: what all grant types share (interface §4.2, R3).
 
-The client is known, and everything else is checked, before anything is taken; nothing is signed before it is.
+The client is authenticated and everything else is checked before a grant is redeemed; tokens are signed after that.
 """
 
 from collections.abc import Mapping
@@ -106,7 +106,7 @@ class TokenEndpoint:
         return grant
 
     async def _client(self, token_request: TokenRequest, found: PresentedGrant | None) -> Client:
-        """The client that proved itself; it must be the one whose code or token is presented."""
+        """Return the authenticated client; it must own the presented code or token."""
         owner = None if found is None else found.holder.client
         if owner is None and token_request.credentials.is_unnamed_proof:
             raise InvalidGrant("the code or token does not exist")

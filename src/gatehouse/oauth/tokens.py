@@ -2,8 +2,8 @@
 
     version 1 | grant id 16 | end 5 | scopes 1 | distrusted 3 | serial 5 | HMAC-SHA256, its first 24 bytes
 
-`distrusted` is how many signing keys had been distrusted when it was made: after one more it is good no longer.
-Only we made whatever reads here; whether its grant is alive is for the caller to ask next.
+`distrusted` is the number of signing keys that were distrusted when the token was made; after one more it is invalid.
+A token that decodes here was made by this service; the caller must still check that its grant is live.
 """
 
 import hashlib
@@ -38,11 +38,11 @@ VERSION: Final = b"\x02"
 GRANT_BYTES: Final = 16
 END_BYTES: Final = 5
 DISTRUSTED_BYTES: Final = 3
-SERIAL_BYTES: Final = 5  # so that no two tokens of one second are the same text
+SERIAL_BYTES: Final = 5  # so that two tokens of the same second differ
 MAC_BYTES: Final = 24
 BODY_BYTES: Final = len(VERSION) + GRANT_BYTES + END_BYTES + 1 + DISTRUSTED_BYTES + SERIAL_BYTES
 TOKEN_CHARACTERS: Final = (BODY_BYTES + MAC_BYTES) * 4 // 3 + 1
-# A new scope is appended to SCOPES: the places of the others are in tokens that live.
+# A new scope is appended to SCOPES, because live tokens contain the positions of the others.
 SCOPE_BITS: Final = {scope: 1 << place for place, scope in enumerate(SCOPES)}
 
 
@@ -95,7 +95,7 @@ class AccessTokens:
 
 
 def decode_access_token(token: str) -> bytes | None:
-    """The bytes of a text that has the form of an access token."""
+    """Return the bytes of a text that has the form of an access token."""
     if len(token) > TOKEN_CHARACTERS or not token.isascii():
         return None
     try:
@@ -121,7 +121,7 @@ class PresentedRefreshToken:
 
     @property
     def is_newest(self) -> bool:
-        """Any other was rotated."""
+        """Whether the token is the newest of its grant; any other was rotated."""
         return self.generation == self.holder.grant.generation
 
 
@@ -136,7 +136,10 @@ class RefreshTokens:
         self._issuer = issuer
 
     async def make(self, holder: GrantHolder, *, generation: int, refreshed_at: int) -> str:
-        """The same arguments give the same token, which a repeat within the grace window needs (R2)."""
+        """Create a token.
+
+        The same arguments give the same token, which a repeat within the grace window needs (R2).
+        """
         grant, client_id = holder.grant, holder.client.client_id
         claims = RefreshClaims(
             iss=self._issuer,
@@ -151,9 +154,9 @@ class RefreshTokens:
         return await self._signer.sign(claims, keys_version=holder.keys_version)
 
     async def find(self, token: str, *, include_expired: bool = False) -> PresentedRefreshToken | None:
-        """The token and its grant, in one read; None unless we signed it as a refresh token and its grant lives.
+        """Find the token and its grant in one read; None unless this service signed it and its grant is live.
 
-        Also None for one past its end, unless `whenever`, and for one whose key is not trusted any more.
+        It is also None for an expired token, unless `whenever`, and for one whose key is not trusted any more.
         """
         verifier = self._verifier
         verify = (
@@ -172,7 +175,7 @@ class RefreshTokens:
 
 
 def refresh_token_end(grant: Grant, refreshed_at: int, seconds: int) -> int:
-    """No refresh token outlives its family (R3)."""
+    """Return the end of a refresh token, which never outlives its family (R3)."""
     return min(refreshed_at + seconds, grant.ends_at)
 
 
@@ -193,7 +196,10 @@ class AccessTokenVerifier:
         self._clock = clock
 
     async def verify(self, token: str) -> VerifiedAccessToken:
-        """Raise InvalidToken for a foreign or expired token, and for one whose grant is dead."""
+        """Verify an access token.
+
+        Raises InvalidToken for a foreign or expired token, and for one whose grant is dead.
+        """
         bearer = await self.find(token)
         if bearer is None:
             raise InvalidToken("the access token is invalid or expired")
@@ -236,7 +242,7 @@ class TokenSet:
     id_token: str = field(repr=False)
     expires_in: int
     refresh_token: str | None = field(default=None, repr=False)
-    scope: str | None = None  # native clients get the members of interface §4.2 and no other
+    scope: str | None = None  # native clients get only the members of interface §4.2
 
 
 class TokenIssuer:
@@ -262,7 +268,7 @@ class TokenIssuer:
     async def issue(
         self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
     ) -> TokenSet:
-        """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
+        """Issue the tokens. `generation` is that of the valid refresh token, made at `refreshed_at`; 0 for none."""
         now = self._clock.now()
         allowed = holder.scopes
         scopes = tuple(scope for scope in scopes if scope in allowed)

@@ -1,4 +1,4 @@
-"""GET and POST /proxy/oauth/userinfo: what an access token tells about its owner (interface §4.2)."""
+"""GET and POST /proxy/oauth/userinfo: the claims about the owner of an access token (interface §4.2)."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ class UserInfo:
         self._mapping = mapping
 
     async def claims_for(self, access_token: str) -> Mapping[str, object]:
-        """Raises InvalidToken."""
+        """Return the claims for an access token. Raises InvalidToken."""
         bearer = await self._access_token_verifier.verify(access_token)
         user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
         mapped = await self._mapping.claims(user, client) if client.claims else {}

@@ -1,4 +1,4 @@
-"""Words of the protocols that more than one part says: what a client sends, and what discovery promises."""
+"""Protocol values that several modules use, in requests and in the discovery document."""
 
 from enum import StrEnum
 from typing import Final

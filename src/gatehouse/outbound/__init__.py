@@ -1,5 +1,5 @@
-"""Requests to addresses that other people chose: checked, bounded, made once.
+"""Requests to addresses that other people chose: checked, limited, sent once.
 
-Connects only to an address it has checked, follows nothing, believes nothing. Never decides when to call or what an
-answer means, and never tries again by itself: packages that do have their own queues.
+Connects only to an address it has checked, follows no redirect and trusts no response. It does not decide when to
+call or what a response means, and does not retry: packages that do have their own queues.
 """

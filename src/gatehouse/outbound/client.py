@@ -79,7 +79,7 @@ SWITCHING_PROTOCOLS: Final = 101
 
 
 class ResponseParser:
-    """Takes the bytes as they arrive; `response` is set once it is complete."""
+    """Parses bytes as they arrive; `response` is set once it is complete."""
 
     def __init__(self, limits: CallLimits) -> None:
         self._limits = limits
@@ -94,7 +94,7 @@ class ResponseParser:
     def feed(self, data: bytes) -> None:
         """Raises BadResponse, ResponseTooLarge."""
         if not self._is_in_body:
-            # Before the parser keeps a line that never ends.
+            # Checked before the parser buffers an endless line.
             self._head_bytes += len(data)
             if self._head_bytes > self._limits.head_bytes + CHUNK_BYTES:
                 raise ResponseTooLarge("the response headers")
@@ -187,7 +187,7 @@ class OutboundClient:
 
     @property
     def timeout(self) -> float:
-        """The longest one call takes once it has begun."""
+        """The maximum duration of one call."""
         return self._limits.total_seconds
 
     async def post(self, request: OutboundRequest) -> OutboundResponse:
@@ -219,7 +219,7 @@ class OutboundClient:
             raise TooSlow(f"{url.host}: connection failed") from None
 
     async def _addresses(self, url: WebUrl) -> list[Address]:
-        """Resolved once: a later answer for the name is not used (rebinding)."""
+        """Resolve the name once and check its addresses: a later answer is not used (rebinding)."""
         found = [url.address] if url.address is not None else await self._resolver.resolve(url.host, url.port)
         return check_addresses(url, found, self._allowed)[:MAX_ADDRESSES]
 

@@ -1,4 +1,7 @@
-"""Why a call outside came to nothing. The public half names no address: who set it may not see our network."""
+"""Errors of outbound calls.
+
+The public part names no address: the person who set it may not see the internal network.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +24,7 @@ class CallFailed(GatehouseError):
 
 
 class AddressRefused(CallFailed):
-    """Not one we call: inside a network, unencrypted, or no web address at all (checklist AP-08)."""
+    """An address that is never called: internal, unencrypted, or no web address at all (checklist AP-08)."""
 
     public = "This URL is not allowed."
 
@@ -60,7 +63,7 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboundResponse:
-    """Whatever came back, a redirect too: nothing is followed."""
+    """A response, also a redirect: redirects are not followed."""
 
     status: int
     body: bytes = field(repr=False)
@@ -72,7 +75,7 @@ class OutboundResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboundRequest:
-    """A JSON document for an address; the headers are ours, never a stranger's."""
+    """A JSON document for an address; the headers are set by this service only."""
 
     url: str
     body: bytes = field(repr=False)
@@ -97,15 +100,15 @@ def web_origin_of(text: str) -> str:
 
 
 def host_header(url: WebUrl) -> str:
-    """What stands in `Host`: the port only when it is not the scheme's own."""
+    """Return the value of `Host`: the port only when it is not the scheme's default."""
     host = f"[{url.host}]" if ":" in url.host else url.host
     return host if url.port == DEFAULT_PORTS[url.scheme] else f"{host}:{url.port}"
 
 
 def check_addresses(url: WebUrl, found: Sequence[Address], allowed: tuple[Network, ...]) -> list[Address]:
-    """The addresses of the name, each of them fit to be called. Raises AddressRefused if a single one is not.
+    """Return the addresses of the name after checking each. Raises AddressRefused if one of them is refused.
 
-    Of a name that leads inside and outside at once no half is trusted.
+    A name with internal and external addresses is refused completely.
     """
     addresses = [unmap_ipv4(address) for address in found]
     if not addresses:

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 from gatehouse.outbound.client import OutboundClient
 
 LEASE_MARGIN: Final = 30  # seconds by which a lease outlasts the slowest call
-MAX_ERROR_LENGTH: Final = 300  # characters of what went wrong that are kept
+MAX_ERROR_LENGTH: Final = 300  # characters of an error that are stored
 MAX_DOUBLINGS: Final = 10
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class Backoff:
 
 
 class CallWorker(Generic[T]):
-    """One round at a time in a process; `claim` takes a lease and gives each call to one round only."""
+    """Runs one round at a time per process; `claim` leases each call to one round only."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Who may do what: applications, their schemas and roles, who holds them, and who is asking.
+"""Permissions: applications, their schemas and roles, who holds them, and the callers.
 
-Decides rights on typed records; never speaks HTTP.
+Decides rights on typed records, without HTTP.
 """

@@ -92,7 +92,7 @@ class ProtectedHeld(Conflict):
 
 
 class ApplicationTooLarge(Conflict):
-    """The detail has the numbers, and is shown."""
+    """The application exceeds a limit; the detail has the numbers and is shown."""
 
     public = "The application would be too large."
 
@@ -106,7 +106,7 @@ class AdministratorsOnly(NoRight):
 
 
 class WrongCredentials(Refused):
-    """Valid, but not for this request: another application's, another address."""
+    """The credentials are valid, but not for this request: another application or another address."""
 
     public = "These credentials are not valid for this request."
 

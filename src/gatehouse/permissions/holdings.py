@@ -1,4 +1,4 @@
-"""What a user holds in applications, as claims show it: fills oauth/claims.py PermissionSource."""
+"""What a user holds in applications, for claims: implements PermissionSource of oauth/claims.py."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class EffectiveHoldings:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Roles in a project carry its name, so they are not taken for roles everywhere."""
+        """The roles; those in a project contain its name, so that they differ from roles at the root."""
         return render_shape(self.effective, Shape.ROLES, DEFAULT_OPTIONS, self.now)
 
     @property
@@ -38,7 +38,10 @@ class HoldingsReader:
     async def holdings_by_application(
         self, user_id: str, application_ids: Collection[int]
     ) -> Mapping[int, EffectiveHoldings]:
-        """By application; one that never was is left out. No address is known here: none meets a condition (R5)."""
+        """Return holdings by application, without unknown ones.
+
+        No address is known here, so `ip` conditions fail (R5).
+        """
         facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return {}

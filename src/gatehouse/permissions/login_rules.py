@@ -1,4 +1,4 @@
-"""Whether applications let a user in, and which permissions their JWT contains (R2, R5)."""
+"""Decides whether applications admit a user, and which permissions their JWT contains (R2, R5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class LoginRules:
         self._clock = clock
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Each application must let the user in; a missing or removed one lets no one in."""
+        """Whether every application admits the user; a missing or removed one admits no one."""
         if not application_ids:
             return True
         facts = await self._permission_loader.load_facts(user.user_id, application_ids)
@@ -114,12 +114,12 @@ class LoginRules:
         )
 
     async def shares_email(self, application_id: int, secret: str) -> bool:
-        # Found by its digest: comparing the secret itself would tell by its time how much of a guess was right.
+        # The secret is found by its digest: the time of a comparison would reveal how much of a guess was right.
         return await self._store.has_email_secret(application_id, sha256(secret))
 
 
 def refusal_reason(evaluation_input: EvaluationInput, application_id: int, now: int) -> LoginRefusalReason | None:
-    """A blocked account comes first: it cannot sign in anywhere."""
+    """Return the reason of a refusal; a blocked account comes first, because it cannot sign in anywhere."""
     if evaluation_input.facts.blocked:
         return LoginRefusalReason.ACCOUNT_BLOCKED
     model = evaluation_input.models.get(application_id)
@@ -137,7 +137,7 @@ def allows_login(model: ApplicationModel, facts: Facts, structure: Structure, no
 def application_refusal_reason(
     model: ApplicationModel, facts: Facts, structure: Structure, now: int
 ) -> LoginRefusalReason | None:
-    """The first reason to refuse the user. A value that is neither true nor false lets no one in (S-22)."""
+    """The first reason to refuse the user. A value that is neither true nor false admits no one (S-22)."""
     application, login = model.application, model.schema.login
     own = facts.records[application.application_id].login
     if application.removed:
@@ -152,13 +152,13 @@ def application_refusal_reason(
 
 
 def login_rule_value(rule: str, login: Tree, own: Tree, now: int) -> object:
-    """The user's own record over the application's schema."""
+    """Return the value of a login rule; the user's record overrides the application's schema."""
     own_value = unexpired_value(own.get(rule), now)
     return unexpired_value(login.get(rule), now) if own_value is None else own_value
 
 
 def is_in_domains(domains: object, facts: Facts) -> bool:
-    """An empty list restricts no one."""
+    """Whether the address is in one of the domains; an empty list restricts no one."""
     return not domains or (isinstance(domains, list | tuple) and facts.subject.domain in domains)
 
 

@@ -1,8 +1,8 @@
 """The stores of the permission model.
 
 An edit reads the stored state, lets `change` make the new one, and stores that with the audit records of `change`,
-all in one transaction. Edits of the same record run one after the other: of two that race, the second sees what the
-first stored. `change` is pure and fast, may be called again from the start, and refuses by raising, which changes
+all in one transaction. Edits of the same record run one after the other: of two concurrent edits the second sees what
+the first stored. `change` is pure and fast, may be called again from the start, and refuses by raising, which changes
 nothing. Every stored record has the version after the one that was read.
 """
 
@@ -167,7 +167,7 @@ class ProjectStore(Protocol):
         """Edit the project itself, not its groups. Raises ProjectNotFound, NameTaken for a title or alias."""
 
     async def edit_members(self, project_id: str, change: "MembershipChange", now: int) -> ProjectModel:
-        """Edit the lists of groups and the records of several users in application 1 as one act.
+        """Edit the lists of groups and the records of several users in application 1 in one transaction.
 
         Raises what edit_project and edit_record raise.
         """
@@ -210,7 +210,7 @@ class ApplicationKeyStore(Protocol):
         """Whether there is such an application, not removed, in no project that is removed."""
 
     async def access_keys(self, application_id: int) -> Sequence[AccessKey]:
-        """Oldest first."""
+        """Return the access keys, oldest first."""
 
     async def access_key_by_digest(self, digest: bytes) -> AccessKey | None:
         """Only of an application that is not removed, in a project that is not removed."""
@@ -234,7 +234,7 @@ class ApplicationKeyStore(Protocol):
         """Custom keys: raises LimitReached beyond ten."""
 
     async def delete_application_key(self, application_id: int, kid: str, records: Sequence[AuditRecord]) -> None:
-        """Raises KeyNotFound."""
+        """Delete a custom key. Raises KeyNotFound."""
 
     async def add_service_token(self, token: ServiceToken, records: Sequence[AuditRecord]) -> None:
         """Raises ApplicationNotFound."""
@@ -246,7 +246,7 @@ class ApplicationKeyStore(Protocol):
         """
 
     async def service_tokens(self, application_id: int) -> Sequence[ServiceToken]:
-        """All stored ones, revoked ones too; oldest first."""
+        """Return all service tokens, also revoked ones, oldest first."""
 
     async def revoke_service_token(self, application_id: int, jti: str, records: Sequence[AuditRecord]) -> None:
         """Raises KeyNotFound, also for one of another application."""
@@ -254,7 +254,7 @@ class ApplicationKeyStore(Protocol):
 
 class ServiceAccountStore(Protocol):
     async def service_accounts(self, project_id: str) -> Sequence[ServiceAccount]:
-        """By name."""
+        """Return the service accounts of the project, by name."""
 
     async def create_service_account(
         self, account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[AuditRecord]
@@ -264,17 +264,20 @@ class ServiceAccountStore(Protocol):
     async def revoke_service_account(
         self, user_id: str, now: int, records: Sequence[AuditRecord], *, seen: int | None = None
     ) -> None:
-        """Its tokens are refused from now on. Raises UserNotFound; VersionConflict as delete_group does."""
+        """Revoke a service account; its tokens are refused from now on.
+
+        Raises UserNotFound; VersionConflict as delete_group does.
+        """
 
 
 class FullRemovalStore(Protocol):
-    """A removed project, named by id or alias, and everything that is its own."""
+    """Storage for the permanent removal of a project, named by id or alias, and everything it owns."""
 
     async def project_contents(self, project_id: str) -> ErasureCounts:
-        """How much there is. Raises ProjectNotFound, ProjectNotRemoved."""
+        """Count what would be deleted. Raises ProjectNotFound, ProjectNotRemoved."""
 
     async def erase_project(self, project_id: str, entry: Callable[[ErasureCounts], AuditRecord]) -> ErasureCounts:
-        """Take all of it away, but no id out of its reservation. Raises ProjectNotFound, ProjectNotRemoved."""
+        """Delete all of it; its ids stay reserved. Raises ProjectNotFound, ProjectNotRemoved."""
 
 
 class CandidateStore(Protocol):
@@ -301,7 +304,7 @@ class CandidateStore(Protocol):
 
 
 class DryRun(Protocol):
-    """Stores in which an edit is carried out whole, refusals included, and undone."""
+    """Stores that run an edit completely, with its errors, and roll it back."""
 
     @property
     def applications(self) -> ApplicationStore: ...
@@ -317,9 +320,9 @@ class DryRun(Protocol):
 
     @property
     def state_after(self) -> DryRunResult:
-        """The state that the last edit had made, just before it was undone."""
+        """Return the state after the last edit, read before its rollback."""
 
 
 class DryRunStore(Protocol):
     def dry_run(self, application_id: int, project_ids: Collection[str], user_ids: Collection[str]) -> DryRun:
-        """Stores that will have seen this application, these projects and users."""
+        """Return stores for a dry run that read this application, these projects and users afterwards."""

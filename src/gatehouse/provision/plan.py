@@ -151,7 +151,7 @@ class Provisioning:
 
     async def plan(self, sections: Sequence[SectionEntries], options: Options) -> Plan:
         """What has to change. Raises Unfit with every problem of the file."""
-        scopes = (one.section.read_scope(one.entries, prune=options.prune) for one in sections)
+        scopes = (section.section.read_scope(section.entries, prune=options.prune) for section in sections)
         state = await self._store.read_state(reduce(or_, scopes, ReadScope()), self._clock.now())
         file = ProvisionFile({one.section.name: one.entries for one in sections})
         return (await make_plan(file, state, self._context(file), options))[0]

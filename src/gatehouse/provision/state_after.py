@@ -101,7 +101,7 @@ class StateAfter:
     def set_administrator(self, user_id: str, *, holds: bool) -> None:
         place = (CENTRAL_ID, user_id)
         record = self._records.get(place) or UserRecord(application_id=CENTRAL_ID, user_id=user_id)
-        kept = tuple(one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE)
+        kept = tuple(role for role in record.root.roles if role.role != ADMINISTRATOR_ROLE)
         if holds or kept != record.root.roles:
             roles = (*kept, Assignment(role=ADMINISTRATOR_ROLE)) if holds else kept
             self._records[place] = with_holdings(record, ROOT, replace(record.root, roles=roles))
@@ -222,7 +222,7 @@ def with_holdings(record: UserRecord, scope: Scope, held: ScopeHoldings) -> User
 
 
 def without_member(group: Group, user_id: str) -> Group:
-    return replace(group, users=tuple(one for one in group.users if one != user_id))
+    return replace(group, users=tuple(member_id for member_id in group.users if member_id != user_id))
 
 
 def without_group(project: Project, group_id: str) -> Project:
@@ -260,6 +260,6 @@ def without_roles(record: UserRecord, number: int, gone: Collection[str], shut: 
         return record
     for scope, held in record.scopes.items():
         lost = gone if scope.is_root else {*gone, *shut}
-        roles = tuple(one for one in held.roles if one.role not in lost)
+        roles = tuple(role for role in held.roles if role.role not in lost)
         record = with_holdings(record, scope, replace(held, roles=roles))
     return record

@@ -1,8 +1,8 @@
 """The backup file: gzip, one JSON document per line, the same for both databases.
 
-The first line says what it is, the last one holds how many rows of each table came between and a digest
-over everything before it; only a file whose last line holds true is believed. The digest is also keyed with
-a key of the installation, so that a backup cannot be forged or changed without the master key.
+The first line describes the backup. The last line has the number of rows of each table and a digest over everything
+before it; a file whose last line does not match is refused. The digest is also keyed with a key of the installation,
+so that a backup cannot be forged or changed without the master key.
 """
 
 import gzip
@@ -34,7 +34,7 @@ class BackupDamaged(BadInput):
 
 
 class BackupForeign(BadInput):
-    """The backup is sound, and not for this Gatehouse."""
+    """The backup is valid, but not for this Gatehouse."""
 
 
 class FileExists(Conflict):
@@ -48,7 +48,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag="manifest", tag_fi
     created_at: int
     base_url: str
     master_key: str  # the id of the key that opens the secrets in it
-    instance_key: str  # sealed under that one
+    instance_key: str  # sealed with that key
     tables: dict[str, tuple[str, ...]]
 
 
@@ -98,7 +98,7 @@ class ArchiveWriter:
 
 @contextmanager
 def create_file_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """A file for its owner only that gets its name once it is whole and on the disk."""
+    """Create a file that only its owner may read and that gets its name once it is complete and on the disk."""
     if os.path.lexists(path):
         raise FileExists(f"{path} already exists")
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mode 0600
@@ -116,7 +116,7 @@ def create_file_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sync_directory(path: Path) -> None:
-    """The name must survive a power cut too."""
+    """Sync the directory, so that the file name survives a power cut too."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -140,9 +140,9 @@ class Archive:
         raise BackupDamaged(f"{self.path} is empty")
 
     def chunks(self, on_progress: OnProgress = lambda _: None) -> Generator[ArchiveRows, None, ArchiveEnd]:
-        """Every chunk of rows, and at the end the closing line, once it was found to be true.
+        """Yield every chunk of rows, and at the end the last line after it was verified.
 
-        Until then nothing that was read may be relied upon. `tell` hears how many bytes of the file were read.
+        Until then the rows cannot be trusted. `tell` is called with the number of bytes read.
         """
         digest = hashlib.sha256()
         counts: Counter[str] = Counter()
@@ -176,7 +176,7 @@ class Archive:
 
 
 def refuse_wrong_mac(closing: ArchiveEnd, mac_key: bytes) -> None:
-    """Raise BackupDamaged unless the installation that has this key closed the file."""
+    """Raise BackupDamaged unless the file was written by the installation that has this key."""
     expected = hmac_sha256(mac_key, bytes.fromhex(closing.sha256))
     if not constant_time_equal(expected.hex(), closing.mac):
         raise BackupDamaged("the backup was not written by the installation named in it")

@@ -44,10 +44,10 @@ from gatehouse.storage.statements import InStringList, JsonDocument, Row, Statem
 from gatehouse.storage.tables.installation import audit_events, audit_refusals, audit_seals, installation, tallies
 
 AUDIT_HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
-DELETE_BATCH: Final = 1_000  # records, where no sealed batch has more
+DELETE_BATCH: Final = 1_000  # records; no sealed batch has more
 
 INSERT_EVENT = Statement(insert(audit_events))
-# Documents as the text they are: one that was made unreadable is named by verification, and holds up no sealing.
+# Documents are read as text: an unreadable one is reported by verification and does not stop the sealing.
 _RAW_EVENT = [
     type_coerce(column, Text()).label(column.name) if isinstance(column.type, JsonDocument) else column
     for column in audit_events.c
@@ -179,9 +179,9 @@ def add_audit_records(entries: Iterable[AuditRecord]) -> Verb[None]:
 
 
 def has_audit_record(entry: AuditRecord) -> Verb[bool]:
-    """Whether an earlier run of this very verb was committed: its record has an id that no other has.
+    """Whether an earlier run of this verb was committed, by the unique id of its record.
 
-    To be asked after a statement that waits for the locks of that run.
+    Call it after a statement that waits for the locks of that run.
     """
     return bool((yield RECORD_EXISTS(record_id=entry.record_id)))
 
@@ -212,7 +212,7 @@ def swap_head(head: HeadSwap) -> Verb[None]:
 
 
 def create_head(key: tuple[str, str | None, str], head: str) -> Verb[bool]:
-    """Keep the head together with the fact that says there is one, given as name, value read and new value."""
+    """Store the head together with the fact that it exists, which is passed as name, value read and new value."""
     name, before, after = key
     kept = yield from (set_value_once(name, after) if before is None else replace_value(name, before, after))
     if kept:
@@ -282,7 +282,10 @@ def erase_personal(subject: str, entry: AuditRecord) -> Verb[int]:
 
 
 def seal_to_delete(begins: int, at: int) -> Verb[tuple[Seal, int] | None]:
-    """From one seal to another, so that what is left begins behind one; as few at a time as that allows."""
+    """Return the oldest records to delete, up to a seal, so that the remaining log begins after one.
+
+    As few as possible at a time.
+    """
     last = (yield LAST_SEAL_WITHIN(oldest=begins, at=at, end=begins + DELETE_BATCH))[0].place
     if last is None:
         rows = yield NEXT_SEAL(oldest=begins)
@@ -328,7 +331,7 @@ def _decode_raw(text: str | None) -> Any:  # noqa: ANN401 - a document
     try:
         return None if text is None else msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return {"unreadable": text}  # no record was written like this: its authentication code does not fit
+        return {"unreadable": text}  # the service never writes such a record: its authentication code does not match
 
 
 def _seal_from_row(row: Row) -> Seal:
@@ -348,14 +351,14 @@ ENTRY_PREFIX: Final = "entry_"  # before the names of the record's columns
 
 
 def insert_if(there: CTE, table: Table, prefix: str = "") -> ReturningInsert[Any]:
-    """The parameters as a row of the table, if there is a row over there."""
+    """Insert the parameters as a row of the table, if the source has a row."""
     values: list[ColumnElement[Any]] = [bindparam(f"{prefix}{column.name}", type_=column.type) for column in table.c]
     made = insert(table).from_select(list(table.c), select(*values).select_from(there), include_defaults=False)
     return made.returning(*table.primary_key)
 
 
 def insert_audit_record_if(there: CTE) -> ReturningInsert[Any]:
-    """An audit record, if there is a row over there."""
+    """Insert an audit record, if the source has a row."""
     return insert_if(there, audit_events, ENTRY_PREFIX)
 
 
@@ -367,7 +370,7 @@ def with_prefix(prefix: str, row: Mapping[str, object]) -> dict[str, object]:
     return {f"{prefix}{name}": value for name, value in row.items()}
 
 
-# Keeps how often people came in (audit/recorder.py).
+# Stores how often people signed in (audit/recorder.py).
 
 
 _NEW_TALLY = upsert(tallies)

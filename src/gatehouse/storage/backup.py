@@ -1,6 +1,7 @@
-"""Everything in the database as rows, read from one snapshot, and put back in one transaction.
+"""Dumps the whole database as rows from one snapshot, and restores them in one transaction.
 
-Not a copy of SQLite's file: a copy made during writes is torn, and a row written out fits either database.
+It is not a copy of SQLite's file: such a copy is inconsistent during writes, and rows can be restored into either
+database.
 """
 
 import base64
@@ -52,7 +53,7 @@ class DatabaseInUse(Conflict):
 
 
 class PerDialect(ClauseElement):
-    """A statement that the two databases spell each in its own way."""
+    """A statement with different SQL on each database."""
 
     inherit_cache = False
 
@@ -72,12 +73,12 @@ def _on_sqlite(element: PerDialect, _compiler: SQLCompiler, **_: Any) -> str:  #
 
 
 def _stored_type(column: Column[Any]) -> TypeEngine[Any]:
-    """Documents travel as the text they are: nothing is read into them on the way."""
+    """Return the column type in a backup; documents are copied as text without being decoded."""
     return Text() if isinstance(column.type, JsonDocument) else column.type
 
 
 class TableStatements:
-    """One table: read, emptied and filled again."""
+    """The statements that read, empty and refill one table."""
 
     def __init__(self, table: Table) -> None:
         self.name: Final = str(table.name)
@@ -113,10 +114,10 @@ def _bytes(value: Value) -> bytes | None:
 TABLES: Final = {str(table.name): TableStatements(table) for table in metadata.sorted_tables}
 AUTOINCREMENT_COLUMNS: Final = [
     column for table in metadata.sorted_tables if (column := table.autoincrement_column) is not None
-]  # what the database itself gives numbers to
+]  # columns that the database numbers itself
 
 LOCK_TABLES = Statement(PerDialect(postgres=f"LOCK TABLE {', '.join(TABLES)} IN ACCESS EXCLUSIVE MODE"))
-# A process of ours listens for as long as it lives; this one began to listen after this session was opened.
+# Every running process has a listening session; that of this process began after this session and is not counted.
 COUNT_OTHER_PROCESSES = Statement(
     PerDialect(
         postgres="""
@@ -138,12 +139,12 @@ RESET_SEQUENCES = [
 
 
 def table_columns() -> dict[str, tuple[str, ...]]:
-    """Every table and its columns, in the order they are written."""
+    """Return every table and its columns, in the order they are written."""
     return {name: table.columns for name, table in TABLES.items()}
 
 
 def dump_rows(put: WriteRows) -> Verb[None]:
-    """Pass every row to `put`, a chunk at a time; for `snapshot_read`, so that all are of one state."""
+    """Pass every row to `put`, a chunk at a time; for `snapshot_read`, so that all rows are of one state."""
     for table in TABLES.values():
         last: Row | None = None
         while rows := (yield table.pages.after(last, most=CHUNK_ROWS)):
@@ -151,9 +152,10 @@ def dump_rows(put: WriteRows) -> Verb[None]:
             last = rows[-1]
 
 
-# What is under way between a person and the service: after a restore it starts again. A mail was sent meanwhile.
-# Requests to applications come back and are made again: removing twice is harmless, and never is not.
-# Grants are dead by the users' new `rev`; consents may have been withdrawn since, and are asked for again.
+# Pending steps between a person and the service are not restored; they start again. Emails are not restored, because
+# they were sent in the meantime. Requests to applications are restored and made again: removing data twice is
+# harmless, never removing it is not. Grants are invalid by the users' new `rev`; consents may have been withdrawn
+# since and are requested again.
 EPHEMERAL_TABLES: Final = frozenset(
     {
         *("gdpr_leases", "interactions", "login_tokens", "outbox", "sessions"),
@@ -166,7 +168,7 @@ EPHEMERAL_TABLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreFence:
-    """What keeps a restore from reviving whatever ended after the backup was made (R3, faults R-23)."""
+    """Keeps a restore from reviving what ended after the backup was made (R3, faults R-23)."""
 
     now: int  # Unix seconds
 
@@ -179,12 +181,12 @@ class RestoreFence:
         return table in EPHEMERAL_TABLES or (table == "installation" and fields["name"] == TIMELINE)
 
     def fenced_row(self, table: str, fields: Fields) -> Fields:
-        """The row as it may come back."""
+        """Return the row as it may be restored."""
         match table:
             case "users":
-                # Above every `rev` a token of before can carry, those of a clock that was ahead included.
+                # Above every `rev` of an earlier token, even one from a clock that was ahead.
                 return {**fields, "rev": max(_number(fields["rev"]), self.epoch) + MAX_CLOCK_SKEW_MS}
-            case "once":  # it may have been taken after the backup, and so with recovery codes
+            case "once":  # it may have been used after the backup; the same is true of recovery codes
                 return {**fields, "taken_at": fields["taken_at"] or self.now}
             case "recovery_codes":
                 return {**fields, "used_at": fields["used_at"] or self.now}
@@ -201,16 +203,16 @@ def _number(value: object) -> int:
 
 
 def restore_rows(chunks: ReadChunks, fence: RestoreFence, entry: AuditRecord, *, replace: bool) -> Verb[ArchiveEnd]:
-    """Fill the database from the chunks: everything or, when anything is wrong with them, nothing.
+    """Fill the database from the chunks: all of them, or none if any is invalid.
 
-    Raises DatabaseNotEmpty unless it may replace the data, and DatabaseInUse while it is served.
+    Raises DatabaseNotEmpty unless it may replace the data, and DatabaseInUse while a process serves it.
     """
     if (yield COUNT_OTHER_PROCESSES())[0][0]:
         raise DatabaseInUse("another Gatehouse process is connected to this database: stop it first")
     yield LOCK_TABLES()
     if not replace:
         yield from _refuse_non_empty()
-    for table in reversed(TABLES.values()):  # what refers to others before what is referred to
+    for table in reversed(TABLES.values()):  # referring tables before the tables they refer to
         yield table.delete_all()
     closing = yield from _insert(chunks(), fence)
     yield from set_value(EPOCH, str(max(fence.epoch, (yield from read_epoch()))))  # never back, though a clock may be

@@ -92,7 +92,7 @@ async def open_storage(
 async def connect_storage(
     url: str, *, limits: PoolLimits | None = None, listen_url: str = ""
 ) -> AsyncIterator[Storage]:
-    """Open the database whatever its schema: for checks before anything is changed."""
+    """Open the database with any schema, for checks before anything is changed."""
     runner = await open_runner(url, limits or PoolLimits(), listen_url)
     try:
         yield build_storage(runner)
@@ -104,7 +104,7 @@ async def open_runner(url: str, limits: PoolLimits, listen_url: str) -> Runner:
     if url.startswith("sqlite:"):
         return SQLiteRunner(sqlite_path(url))
     if url.startswith(("postgresql:", "postgres:")):
-        # asyncpg takes 3 MB, and SQLite does without it.
+        # asyncpg takes 3 MB, and SQLite does not need it.
         from gatehouse.storage.postgres.runner import PostgresRunner  # noqa: PLC0415
 
         return await PostgresRunner.open(url, limits, listen_url)

@@ -43,7 +43,7 @@ class DryRunRunner(Generic[A]):
         single_statement: VerbFactory[T] | None = None,  # noqa: ARG002
         repeatable: bool = False,  # noqa: ARG002
     ) -> T:
-        """Never at once: that could not be undone."""
+        """Run the verb without `single_statement`, which could not be rolled back."""
 
         def undone() -> Verb[T]:
             answer = yield from make()
@@ -53,7 +53,8 @@ class DryRunRunner(Generic[A]):
             return await self._runner.write(undone, heavy=heavy)
         except _RolledBack as end:
             answer, self.state_after = end.answer
-            # Its frames hold whole models and are held by it: nothing would free them until the next full collection.
+            # The exception and its frames, which hold whole models, refer to each other: only a full garbage
+            # collection would free them.
             end.__traceback__ = None
             end.answer = None
             return answer  # type: ignore[no-any-return]
@@ -80,10 +81,10 @@ class DryRunRunner(Generic[A]):
         return await self._runner.timeline()
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
-        """Nothing to do: the wrapped runner has its own handler."""
+        """Do nothing: the wrapped runner has its own handler."""
 
     async def close(self) -> None:
-        """Nothing to do: the wrapped runner is closed by its owner."""
+        """Do nothing: the wrapped runner is closed by its owner."""
 
 
 # Edits that are made and rolled back (DryRunStore).
@@ -93,7 +94,7 @@ def read_state_after(
     application_id: int, project_ids: Collection[str], user_ids: Collection[str]
 ) -> Verb[DryRunResult]:
     people = yield from facts_of_many(user_ids, [application_id])
-    named = {project_id for one in people for project_id in one.projects}
+    named = {project_id for person in people for project_id in person.projects}
     return DryRunResult(
         snapshot=(yield from application_snapshot(application_id, named | set(project_ids))),
         people={one.subject.user_id: one for one in people},

@@ -1,8 +1,8 @@
 """Stores game sessions, their confirmations and answers (gamesessions/store.py).
 
-Each verb has a twin for PostgreSQL, one statement and one round trip (docs/decisions/0003-verbs-written-once.md).
-There too the account is held against a revocation under way until all is committed, and whatever follows hangs on the
-row of the session that changed.
+Each verb has a single-statement variant for PostgreSQL with one round trip
+(docs/decisions/0003-verbs-written-once.md). It also locks the account against a concurrent revocation until the
+commit, and all other writes depend on the changed row of the session.
 
 All verbs are repeatable: when nothing is left to change, the audit record shows whether an earlier run changed it.
 """
@@ -136,7 +136,7 @@ def take_answer(gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, e
 def take_answer_single_statement(
     gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord
 ) -> Verb[bool]:
-    """For a login without a short-lived token."""
+    """The single-statement variant for a login without a short-lived token."""
     taken = yield TAKE_ANSWER_SINGLE_STATEMENT(
         of=gsid,
         now=now,
@@ -150,10 +150,10 @@ def take_answer_single_statement(
     return bool(taken) or (yield from has_audit_record(entry))
 
 
-# Keeps game sessions (gamesessions/store.py).
+# Stores game sessions (gamesessions/store.py).
 
 
-WATCHER_TIMEOUT: Final = 15  # seconds after which a node that says nothing of an owner's socket has lost it
+WATCHER_TIMEOUT: Final = 15  # seconds without a report after which a node has lost the owner's socket
 
 _NOT_OVER = or_(IS_PENDING, game_sessions.c.state == GameSessionState.CONFIRMED.value)
 
@@ -224,7 +224,7 @@ FAIL_SESSION = Statement(
     )
     .returning(game_sessions.c.gsid)
 )
-# A number higher than that of the take: should its statement come after this, it finds nothing to take.
+# The number is higher than that of the take: if its statement runs after this one, it finds nothing to take.
 _FENCED = case((game_sessions.c.polls <= bindparam("number"), bindparam("number") + 1), else_=game_sessions.c.polls)
 FENCE_POLLS = Statement(update(game_sessions).where(THIS_SESSION, HELD_BY_NODE).values(polls=_FENCED))
 RETURN_ANSWER = Statement(
@@ -279,7 +279,7 @@ def session_snapshots(gsids: Collection[str], now: int) -> Verb[Mapping[str, Ses
 
 
 def record_polls(marks: Sequence[PollMark], node: str) -> Verb[None]:
-    in_order = sorted(marks, key=lambda one: one.gsid)  # the same everywhere: no deadlock
+    in_order = sorted(marks, key=lambda one: one.gsid)  # the same lock order everywhere, so no deadlock
     yield RECORD_POLL.bulk([_poll_parameters(one, node) for one in in_order])
 
 
@@ -314,9 +314,9 @@ def fail_session(gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: s
 
 
 def return_answer(gsid: str, poll_id: PollId, login: LoginTokenRecord, entry: AuditRecord) -> Verb[None]:
-    yield LOCK_SESSION(of=gsid)  # the take may be under way still
+    yield LOCK_SESSION(of=gsid)  # the take may still be running
     yield FENCE_POLLS(of=gsid, number=poll_id.number, node=poll_id.node)
-    if (yield from delete_login(login)):  # else nothing was committed, or this was done before
+    if (yield from delete_login(login)):  # otherwise nothing was committed, or this was done before
         yield RETURN_ANSWER(of=gsid)
         yield from add_audit_record(entry)
         yield Notification(CHANNEL, gsid)
@@ -347,7 +347,7 @@ def add_socket_node(gsid: str, node: str, now: int) -> Verb[None]:
 
 
 def remove_socket_node(gsid: str, node: str, now: int) -> Verb[bool]:
-    yield LOCK_SESSION(of=gsid)  # of two nodes that leave at once the second sees that the first has left
+    yield LOCK_SESSION(of=gsid)  # of two nodes that leave concurrently, the second sees that the first has left
     yield DROP_WATCHER(of=gsid, at_node=node)
     if (yield LIVE_WATCHERS(of=gsid, silent_since=now - WATCHER_TIMEOUT)):
         return False

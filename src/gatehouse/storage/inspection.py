@@ -42,7 +42,7 @@ SCHEMAS = Statement(
 ROLES = Statement(
     select(roles.c.application_id, roles.c.name, roles.c.meta).order_by(roles.c.application_id, roles.c.role_key)
 )
-ENTRIES = tuple(  # only documents in which one of the names stands at all are read
+ENTRIES = tuple(  # only documents that contain one of the names are read
     Statement(
         select(*(table.c[name] for name in ("application_id", "user_id", "private_data", "public_data")))
         .where(
@@ -80,7 +80,7 @@ class PostgresState:
 
 
 def find_reserved_names(most: int) -> Verb[Sequence[str]]:
-    """Stored rules under names that are reserved by now, in words; not more than `most`."""
+    """Describe stored rules whose names are reserved now; at most `most` of them."""
     found: list[str] = []
     for row in (yield SCHEMAS()):
         where = f"the schema of application {row.application_id}"

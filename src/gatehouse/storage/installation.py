@@ -41,12 +41,12 @@ def set_value(name: str, value: str) -> Verb[None]:
 
 
 def replace_value(name: str, before: str, after: str) -> Verb[bool]:
-    """Keep the fact if it still is what was read; True for the one caller who was first."""
+    """Replace the fact if it still has the value that was read; True only for the first caller."""
     return bool((yield REPLACE_VALUE(of=name, before=before, after=after)))
 
 
 def read_epoch() -> Verb[int]:
-    """When everything issued before was revoked; 0 for never."""
+    """Return the time before which everything issued is revoked; 0 for never."""
     return int((yield from read_value(EPOCH)) or 0)
 
 

@@ -19,7 +19,7 @@ CHANNEL: Final = "keys"
 VERSION_NAME: Final = "keys_version"
 
 _STORED_VERSION = select(cast(installation.c.value, BigInteger)).where(installation.c.name == VERSION_NAME)
-# A column of every statement that brings the facts about a token along: which keys it is to be judged by.
+# The version of the key set, a column of every statement that loads the facts about a token.
 KEYS_VERSION: Final = func.coalesce(_STORED_VERSION.scalar_subquery(), 0).label(VERSION_NAME)
 READ_KEYS_VERSION = Statement(select(KEYS_VERSION))
 ALL_KEYS = Statement(select(signing_keys).order_by(signing_keys.c.created_at, signing_keys.c.kid))
@@ -54,7 +54,7 @@ def save_keys(keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> V
     if not (yield BUMP_KEYS_VERSION(seen=str(seen), next=str(seen + 1))):
         raise KeysChanged
     known = {row.kid for row in (yield KNOWN_KIDS())}
-    # Changed ones first: the old key's end must be set before its successor, which has none, comes in.
+    # Changed keys first: the old key's end must be set before its successor, which has none, is inserted.
     for key in sorted(keys, key=lambda key: key.kid not in known):
         if key.kid in known:
             yield CHANGE_KEY(

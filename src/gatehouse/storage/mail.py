@@ -11,12 +11,12 @@ from gatehouse.storage.statements import Notification, Row, Statement, Verb
 from gatehouse.storage.tables.outgoing import outbox
 
 CHANNEL: Final = "mail"
-RETENTION_SECONDS: Final = 30 * 86_400  # seconds a mail that was given up is kept for the operator to see
+RETENTION_SECONDS: Final = 30 * 86_400  # seconds a failed mail is kept for the operator to see
 
 _IS_WAITING = outbox.c.next_try_at > 0
 
 INSERT_MAIL = Statement(insert(outbox))
-# The inner select locks what it finds and steps over what another node has locked; SQLite has one writer.
+# The inner select locks the rows it finds and skips those another node has locked; SQLite has one writer.
 _DUE = (
     select(outbox.c.mail_id)
     .where(_IS_WAITING, outbox.c.next_try_at <= bindparam("now"))
@@ -100,7 +100,7 @@ def outbox_status() -> Verb[OutboxStatus]:
 
 
 def delete_mails_before(at: int) -> Verb[None]:
-    """Part of sweeping: drop what was written before and never got out."""
+    """Delete mails that were written before this time and never sent; part of sweeping."""
     yield DROP_OLD_MAILS(before=at)
 
 

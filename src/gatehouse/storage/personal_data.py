@@ -29,7 +29,7 @@ from gatehouse.storage.tables.outgoing import gdpr_calls, gdpr_leases, gdpr_requ
 from gatehouse.storage.tables.permissions import applications
 
 CHANNEL: Final = "gdpr"
-SPARE_CALLS: Final = 32  # addresses looked at beyond those wanted: others may be quicker at some
+SPARE_CALLS: Final = 32  # more addresses than needed are read, because other nodes may claim some first
 
 _LIVE_APPLICATIONS = (
     select(applications.c.application_id, applications.c.settings)
@@ -42,7 +42,7 @@ _THIS = and_(gdpr_calls.c.request_id == bindparam("of"), gdpr_calls.c.position =
 _LEASED_BY_US = and_(_THIS, _WAITING, gdpr_calls.c.tries == bindparam("held"))
 _EXPORT = gdpr_requests.c.kind == DataJobKind.EXPORT.value
 
-# Few have sources: the others' settings need not travel.
+# Few applications have sources; the settings of the others are not read.
 WITH_SOURCES = Statement(
     _LIVE_APPLICATIONS.where(type_coerce(applications.c.settings, Text).like('%"gdpr"%')).order_by(
         applications.c.application_id
@@ -101,11 +101,11 @@ _DUE = (
     )
     .subquery("due")
 )
-# In one order for all transactions, so that no two wait for each other.
+# The order is the same in all transactions, so that no two wait for each other.
 DUE_CALLS = Statement(
     select(_DUE).where(_DUE.c.turn == 1).order_by(_DUE.c.next_try_at, _DUE.c.url).limit(bindparam("most"))
 )
-# The address is the key: of all who want to call it, one holds it (one call in flight for an address).
+# The address is the key: only one worker holds it, so there is one running call per address.
 LEASE = Statement(insert(gdpr_leases).on_conflict_do_nothing().returning(gdpr_leases.c.url))
 COUNT_TRY = Statement(
     update(gdpr_calls).where(_LEASED_BY_US).values(tries=gdpr_calls.c.tries + 1).returning(gdpr_calls.c.request_id)
@@ -182,26 +182,26 @@ def has_export_sources() -> Verb[bool]:
 
 
 def request_export(user_id: str, entry: AuditRecord, now: int) -> Verb[str]:
-    if not (yield LOCK_USER(of=user_id)):  # of two who ask at once the second finds what the first asked
+    if not (yield LOCK_USER(of=user_id)):  # of two concurrent requests the second finds the first one's
         raise UserNotFound
     found = yield OPEN_EXPORT(of=user_id, now=now)
     if found:
         return str(found[0].request_id)
-    asked = yield from _create_request(DataJobKind.EXPORT, user_id, now)
-    if asked:
+    request_id = yield from _create_request(DataJobKind.EXPORT, user_id, now)
+    if request_id:
         yield from add_audit_record(entry)
-    return asked
+    return request_id
 
 
 def request_removal(user_id: str, now: int) -> Verb[str]:
-    """For every verb that ends an account: delete the person's collected data, and notify applications."""
+    """Delete the person's collected data and notify applications; part of every verb that ends an account."""
     yield DROP_EXPORT_CALLS(of=user_id)
     yield DROP_EXPORTS(of=user_id)
     return (yield from _create_request(DataJobKind.REMOVAL, user_id, now))
 
 
 def _create_request(job: DataJobKind, user_id: str, now: int) -> Verb[str]:
-    """The id of the request; empty when no application has a URL for the job."""
+    """Create a request and return its id; empty when no application has a URL for the job."""
     rows = yield WITH_SOURCES()
     targets = [(row.application_id, url) for row in rows for url in job_urls(job, row.settings)]
     if not targets:
@@ -251,7 +251,7 @@ def _lease_call(row: Row, until: int) -> Verb[Sequence[ClaimedCall]]:
         return ()
     if (yield COUNT_TRY(of=row.request_id, at=row.position, held=row.tries)):
         return (_held_call(row),)
-    yield DROP_LEASE(url=row.url, of=row.request_id, at=row.position, held=row.tries + 1)  # made meanwhile
+    yield DROP_LEASE(url=row.url, of=row.request_id, at=row.position, held=row.tries + 1)  # created in the meantime
     return ()
 
 

@@ -1,6 +1,7 @@
-"""A standby that became primary may have missed the last revocations: then everything issued before ends (R3).
+"""Ends everything issued before a promotion (R3). A standby that became primary may have missed the last revocations.
 
-Links and whatever else can be taken once are spent, for it may have been taken already; so does a restore.
+Links and other single-use secrets are marked as used, because they may have been used already; a restore does the
+same.
 
 PostgreSQL starts a new timeline at every promotion, and at every point-in-time restore.
 """
@@ -32,9 +33,9 @@ SPEND_ALL = Statement(
 
 
 def record_timeline(timeline: str, *, lossless: bool, epoch: int, entry: AuditRecord) -> Verb[bool]:
-    """Compare with the timeline last seen; on another one end every token, unless nothing can have been lost.
+    """Compare with the timeline last seen; if it differs, end every token, unless nothing can have been lost.
 
-    Of all nodes that notice exactly one acts; True for that one.
+    Of all nodes that notice it exactly one acts; True for that one.
     """
     seen = yield from read_value(TIMELINE)
     if seen is None:

@@ -1,4 +1,4 @@
-"""The permission model as configuration files see it and change it (provision/model.py)."""
+"""Reads and changes the permission model for configuration files (provision/model.py)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -137,7 +137,7 @@ MEMBERS = Statement(
 
 
 def _holdings_statement(*conditions: Mapping[Table, ColumnElement[bool]]) -> Statement:
-    """Everything held, in one row; of one user after another when they are put in order."""
+    """Select all assignments, one row per record; ordered by user when requested."""
     chosen = [
         select(RowsAsJson(*cells))
         .where(*(condition[table] for condition in conditions))
@@ -162,7 +162,7 @@ HELD_BY = _holdings_statement(
 
 
 def read_permission_state(scope: ReadScope) -> Verb[PermissionState]:
-    """What is in scope, as of the moment of the transaction around it."""
+    """Return the state in scope, as the surrounding transaction sees it."""
     if not scope.permissions:
         return PermissionState()
     accounts = yield from service_accounts.all_service_accounts()
@@ -199,7 +199,7 @@ def _records(scope: ReadScope) -> Verb[Mapping[tuple[int, str], UserRecord]]:
 
 
 def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
-    """The user's id is the last cell of every row."""
+    """Group records by user; the user's id is the last cell of every row."""
     by_user: dict[str, dict[str, list[object]]] = {}
     for name in ("records", "entries", "assignments"):
         for cells in getattr(row, name) or ():
@@ -218,9 +218,9 @@ def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
 
 
 def new_role_keys(writes: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
-    """Keys of the roles that a file creates: the people it names get them whatever the limit.
+    """Return the keys of the roles that a file creates: the people it names get them whatever the limit.
 
-    So an export is taken of a role whose limit was lowered below the number of its users (R5, R7).
+    So an export can be applied even if a role's limit was lowered below the number of its users (R5, R7).
     """
     made: defaultdict[int, set[str]] = defaultdict(set)
     for one in writes:
@@ -233,7 +233,7 @@ def new_role_keys(writes: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
 
 
 def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
-    """Ids of the projects of which a file makes or changes groups."""
+    """Return the ids of the projects in which a file creates or changes groups."""
     return frozenset(
         group.project_id
         for one in writes
@@ -243,7 +243,7 @@ def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
 
 
 def refuse_invalid_groups(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
-    """Judge groups when all writes are done: a file may add some before it removes others, or unlist them later.
+    """Check groups when all writes are done: a file may add some before it removes others, or unlist them later.
 
     Raises GroupsFull, GroupListed, Malformed, each naming the project.
     """
@@ -262,7 +262,10 @@ def refuse_invalid_groups(before: Mapping[str, ProjectModel], named: Collection[
 
 
 def run_permission_write(one: PermissionWrite, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
-    """Part of the verb that carries a file out. Raises VersionConflict for what is no longer as it was read."""
+    """Run one write; part of the verb that applies a file.
+
+    Raises VersionConflict if the record changed since it was read.
+    """
     match one:
         case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
             yield from _run_structure_write(one)
@@ -363,7 +366,7 @@ def _replace_if_unchanged(before: Versioned, after: Versioned) -> Change[Version
 
 
 def _refuse_changed(state: object, before: object) -> None:
-    """What matters is what it says: an earlier step of the same file may have given it another version."""
+    """Refuse a record whose content changed; its version may differ by an earlier step of the same file."""
     if _without_version(state) != _without_version(before):
         raise VersionConflict
 
@@ -419,17 +422,17 @@ def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequ
 def write_changes(
     writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
 ) -> Verb[None]:
-    yield from lock_structure()  # before any row is held, as everywhere
+    yield from lock_structure()  # before any row is locked, as everywhere
     if any(not isinstance(one, KEEPS_STRUCTURE) for one in writes):
         yield from begin_structure_change()
     yield LOCK_ADMINISTRATOR_ROLE()
     somebody_administered = yield FIND_ACTIVE_ADMINISTRATOR(now=now)
     by = records[0].actor if records else ""
-    made = new_role_keys(writes)
+    role_keys = new_role_keys(writes)
     grouped = projects_with_groups(writes)
     before = (yield from projects_by_id(grouped)) if grouped else {}
     for one in writes:
-        yield from run_write(one, now, by, made)
+        yield from run_write(one, now, by, role_keys)
     if grouped:
         yield from refuse_invalid_groups(before, grouped)
     if somebody_administered and not (yield FIND_ACTIVE_ADMINISTRATOR(now=now)):
@@ -461,7 +464,7 @@ def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]
 
 
 def set_administrator(user: User, *, holds: bool) -> Verb[None]:
-    # Also one that has expired, which would stand in the way of the new one.
+    # Expired ones too, which would block the new one.
     taken = yield DROP_ADMINISTRATOR_ROLE(of=user.user_id)
     if holds:
         yield from assign_root_role(CENTRAL_APPLICATION, user.user_id, ADMINISTRATOR_ROLE)

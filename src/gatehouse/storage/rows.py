@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def column_values(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass
-    """The fields of a record by name, each value as it is, where `asdict` would copy it and all that is in it."""
+    """Return the fields of a record by name; the values are not copied, unlike with `asdict`."""
     names, read = _field_reader(record.__class__)
     return dict(zip(names, read(record), strict=True))
 
@@ -58,7 +58,7 @@ class KeysetPages:
         self._next: Final = Statement(page.where(tuple_(*keys) > tuple_(*last)))
 
     def after(self, row: Row | None, *, most: int, **parameters: object) -> BoundStatement:
-        """The page that begins after this row of the one before; the first one after None."""
+        """Select the page that begins after this row of the previous page; None selects the first page."""
         if row is None:
             return self._first(most=most, **parameters)
         place = {f"after_{key}": getattr(row, key) for key in self._keys}

@@ -22,7 +22,7 @@ VerbFactory: TypeAlias = Callable[[], Verb[T]]
 
 
 class Runner(Protocol):
-    """What both databases can do with a verb."""
+    """The interface of both databases for running verbs."""
 
     async def write(
         self,
@@ -49,9 +49,9 @@ class Runner(Protocol):
         """Run a short read: key look-ups only, each statement seeing the newest committed state."""
 
     async def cached_read(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
-        """A short read whose result, the same object, is cached until anything is written.
+        """Run a short read whose result object is cached until anything is written.
 
-        Only on SQLite, where checking that is cheaper than the read. `key` identifies the read.
+        It is cached only on SQLite, where checking that is cheaper than the read. `key` identifies the read.
         """
 
     async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
@@ -70,10 +70,10 @@ class Runner(Protocol):
         """The database's own clock in Unix seconds, or None when it has none but this machine's."""
 
     async def timeline(self) -> str | None:
-        """The history the database is on, another one after every promotion; None where there is only one."""
+        """The database's timeline, a new one after every promotion; None where there is only one."""
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
-        """From now on no one reads from a history other than `known` until `handle` has run on it.
+        """Use no timeline other than `known` until `handle` has run on it.
 
         So no request sees the state that a promoted standby has missed. Until then everything is Unavailable.
         """
@@ -101,7 +101,7 @@ def write(verb: Callable[P, Verb[T]], *, repeatable: bool = False) -> Method[P, 
 
 
 def heavy_write(verb: Callable[P, Verb[T]]) -> Method[P, T]:
-    """For writes that read, judge and write whole schemas or records."""
+    """Run a write that reads, checks and writes whole schemas or records."""
 
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -113,7 +113,7 @@ def heavy_write(verb: Callable[P, Verb[T]]) -> Method[P, T]:
 def inline_write(
     verb: Callable[P, Verb[T]], *, single_statement: Callable[P, Verb[T]] | None = None, repeatable: bool = False
 ) -> Method[P, T]:
-    """For hot writes of a few rows by key."""
+    """Run a frequent write of a few rows by key."""
 
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -134,7 +134,7 @@ def read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
 
 
 def cached_read(verb: Callable[P, Verb[T]]) -> Method[P, T]:
-    """For hot reads; the verb's arguments must be hashable, and none of them the time."""
+    """Run a frequent read; the verb's arguments must be hashable, and none of them may be the time."""
 
     @wraps(verb)
     async def run(stored: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -166,7 +166,7 @@ def drive(verb: Verb[T], execute: Callable[[VerbStep], list[Row]]) -> T:
 async def drive_async(
     verb: Verb[T], execute: Callable[[VerbStep], Awaitable[list[Row]]], *, answer: list[Row] | None = None
 ) -> T:
-    """From the start, or from the answer that the verb waits for."""
+    """Drive a verb from the start, or from the rows that it waits for."""
     try:
         step = next(verb) if answer is None else verb.send(answer)
         while True:

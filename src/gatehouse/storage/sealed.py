@@ -1,7 +1,7 @@
-"""Columns that hold sealed secrets: how many are not under the primary master key yet, and moving them.
+"""Columns with sealed secrets: count those that do not use the primary master key yet, and rewrap them.
 
-A sealed record begins with its version and the id of its master key (keys/sealing.py), so the database
-itself can tell which are left: moving can stop anywhere and go on later, while the service runs.
+A sealed record begins with its version and the id of its master key (keys/sealing.py), so the database itself can
+find the remaining ones: rewrapping can stop at any time and continue later, while the service runs.
 """
 
 import base64
@@ -16,7 +16,7 @@ from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.rows import KeysetPages
 from gatehouse.storage.statements import Row, Statement, Verb
 
-SEALED_LABEL: Final = "under_seal"  # the name under which a row shows what it holds
+SEALED_LABEL: Final = "under_seal"  # the name of the sealed column in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SealedColumn:
         self._count: Final = Statement(select(func.count().label("left")).where(holds, elsewhere))
         self._move: Final = Statement(
             update(table)
-            # Only what is still as it was read: a secret that was replaced meanwhile stays.
+            # Only an unchanged value is replaced: a secret that was changed in the meantime stays.
             .where(*(key == bindparam(f"of_{key.name}") for key in keys), kept == bindparam("old"))
             .values({column: bindparam("new")})
         )
@@ -62,7 +62,7 @@ class SealedColumn:
         return base64.b64decode(held) if isinstance(held, str) else held
 
     def count_not_primary(self, primary: bytes) -> Verb[int]:
-        """How many records do not begin like this."""
+        """Return how many records do not begin with this prefix."""
         rows = yield self._count(primary=self._stored_form(primary))
         return int(rows[0].left)
 

@@ -34,7 +34,7 @@ def put_single_use(
 ) -> Verb[None]:
     """Store a secret that can be used until it expires; older ones of the same subject are deleted.
 
-    `beside`: further digests for the same, in the same statement.
+    `beside` has more digests of the same secret, written in the same statement.
     """
     row: dict[str, object] = {"kind": kind, "subject": subject, "details": details}
     row |= {"created_at": now, "expires_at": expires_at, "taken_at": 0}
@@ -51,12 +51,12 @@ def single_use_is_open(kind: str, digest: bytes, now: int) -> Verb[bool]:
 
 
 def find_single_use(kind: str, digest: bytes, now: int) -> Verb[Row | None]:
-    """What could be taken now; takes nothing."""
+    """Return the secret if it could be used now, without using it."""
     rows = yield FIND_OPEN_SECRET(of_kind=kind, of_digest=digest, now=now)
     return rows[0] if rows else None
 
 
 def take_single_use(kind: str, digest: bytes, now: int) -> Verb[Row | None]:
-    """Mark it taken and return it; None when it was taken, has expired or never was."""
+    """Mark the secret as used and return it; None when it was used, has expired or never existed."""
     rows = yield TAKE_SECRET(of_kind=kind, of_digest=digest, now=now)
     return rows[0] if rows else None

@@ -1,6 +1,6 @@
 """Core statements, compiled once for each dialect and run on the bare driver.
 
-SQLAlchemy's own execution costs more than an RSA signature; its compiler costs nothing once
+SQLAlchemy's own execution costs more than an RSA signature; its compiler runs only once per statement
 (docs/decisions/0003-verbs-written-once.md).
 """
 
@@ -40,9 +40,9 @@ T = TypeVar("T")
 
 
 class JsonDocument(TypeDecorator[object]):
-    """A JSON document kept as text.
+    """A JSON document stored as text.
 
-    Text on both databases: jsonb drops what it does not like, and nothing here is searched inside a document.
+    It is text on both databases: jsonb does not keep every document unchanged, and no query searches inside one.
     """
 
     impl = Text
@@ -51,15 +51,15 @@ class JsonDocument(TypeDecorator[object]):
 
 EMPTY_DOCUMENT: Final = literal_column(
     "'{}'", Text
-)  # a document with nothing in it; as a parameter it would be encoded
+)  # an empty document as a literal; as a parameter it would be encoded
 
 
 class InStringList(ColumnElement[bool]):
-    """`column` is one of the strings given as one list parameter, whatever its length."""
+    """`column` is one of the strings of one list parameter of any length."""
 
     inherit_cache = False
     type = Boolean()
-    _is_implicitly_boolean = True  # else SQLite is told `… IN (…) = 1`
+    _is_implicitly_boolean = True  # otherwise SQLite gets `… IN (…) = 1`
 
     def __init__(self, column: ColumnElement[str], name: str) -> None:
         self.column = column
@@ -81,7 +81,7 @@ def _strings_on_sqlite(element: InStringList, compiler: SQLCompiler, **kw: Any) 
 
 
 class InNumberList(ColumnElement[bool]):
-    """`column` is one of the numbers given as one list parameter, whatever its length."""
+    """`column` is one of the numbers of one list parameter of any length."""
 
     inherit_cache = False
     type = Boolean()
@@ -107,7 +107,7 @@ def _numbers_on_sqlite(element: InNumberList, compiler: SQLCompiler, **kw: Any) 
 
 
 class JoinedLines(FunctionElement[str]):
-    """All values of a column as one text, a line each: a list read without a second round trip."""
+    """All values of a column as one text, one per line: a list read without a second round trip."""
 
     inherit_cache = True
     name = "lines"
@@ -147,9 +147,9 @@ def _bytewise_on_sqlite(element: Bytewise, compiler: SQLCompiler, **kw: Any) -> 
 
 
 class RowsAsJson(FunctionElement[object]):
-    """Whole rows of these columns as one JSON document, in no order: tables read without further round trips.
+    """Rows of these columns as one unordered JSON document: tables read without further round trips.
 
-    Each row is a list. Documents in it are text still; truth values are 0 and 1 on SQLite. None for no rows, on
+    Each row is a list. Documents in it are still text; booleans are 0 and 1 on SQLite. Without rows it is None on
     PostgreSQL.
     """
 
@@ -169,7 +169,7 @@ def _rows_on_sqlite(element: RowsAsJson, compiler: SQLCompiler, **kw: Any) -> st
 
 
 def decode_document(text: str) -> Any:  # noqa: ANN401 - whatever was written
-    """A document that came as text inside such rows; most are empty."""
+    """Decode a document that is text inside such rows; most are empty."""
     return {} if text == "{}" else msgspec.json.decode(text)
 
 
@@ -202,7 +202,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class BulkStatement:
-    """One statement for many rows, in one round trip; it answers no rows."""
+    """One statement for many rows, in one round trip; it returns no rows."""
 
     statement: "Statement"
     rows: Sequence[Mapping[str, object]]
@@ -215,14 +215,14 @@ Verb: TypeAlias = Generator[VerbStep, list[Row], T]
 @dataclass(frozen=True, slots=True)
 class CompiledStatement:
     sql: str
-    parameter_order: tuple[str, ...]  # the parameter that stands at each
-    parameter_count: int  # how many there are
+    parameter_order: tuple[str, ...]  # the name of the parameter at each position
+    parameter_count: int  # the number of parameters
     constants: Mapping[str, object]
     encoders: Mapping[str, Callable[[object], object]]
     decode: Callable[[Sequence[object]], Row]
 
     def driver_values(self, parameters: Mapping[str, object]) -> list[object]:
-        """The parameters as the driver takes them; a missing or unknown one is a bug and raises."""
+        """Return the parameters as the driver expects them; a missing or unknown one is a bug and raises."""
         given = {**self.constants, **parameters} if self.constants else parameters
         if len(given) != self.parameter_count:
             raise KeyError(f"parameters {sorted(given)} do not match {sorted(set(self.parameter_order))}")
@@ -237,14 +237,14 @@ class BatchedStatement:
     """A statement that runs for several callers in one batch."""
 
     compiled: CompiledStatement
-    number_index: int  # of the number, among the parameters
-    decode: Callable[[Sequence[object]], Row]  # of a row without its number
+    number_index: int  # the position of the query number among the parameters
+    decode: Callable[[Sequence[object]], Row]  # the type of a row without its query number
 
     def driver_values(self, parameters: Mapping[str, object]) -> list[object]:
         return self.compiled.driver_values({**parameters, QUERY_NUMBER: 0})
 
     def split_rows(self, answers: Sequence[Sequence[object]], queries: int) -> list[list[Row]]:
-        """The rows of each query, in order."""
+        """Return the rows of each query, in order."""
         found: list[list[Row]] = [[] for _ in range(queries)]
         for answer in answers:
             *row, number = answer
@@ -255,7 +255,7 @@ class BatchedStatement:
 class Statement:
     """One SQL statement of the service, written once for both databases.
 
-    `patience`: seconds that PostgreSQL may take for it, where that are more than for others.
+    `patience`: seconds that PostgreSQL may take for it, if more than the default.
     """
 
     def __init__(self, element: ClauseElement, *, patience: float | None = None) -> None:
@@ -278,7 +278,7 @@ class Statement:
 
     @cached_property
     def for_batch(self) -> "BatchedStatement | None":
-        """For PostgreSQL, each row with the number of the question it answers; None where rows take no number."""
+        """Return the PostgreSQL statement for a batch, where each row has its query's number; None if it cannot."""
         number = cast(bindparam(QUERY_NUMBER, type_=Integer()), Integer).label(QUERY_NUMBER)
         if isinstance(self._element, Select):
             element: ClauseElement = self._element.add_columns(number)

@@ -1,7 +1,7 @@
-"""Removes what has ended. Expiry never depends on it: every reader looks at the time itself.
+"""Deletes what has expired. Expiry never depends on it: every reader checks the time itself.
 
-Large tables are swept along an index, a few rows per transaction: no other write waits long, and the work gets done
-however much a pause has left behind.
+Large tables are swept along an index, a few rows per transaction: no other write waits long, and it catches up after
+any pause.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ BATCH_ROWS: Final = 1_000  # rows
 
 
 def batch_delete(table: Table, *conditions: ColumnElement[bool]) -> Statement:
-    """Delete a few of the rows that meet them; those another node has in hand are left to it."""
+    """Delete a few of the matching rows; rows that another node has locked are skipped."""
     key = list(table.primary_key.columns)
     chosen = select(*key).where(*conditions).limit(BATCH_ROWS).with_for_update(skip_locked=True)
     named = key[0] if len(key) == 1 else tuple_(*key)
@@ -66,7 +66,7 @@ def delete_batch(ask: BoundStatement) -> Verb[int]:
 
 
 def sweep_small_tables(now: int) -> Verb[None]:
-    """Tables that never hold much."""
+    """Sweep the tables that are always small."""
     yield from device_requests.sweep_device_requests(now)
     yield from logout_calls.delete_calls_before(now - mail.RETENTION_SECONDS)
     yield from mail.delete_mails_before(now - mail.RETENTION_SECONDS)

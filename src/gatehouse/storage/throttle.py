@@ -18,7 +18,7 @@ _WINDOW_ENDED = attempts.c.first_at <= bindparam("window_start")  # the last win
 _OF_SUBJECTS = InStringList(attempts.c.subject, "subjects")
 
 BLOCKED_UNTIL = Statement(select(func.max(attempts.c.blocked_until).label("until")).where(_OF_SUBJECTS))
-# The row is counted up in the one statement that also locks it: a failure is never lost between two callers.
+# One statement locks the row and increments its count: no failure is lost between two callers.
 _FIRST_FAILURE = _UPSERT_ATTEMPT.values(
     subject=bindparam("subject"), failures=1, first_at=bindparam("first_at"), blocked_until=0
 )
@@ -39,7 +39,7 @@ UNCOUNT_GUESS = Statement(
     .where(
         attempts.c.subject == bindparam("of"),
         attempts.c.failures > 0,
-        attempts.c.first_at <= bindparam("at"),  # a window that began later does not hold it
+        attempts.c.first_at <= bindparam("at"),  # a window that began later does not include this failure
     )
     .values(failures=attempts.c.failures - 1)
     .returning(attempts.c.failures, attempts.c.blocked_until)
@@ -57,7 +57,7 @@ def blocked_until(subjects: Sequence[str]) -> Verb[int]:
 
 def record_failures(subjects: Sequence[tuple[str, AttemptLimit]], now: int) -> Verb[int]:
     latest = 0
-    for subject, limit in sorted(subjects, key=itemgetter(0)):  # one order for all: no two callers lock crosswise
+    for subject, limit in sorted(subjects, key=itemgetter(0)):  # the same order for all callers, so no deadlock
         rows = yield COUNT_FAILURE(subject=subject, first_at=now, window_start=now - limit.window)
         latest = max(latest, (yield from _block_after(subject, limit, rows[0].failures, now)))
     return latest
@@ -66,7 +66,7 @@ def record_failures(subjects: Sequence[tuple[str, AttemptLimit]], now: int) -> V
 def begin_attempts(subjects: Sequence[tuple[str, AttemptLimit]], now: int) -> Verb[None]:
     for subject, limit in sorted(subjects, key=itemgetter(0)):
         rows = yield COUNT_GUESS(subject=subject, first_at=now, window_start=now - limit.window, now=now)
-        if not rows:  # raising takes back what was counted for the others
+        if not rows:  # raising rolls back what was counted for the others
             raise TooMany((yield from blocked_until([key for key, _ in subjects])) - now)
         yield from _block_after(subject, limit, rows[0].failures, now)
 
@@ -96,7 +96,7 @@ def _block_after(subject: str, limit: AttemptLimit, failures: int, now: int) -> 
 
 def _take_back_guess(subject: str, limit: AttemptLimit, at: int) -> Verb[None]:
     for row in (yield UNCOUNT_GUESS(of=subject, at=at)):
-        # A subject admitted after that block began a later one, which ends later and stays.
+        # A later block of the subject ends later and stays.
         is_its_own = row.blocked_until <= at + delay_after(limit, row.failures + 1)
         if row.failures < limit.free_attempts or is_its_own:
             yield SET_BLOCKED_UNTIL(of=subject, until=0)

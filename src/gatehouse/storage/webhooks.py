@@ -110,7 +110,7 @@ DUE_WEBHOOKS = Statement(
     .where(_IS_DUE, _IS_ALLOWED)
     .distinct()
 )
-# The inner select locks what it finds and steps over what another node has locked; SQLite has one writer.
+# The inner select locks the rows it finds and skips those another node has locked; SQLite has one writer.
 _DUE_DELIVERIES = (
     select(webhook_deliveries.c.delivery_id)
     .where(

@@ -1,4 +1,4 @@
 """JWTs as typed claims, signed and verified: user, exchanged, id, refresh, service, service account.
 
-Never decides who gets a token, and never asks whether one was revoked: callers check that next.
+This package does not decide who gets a token, nor whether one was revoked: callers check that next.
 """

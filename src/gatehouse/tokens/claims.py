@@ -1,4 +1,4 @@
-"""The claims of each class of token, and why a token is refused: the reason is for the log only."""
+"""The claims of each class of token, and the errors of a refused token, which are for the log only."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,24 +15,24 @@ class InvalidToken(GatehouseError):
 
 
 class TokenTooLong(GatehouseError):
-    """A token to be signed is longer than any of ours may be; a limit is missing where its parts are taken in."""
+    """A token to be signed is too long: a limit is missing where its parts are received."""
 
 
 class ExpiredToken(InvalidToken):
-    """Everything else about the token is right."""
+    """The token has expired; everything else about it is valid."""
 
 
 # One frozen type for each class of token (R2, interface §2.1).
 #
-# The type is the whole difference between classes: its `typ` (absence is a value), the algorithms and the
-# purpose of the keys it may be signed with, its members. Optional members that are absent are left out of the
-# payload; members that are not named here are refused.
+# Classes of tokens differ only by their type: its `typ` (absence is a value), the algorithms and the purpose of the
+# keys it may be signed with, its members. Optional members that are absent are left out of the payload; members that
+# are not named here are refused.
 
 
-# Within what every JSON reader holds exactly (RFC 7519 §2 and RFC 8259 §6).
+# Integers that every JSON reader reads exactly (RFC 7519 §2 and RFC 8259 §6).
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-# Canonical: "01", " 1" and fullwidth digits name no application (checklist UI-27). An origin or an
-# address never looks like it, so a token made for someone outside is not accepted back (R6, GDPR).
+# Canonical: "01", " 1" and fullwidth digits name no application (checklist UI-27). An origin or an address never
+# looks like one, so an outbound token is never accepted here (R6, GDPR).
 ApplicationId = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{0,17}\Z")]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -40,9 +40,9 @@ RSA_ONLY: Final = (Algorithm.RS256,)
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What every class has. `kid` is filled in when the token is signed."""
+    """The claims that every class has. `kid` is filled in when the token is signed."""
 
-    algs: ClassVar[tuple[Algorithm, ...]] = RSA_ONLY  # the first unless another is asked for
+    algs: ClassVar[tuple[Algorithm, ...]] = RSA_ONLY  # the first one by default
     purpose: ClassVar[KeyPurpose] = KeyPurpose.TOKENS
 
     iss: Name
@@ -56,11 +56,11 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class PermissionClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user JWT tells about one application: app_perm, perm and perm_exp (R2)."""
+    """The claims of a user JWT about one application: app_perm, perm and perm_exp (R2)."""
 
     application_id: int
     entries: tuple[str, ...]  # list_short
-    ends_at: int  # later readers ask again
+    ends_at: int  # after this time readers ask again
 
 
 class PersonClaims(Claims, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class ExchangedUserClaims(PersonClaims, frozen=True, kw_only=True, tag_field="ty
 
 
 class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token", forbid_unknown_fields=False):
-    """Beside these an id_token may have claims that its client has mapped (R3); we read none of those back."""
+    """An id_token may also have claims that its client has mapped (R3); the service never reads those."""
 
     algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
 
@@ -114,15 +114,15 @@ class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token
     nickname: str | None = None
     auth_time: Seconds | None = None
     at_hash: str | None = None
-    sid: str | None = None  # for clients that are told of a sign-out
-    claims_omitted: bool = False  # mapped claims are missing for their length; userinfo tells them
+    sid: str | None = None  # for clients with back-channel logout
+    claims_omitted: bool = False  # mapped claims are omitted because of their length; userinfo has them
 
     def is_meant_for(self, issuer: str) -> bool:
         return self.aud == (issuer, self.azp)
 
 
 class ExchangedIdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token"):
-    """The id_token that `exchange` gives for a user JWT: for the service itself, no client, no nonce."""
+    """The id_token that `exchange` returns for a user JWT: for the service itself, no client, no nonce."""
 
     sub: Name
     aud: tuple[str]
@@ -135,9 +135,9 @@ class ExchangedIdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag=
 
 
 class RefreshClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="refresh_token"):
-    """Signed by a key that is published nowhere; its family's state decides, not the JWT alone."""
+    """A refresh token, signed by an unpublished key; the state of its family decides, not the JWT alone."""
 
-    # EdDSA is deterministic: the same claims are the same token, which a repeat within the grace needs.
+    # EdDSA is deterministic: equal claims give the same token, which a repeat within the grace window needs.
     algs: ClassVar[tuple[Algorithm, ...]] = (Algorithm.EDDSA,)
     purpose: ClassVar[KeyPurpose] = KeyPurpose.REFRESH
 
@@ -152,7 +152,7 @@ class RefreshClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="ref
 
 
 class StaticServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="service_jwt"):
-    """Issued by an administrator for an application; revocable by `jti`."""
+    """A service JWT that an administrator issued for an application; revocable by `jti`."""
 
     aud: ApplicationId
     jti: Name
@@ -161,9 +161,9 @@ class StaticServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", ta
 class GeneratedServiceClaims(
     Claims, frozen=True, kw_only=True, tag_field="typ", tag="service_jwt", forbid_unknown_fields=False
 ):
-    """Signed by an application with a key of its own, good for minutes.
+    """A service JWT that an application signs with its own key, valid for minutes.
 
-    Made by other people's libraries, so members we do not use may be there.
+    Other libraries create it, so it may have unknown members.
     """
 
     iss: ApplicationId
@@ -177,7 +177,7 @@ class GeneratedServiceClaims(
 
 
 class OutboundServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="service_jwt"):
-    """Goes along with a call of ours to an application (R6, GDPR): for that origin alone, good for minutes."""
+    """The JWT of an outbound call to an application (R6, GDPR): valid for minutes, and for that origin only."""
 
     aud: Name  # the target's origin
     jti: Name  # the request it belongs to
@@ -187,7 +187,7 @@ class OutboundServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", 
 
 
 class LogoutEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """The one member of `events`; its name says it all (Back-Channel Logout §2.4)."""
+    """The only member of `events`, an empty object (Back-Channel Logout §2.4)."""
 
     ended: dict[str, str] = msgspec.field(
         default_factory=dict, name="http://schemas.openid.net/event/backchannel-logout"
@@ -195,7 +195,7 @@ class LogoutEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogoutClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="logout_token"):
-    """Tells a client that a person has signed out. Without a nonce, so that it is never taken for an id_token."""
+    """Tells a client that a person has signed out. It has no nonce, so that it is never accepted as an id_token."""
 
     algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
 
@@ -235,12 +235,12 @@ def typ_of(kind: type[Claims]) -> str | None:
 
 
 def factor_digest(factor: str, slt: str) -> str:
-    """`fac`: the factor itself is never kept beside a token (R2)."""
+    """Return `fac`; the factor itself is never stored beside a token (R2)."""
     return salted_digest(factor, slt)
 
 
 def location_digest(country: str, slt: str) -> str:
-    """`loc`."""
+    """Return `loc`, the digest of a location."""
     return salted_digest(country, slt)
 
 
@@ -248,11 +248,11 @@ def salted_digest(text: str, slt: str) -> str:
     return hashlib.sha256((text + slt).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# Size limits of tokens: what does not fit is left out, and the token says so (R2, checklist TK-31).
+# Size limits of tokens: what does not fit is left out, and a claim marks that (R2, checklist TK-31).
 #
-# Proxies and servers commonly read 8 KB of one header line, our own server 16 KB of all of them. What callers and
-# administrators write into a token is bounded where it is taken in, so that a token at all of these limits still
-# fits; what grows by itself (permissions, mapped claims) goes in only while there is room for it.
+# Proxies and servers commonly read 8 KB of one header line, our own server 16 KB of all of them. Values that callers
+# and administrators set are limited when they are saved, so that a token at all of these limits still fits;
+# permissions and mapped claims are added only while there is room.
 
 
 MAX_ISSUED_TOKEN: Final = 8_000  # characters: 8 KB of a header line, less `Authorization: Bearer `
@@ -264,13 +264,13 @@ MAX_PUBLIC_KEY_BYTES: Final = 1_792  # an RSA key of 8192 bits takes 1,560 in PE
 MAX_NONCE_BYTES: Final = 2_048
 # Characters beside the payload: the header, two dots, and the signature of the largest RSA key (R2: 3072 bits).
 JWS_OVERHEAD: Final = 64 + 2 + 512
-KID_PLACEHOLDER: Final = "0" * 12  # as long as every kid of ours
+KID_PLACEHOLDER: Final = "0" * 12  # as long as every kid of this service
 
 P = TypeVar("P", bound=PersonClaims)
 
 
 def json_length(value: object) -> int:
-    """Bytes of a value in a payload; of text without its quotes."""
+    """Return the bytes of a value in a payload; of text without its quotes."""
     return len(msgspec.json.encode(value)) - (2 if isinstance(value, str) else 0)
 
 
@@ -279,17 +279,20 @@ def base64_length(length: int) -> int:
 
 
 def payload_bytes_left(claims: Claims, max_length: int) -> int:
-    """Bytes of JSON that may still be added to the payload; below 0 when it is too long already."""
+    """Return the bytes of JSON that may still be added to the payload; negative when it is too long already."""
     return (max_length - JWS_OVERHEAD) * 3 // 4 - json_length(msgspec.structs.replace(claims, kid=KID_PLACEHOLDER))
 
 
 def tag_claims(tags: str) -> dict[str, Any]:
-    """`tgs`; tags stored before there was a limit may be too long, and a part of them would be wrong."""
+    """Return `tgs`.
+
+    Tags from before the limit may be too long and are left out, because a part of them would be wrong.
+    """
     return {"tgs": tags} if json_length(tags) <= MAX_TAG_BYTES else {"tgs": "", "tgs_omitted": True}
 
 
 def without_long_perm(claims: P) -> P:
-    """The same claims, and `perm_omitted` in place of a `perm` that is too long: readers ask for it."""
+    """Return the claims with `perm_omitted` instead of a `perm` that is too long; readers then ask for it."""
     if claims.perm is None:
         return claims
     if base64_length(json_length(claims.perm)) <= MAX_PERM and payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0:
@@ -298,10 +301,10 @@ def without_long_perm(claims: P) -> P:
 
 
 def claims_that_fit(extra_claims: Mapping[str, object], bytes_left: int) -> Mapping[str, object]:
-    """As many members as there is room for, the shortest first."""
+    """Return as many members as fit, the shortest first."""
     kept: dict[str, object] = {}
     for length, name in sorted((json_length({name: value}), name) for name, value in extra_claims.items()):
-        bytes_left -= length - 1  # no braces, but a comma
+        bytes_left -= length - 1  # without braces, with a comma
         if bytes_left < 0:
             break
         kept[name] = extra_claims[name]

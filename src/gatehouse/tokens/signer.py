@@ -1,6 +1,6 @@
-"""Claims in, compact JWS out.
+"""Signs claims as a compact JWS.
 
-Over the bare primitives, about 10 µs on top of the signature. The header of a key never changes, so it is
+It uses the primitives directly, which adds about 10 µs to the signature. The header of a key never changes, so it is
 encoded once.
 """
 
@@ -33,7 +33,7 @@ encode_payload: Final = msgspec.json.Encoder().encode
 
 
 class Signer:
-    """`executor` is a small thread pool for RSA, whose signatures would hold up the loop."""
+    """`executor` is a small thread pool for RSA, whose signatures would block the event loop."""
 
     def __init__(self, *, keyring: Keyring, clock: Clock, executor: Executor) -> None:
         self._keyring = keyring
@@ -80,11 +80,11 @@ class Signer:
 
 
 def sign_inline(private: EllipticCurvePrivateKey | Ed25519PrivateKey, message: bytes) -> bytes:
-    """On the loop: 40 µs, less than handing it to a thread costs."""
+    """Sign on the event loop: it takes 40 µs, less than passing it to a thread."""
     if isinstance(private, Ed25519PrivateKey):
         return private.sign(message)
     r, s = decode_dss_signature(private.sign(message, ES256_SIGNATURE))
-    return r.to_bytes(P256_BYTES) + s.to_bytes(P256_BYTES)  # JWS wants the two numbers bare (RFC 7518 §3.4)
+    return r.to_bytes(P256_BYTES) + s.to_bytes(P256_BYTES)  # JWS uses the two numbers without DER (RFC 7518 §3.4)
 
 
 def signing_input(claims: Claims, alg: Algorithm, kid: str, extra_claims: Mapping[str, object]) -> bytes:

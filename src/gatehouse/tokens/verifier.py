@@ -76,7 +76,7 @@ def read_header(segment: bytes) -> Mapping[str, object]:
 
 
 def kid_of(header: Mapping[str, object], payload: dict[str, object]) -> str:
-    """From the header, else from the payload (R2); when both have one they must agree."""
+    """Return the kid from the header or the payload (R2); if both have one they must be equal."""
     kid = header.get("kid", payload.get("kid"))
     if not isinstance(kid, str) or KID_PATTERN.fullmatch(kid) is None:
         raise InvalidToken("kid is missing or malformed")
@@ -103,7 +103,7 @@ def decode_object(raw: bytes) -> dict[str, object]:
             parse_float=refuse_number,
             parse_constant=refuse_number,
         )
-        msgspec.json.encode(value)  # the standard decoder lets lone surrogates pass; they fail here
+        msgspec.json.encode(value)  # the standard decoder accepts lone surrogates; they fail here
     except (ValueError, RecursionError):
         raise InvalidToken("not valid JSON") from None
     if not isinstance(value, dict):
@@ -126,7 +126,7 @@ def refuse_number(number: str) -> Never:
 
 
 def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
-    """Base64 and base64url are both read."""
+    """Whether the body was signed by the key; base64 and base64url are both accepted."""
     key, given = cached_rsa_key(public_key), decode_signature(signature)
     if key is None or given is None:
         return False
@@ -138,7 +138,7 @@ def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
 
 
 def is_same_key(given: str, public_key: str) -> bool:
-    """Whether two texts are the same key; nothing of the given one, which anyone may have sent, is cached."""
+    """Whether two texts are the same key; the second one, which is untrusted, is not cached."""
     if len(given) > MAX_KEY_CHARACTERS:
         return False
     try:
@@ -149,7 +149,7 @@ def is_same_key(given: str, public_key: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def cached_rsa_key(public_key: str) -> RSAPublicKey | None:
-    """The key, or None if today's rules refuse it. Cached; never invalid: parsing is pure."""
+    """Return the key, or None if today's rules refuse it. Cached and never invalid, because parsing is pure."""
     try:
         return parse_rsa_public_key(public_key)
     except BadPublicKey:
@@ -166,12 +166,12 @@ def decode_signature(signature: str) -> bytes | None:
 
 # The only place that accepts a JWT (S-05).
 #
-# Whether it was revoked since (the user's `rev`, a `jti`, a grant) is for the caller to ask: that needs the
-# store, and belongs into the round trip the request makes anyway. That round trip brings the version of the keys
-# along, and `confirm` judges by it: until then a key counts that may have been distrusted on another node.
+# The caller checks whether it was revoked since (the user's `rev`, a `jti`, a grant): that needs the store, in the
+# round trip that the request makes anyway. That round trip also returns the version of the keys, which `confirm`
+# checks: until then a key is accepted that may have been distrusted on another node.
 #
-# Signatures are checked by `cryptography` itself. joserfc, which the tests hold against this, reads the header
-# again by laxer rules, and warns at every EdDSA token (RFC 9864) though the name is the one all clients know.
+# Signatures are checked by `cryptography` itself. joserfc, which the tests compare with this code, parses the header
+# by laxer rules and warns about every EdDSA token (RFC 9864), although all clients know that name.
 
 
 LEEWAY: Final = 60  # seconds iat and nbf may lie ahead; exp has none (checklist UI-24)
@@ -198,7 +198,7 @@ class TrustedKey:
     alg: Algorithm
     public: PublicKey
     issuer: str
-    private: Ed25519PrivateKey | None = field(default=None, repr=False)  # where it is ours
+    private: Ed25519PrivateKey | None = field(default=None, repr=False)  # if it is a key of this service
 
 
 class TokenVerifier:
@@ -213,15 +213,18 @@ class TokenVerifier:
     async def verify(self, token: str, expected: type[C], *, expiry_grace: int = 0) -> C:
         """Return the claims of a token of exactly that class; raise InvalidToken, or ExpiredToken.
 
-        `expired_by`: seconds for which an expired one still counts, where R6 says so. Takes one short read, for the
-        version of the keys; callers that read facts about the token next use `verify_before_facts`.
+        `expired_by`: seconds for which an expired token is still accepted, where R6 allows it. Takes one short read,
+        for the version of the keys; callers that read facts about the token next use `verify_before_facts`.
         """
         claims = await self.verify_with_cached_keys(token, expected, expiry_grace=expiry_grace)
         await self.refresh_and_recheck_key(claims)
         return claims
 
     async def verify_with_cached_keys(self, token: str, expected: type[C], *, expiry_grace: int = 0) -> C:
-        """Verify with the keys in memory. The claims say which facts to read, and count after `confirm` with them."""
+        """Verify with the keys in memory.
+
+        The claims name the facts to read, and are valid only after `confirm` with them.
+        """
         claims = await self._verify_claims(parse_jws(token), expected)
         refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
         return claims
@@ -236,7 +239,10 @@ class TokenVerifier:
         await self._refuse_untrusted(claims)
 
     async def refresh_and_recheck_key(self, claims: Claims) -> int:
-        """The same by the version of now, which takes one short read; returns it, for what is signed next."""
+        """Recheck with the current version, which takes one short read.
+
+        Return the version, for tokens that are signed next.
+        """
         version = await self._keyring.refresh()
         await self._refuse_untrusted(claims)
         return version
@@ -244,15 +250,15 @@ class TokenVerifier:
     async def recheck_with_cached_keys(self, claims: Claims, *, expiry_grace: int = 0) -> None:
         """Check what may have changed about claims that were verified before: their key, and the time.
 
-        With the keys in memory, as `verify_before_facts`.
+        It uses the keys in memory, like `verify_before_facts`.
         """
         await self._refuse_untrusted(claims)
         refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
 
     async def verify_service_jwt(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
-        """Verify a service JWT of either kind: what it claims to be is then checked in full.
+        """Verify a service JWT of either kind; it is then fully verified as the kind it claims.
 
-        A static one is of a key of ours: it counts after `confirm`, as with `verify_before_facts`.
+        A static one is signed by this service: it is valid only after `confirm`, like with `verify_before_facts`.
         """
         jws = parse_jws(token)
         if jws.payload.get("iss") == self._issuer:
@@ -269,7 +275,7 @@ class TokenVerifier:
             raise InvalidToken(f"key {claims.kid} is no longer trusted")
 
     async def _verify_claims(self, jws: ParsedJws, expected: type[C]) -> C:
-        """All but its times."""
+        """Verify everything but the times of a token."""
         key = await self._trusted_key(jws.kid, expected)
         if jws.alg != key.alg or key.alg not in expected.algs:
             raise InvalidToken("wrong algorithm for its key and type")
@@ -303,7 +309,7 @@ class TokenVerifier:
 
 
 def claims_of(jws: ParsedJws, expected: type[C]) -> C:
-    # Looked at apart from the conversion, which would take an absent typ for the right one.
+    # Checked separately from the conversion, which would accept an absent typ as the right one.
     if jws.payload.get("typ") != typ_of(expected):
         raise InvalidToken("wrong token type")
     try:
@@ -329,7 +335,10 @@ def refuse_generated_lifetime(claims: GeneratedServiceClaims, now: int) -> None:
 
 
 def is_signed_with_trusted_key(key: TrustedKey, jws: ParsedJws) -> bool:
-    """Ed25519 signs the same text the same way: signing again costs a third of verifying (RFC 8032 §5.1.6)."""
+    """Whether the signature is right.
+
+    Ed25519 is deterministic, and signing again costs a third of verifying (RFC 8032 §5.1.6).
+    """
     if key.private is not None:
         return constant_time_equal(key.private.sign(jws.signing_input), jws.signature)
     return is_signed_by(jws, key.public)

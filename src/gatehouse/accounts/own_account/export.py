@@ -148,12 +148,12 @@ class DataExport:
             made=iso8601(now),
             account=exported_account(user, details),
             second_factors=exported_factors(user, details),
-            sessions=[exported_session(one) for one in details.sessions],
-            roles=[exported_role(one) for one in everything.roles],
+            sessions=[exported_session(session) for session in details.sessions],
+            roles=[exported_role(role) for role in everything.roles],
             allowed_clients=[exported_consent(one) for one in everything.allowed],
-            client_sign_ins=[exported_sign_in(one) for one in everything.sign_ins],
-            applications=[exported_application_data(one) for one in answers],
-            activity=[exported_record(one, user.user_id) for one in details.records],
+            client_sign_ins=[exported_sign_in(sign_in) for sign_in in everything.sign_ins],
+            applications=[exported_application_data(answer) for answer in answers],
+            activity=[exported_record(record, user.user_id) for record in details.records],
         )
 
 

@@ -100,8 +100,8 @@ class WebAuthn:
 
     def parse_sign_in(self, text: str) -> UnverifiedResponse:
         with refuse_malformed():
-            given = parse_authentication_credential_json(text)
-            return to_unverified_response(given, handle=given.response.user_handle)
+            credential = parse_authentication_credential_json(text)
+            return to_unverified_response(credential, handle=credential.response.user_handle)
 
     def verify_sign_in(self, response: UnverifiedResponse, public_key: bytes) -> int:
         with refuse_malformed():

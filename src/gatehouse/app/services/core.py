@@ -415,7 +415,7 @@ def pool_limits(settings: Settings) -> PoolLimits:
 
 
 async def bootstrap(services: CoreServices) -> None:
-    """Create what every request needs; every step may be repeated and raced."""
+    """Create what every request needs; every step may be repeated and run concurrently."""
     now = services.clock.now()
     await services.storage.permissions.install_central(central.application(now), central.schema(now), central.roles())
     await services.key_rotation.ensure_first_keys(origin=SERVICE_ORIGIN)

@@ -42,7 +42,7 @@ class SampleApp:
             transport=self._transport,
         )
         self._flow = CodeFlow(settings, self._transport)
-        # Browsers look at where a form leads in the end: to Gatehouse.
+        # Browsers apply form-action to redirects too, and the form leads to Gatehouse.
         policy = f"default-src 'none'; style-src 'self'; img-src data:; form-action 'self' {settings.base_url}"
         self._headers = {**HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'; base-uri 'none'"}
         self._pending: TTLCache[str, PendingSignIn] = TTLCache(MAX_BROWSERS, ttl=HOUR)

@@ -28,7 +28,7 @@ class SignInFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSignIn:
-    """What a browser that was sent away has to bring back."""
+    """The values that a redirected browser has to bring back."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     nonce: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -50,7 +50,7 @@ class CodeFlow:
         self._transport = transport
 
     def authorize_url(self, pending: PendingSignIn) -> str:
-        """Where the browser goes."""
+        """Return the address that the browser is redirected to."""
         challenge = base64.urlsafe_b64encode(hashlib.sha256(pending.verifier.encode()).digest()).rstrip(b"=")
         asked = {
             "response_type": "code",
@@ -65,7 +65,7 @@ class CodeFlow:
         return f"{self._settings.base_url}/proxy/oauth/authorize?{urlencode(asked)}"
 
     async def finish(self, pending: PendingSignIn | None, came_back: Mapping[str, str]) -> SampleUser:
-        """Raises SignInFailed."""
+        """Finish the sign-in. Raises SignInFailed."""
         if pending is None:
             raise SignInFailed("This sign-in has expired. Try again.")
         if not hmac.compare_digest(came_back.get("state", "").encode(), pending.state.encode()):
@@ -78,11 +78,11 @@ class CodeFlow:
         proved = decode_claims(tokens["id_token"])
         self._check(proved, pending)
         bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-        told = await self._request("GET", "userinfo", bearer)
-        if told["sub"] != proved["sub"]:  # Core §5.3.2
+        userinfo = await self._request("GET", "userinfo", bearer)
+        if userinfo["sub"] != proved["sub"]:  # Core §5.3.2
             raise SignInFailed("The ID token and UserInfo are about different users.")
         return SampleUser(
-            claims=told,
+            claims=userinfo,
             id_token=tokens["id_token"],
             jwt=(await self._request("POST", "exchangeToken", bearer))["token"],
         )
@@ -103,7 +103,10 @@ class CodeFlow:
         return await self._request("POST", "token", headers, urlencode(turned_in).encode())
 
     def _check(self, claims: Mapping[str, Any], pending: PendingSignIn) -> None:
-        """It came straight from the service, which proves the signature's part (Core §3.1.3.7, point 6)."""
+        """Check the id_token.
+
+        It came directly from the service, so its signature need not be checked (Core §3.1.3.7, point 6).
+        """
         audience, own = claims.get("aud"), self._settings.client_id
         audiences = audience if isinstance(audience, list) else [audience]
         if claims.get("iss") != self._settings.base_url or own not in audiences or claims.get("azp", own) != own:

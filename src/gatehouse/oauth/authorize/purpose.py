@@ -21,7 +21,7 @@ REQUEST_KEY: Final = "request"
 
 
 def encode_request(request: AuthorizationRequest) -> Mapping[str, str]:
-    """What an interaction keeps of a request."""
+    """Encode the parts of a request that a sign-in flow stores."""
     return {REQUEST_KEY: msgspec.json.encode(replace(request, id_token_hint="")).decode()}
 
 
@@ -54,11 +54,11 @@ class AuthorizeSignInPurpose:
         try:
             must_ask = await self._needs_consent(request, client, proof)
         except AuthorizeRefused:
-            return FlowStep.DONE  # there is nothing to consent to: `finish` says no
+            return FlowStep.DONE  # there is nothing to consent to: `finish` refuses
         return FlowStep.CONSENT if must_ask else FlowStep.DONE
 
     async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
-        """Everything is asked once more: minutes may have passed since the request."""
+        """Check everything again and create the grant: minutes may have passed since the request."""
         request, proof = decode_request(interaction), proof_of_flow(interaction)
         client = await self._client(request)
         try:
@@ -68,12 +68,12 @@ class AuthorizeSignInPurpose:
             return self._authorize.refusal_url(request.redirect_uri, request.state, refused)
 
     def denied_url(self, interaction: SignInFlow) -> str:
-        """The person said no; the address that tells the client."""
+        """Return the address that tells the client that the person refused."""
         request = decode_request(interaction)
         return self._authorize.refusal_url(request.redirect_uri, request.state, NotLetIn())
 
     async def _client(self, request: AuthorizationRequest) -> Client:
-        """The client of a way under way; one that was removed, or has other addresses now, ends it."""
+        """Return the client of a running flow; the flow ends if the client was removed or its addresses changed."""
         try:
             client = await self._clients.client(request.client_id)
         except ClientNotFound as error:

@@ -43,7 +43,10 @@ PROMPTS: Final = (Prompt.NONE, Prompt.LOGIN, Prompt.CONSENT, Prompt.SELECT_ACCOU
 
 
 class AuthorizeParameters(dict[str, str]):
-    """What came in, by name. One without a value counts as not given (RFC 6749 §3.1), and one not given is empty."""
+    """The received parameters by name.
+
+    One without a value counts as absent (RFC 6749 §3.1); an absent one is empty.
+    """
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         super().__init__()
@@ -66,7 +69,7 @@ class AuthorizeParameters(dict[str, str]):
 class AuthorizationRequest:
     client_id: str
     redirect_uri: str  # registered for the client
-    scopes: tuple[str, ...]  # those it may have, in our order
+    scopes: tuple[str, ...]  # the scopes the client may have, in our order
     state: str = ""
     nonce: str | None = None
     code_challenge: str = ""
@@ -75,16 +78,16 @@ class AuthorizationRequest:
     max_age: int | None = None
     login_hint: str = ""
     ui_locales: str = ""
-    id_token_hint: str = ""  # as it came
-    subject: str = ""  # whom a good id_token_hint or `claims` names
-    hint_is_unknown: bool = False  # an id_token_hint that cannot be verified: whose sign-in it is about is open
+    id_token_hint: str = ""  # as received
+    subject: str = ""  # the user named by a valid id_token_hint or `claims`
+    hint_is_unknown: bool = False  # the id_token_hint cannot be verified, so its user is unknown
 
     def wants(self, prompt: str) -> bool:
         return prompt in self.prompts
 
     @property
     def needs_new_proof(self) -> bool:
-        """No session that was there before does, however young."""
+        """Whether a new authentication is required; no earlier session is enough, however recent."""
         return self.wants(Prompt.LOGIN) or self.max_age == 0 or self.hint_is_unknown
 
 
@@ -128,7 +131,7 @@ def nonce_is_present(asked: AuthorizeParameters, client: Client) -> None:
     """Required here, though OpenID Connect leaves it optional for this flow (interface §4.2)."""
     if client.profile is ClientProfile.NATIVE and not asked["nonce"]:
         raise AskedWrongly("nonce is required")
-    if json_length(asked["nonce"]) > MAX_NONCE_BYTES:  # it stands in the id_token, whole
+    if json_length(asked["nonce"]) > MAX_NONCE_BYTES:  # the id_token contains it whole
         raise AskedWrongly("nonce is too long")
 
 
@@ -157,7 +160,7 @@ def max_age_is_a_number(asked: AuthorizeParameters, _client: Client) -> None:
 
 CHECKS: Final[tuple[RequestCheck, ...]] = (
     nothing_is_repeated,
-    request_object_is_absent,  # before what a request object might hold is missed
+    request_object_is_absent,  # first: a request object could contain the other parameters
     response_type_is_code,
     response_mode_is_query,
     openid_is_asked_for,
@@ -169,7 +172,7 @@ CHECKS: Final[tuple[RequestCheck, ...]] = (
 
 
 def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
-    """The request of a client whose redirect_uri is known to be its own. Raises AuthorizeRefused."""
+    """Read the request of a client whose redirect_uri is verified. Raises AuthorizeRefused."""
     for check in CHECKS:
         check(asked, client)
     scopes = asked["scope"].split(" ")
@@ -193,7 +196,7 @@ def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationReq
 
 
 class ClaimsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """OpenID Connect Core §5.5; what is asked about a claim changes nothing here, save for the value of sub."""
+    """OpenID Connect Core §5.5; details of a claim are ignored, except the value of sub."""
 
     id_token: Mapping[str, object] | None = None
     userinfo: Mapping[str, object] | None = None
@@ -209,7 +212,7 @@ def parse_claims_parameter(text: str) -> ClaimsRequest:
 
 
 def wanted_subject(asked: ClaimsRequest) -> str:
-    """The only user the id_token may be about (OpenID Connect Core §3.1.2.2); "" for any."""
+    """Return the only user the id_token may be about (OpenID Connect Core §3.1.2.2); "" for any."""
     about = (asked.id_token or {}).get("sub")
     if not isinstance(about, Mapping) or "value" not in about:
         return ""
@@ -220,6 +223,6 @@ def wanted_subject(asked: ClaimsRequest) -> str:
 
 
 def wanted_claims(asked: ClaimsRequest) -> tuple[str, ...]:
-    """The claims asked for that we know; whether the scopes allow them is asked when they are told."""
+    """Return the known claims among the requested ones; the scopes are checked when the claims are returned."""
     named = {*(asked.id_token or {}), *(asked.userinfo or {})}
     return tuple(claim for claim in SUPPORTED_CLAIMS if claim in named)

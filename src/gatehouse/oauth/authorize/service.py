@@ -39,7 +39,7 @@ class Consents:
         self._clock = clock
 
     async def is_needed(self, user_id: str, client: Client, scopes: Sequence[str]) -> bool:
-        """False for first-party clients, which need none beyond signing in, and for what was allowed before."""
+        """Whether consent is needed: not for first-party clients, and not for scopes that were allowed before."""
         if client.first_party:
             return False
         consent = await self._store.consent(user_id, client.client_id)
@@ -59,7 +59,7 @@ class Consents:
         return self._recorder.record(AuditEvent.CONSENT_DENIED, origin, subject=user_id, details=details)
 
     async def withdraw(self, user_id: str, client_id: str, origin: AuditOrigin) -> bool:
-        """Everything the client was given ends with it."""
+        """Withdraw a consent; everything the client was granted ends with it."""
         entry = self._recorder.record(
             AuditEvent.CONSENT_WITHDRAWN, origin, subject=user_id, details={"client": client_id}
         )
@@ -91,10 +91,10 @@ class GrantCreator:
     async def create(
         self, client: Client, proof: SignInProof, request: AuthorizationRequest, origin: AuditOrigin
     ) -> str:
-        """Keep the grant and return its code, of which a digest is kept.
+        """Store the grant and return its code, of which only a digest is stored.
 
-        Raises LoginRequired when the account was blocked, all its sessions were ended, or the consent was withdrawn,
-        a moment ago.
+        Raises LoginRequired when the account was blocked, all its sessions were ended, or the consent was withdrawn
+        in the meantime.
         """
         code = new_secret()
         grant = self._grant(client, proof, request, sha256(code))
@@ -107,7 +107,7 @@ class GrantCreator:
     def _grant(self, client: Client, proof: SignInProof, request: AuthorizationRequest, code: bytes) -> Grant:
         now = self._clock.now()
         code_ends_at = now + self._lifetimes.code_seconds
-        # Without refresh tokens nothing outlives the access token that the code may still be turned into.
+        # Without refresh tokens the grant ends with the access token that the code can still be redeemed for.
         lifetime = (
             self._lifetimes.family_seconds
             if OFFLINE_ACCESS in request.scopes
@@ -133,14 +133,14 @@ class GrantCreator:
         )
 
 
-# Authorize: who is asking, for what, and whether a person has to be asked first (interface §4.2, R3).
+# Authorize: the client, its request, and whether a person has to be asked first (interface §4.2, R3).
 
 
-ANY_AGE: Final = 10**10  # seconds: a hint stays one long after the token has ended (OpenID Connect Core §3.1.2.2)
+ANY_AGE: Final = 10**10  # seconds in which an expired token is still a valid hint (OpenID Connect Core §3.1.2.2)
 
 
 class NextStep(Enum):
-    """What comes next for the person."""
+    """The next step for the person."""
 
     RETURN_TO_CLIENT = auto()  # back to the client
     SIGN_IN = auto()
@@ -169,7 +169,7 @@ class AuthorizeService:
         self._issuer = issuer
 
     async def find_client(self, asked: AuthorizeParameters) -> Client:
-        """The client, once the address it wants the answer at is known to be its own. Raises NotRedirected."""
+        """Return the client after checking that the redirect_uri is its own. Raises NotRedirected."""
         if {"client_id", "redirect_uri"} & asked.repeated:
             raise NotRedirected("client_id or redirect_uri is given more than once")
         if CLIENT_ID_PATTERN.fullmatch(asked["client_id"]) is None:
@@ -190,7 +190,7 @@ class AuthorizeService:
         return client
 
     async def read_request(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
-        """The request, checked. Raises AuthorizeRefused, which is told at the client's redirect_uri."""
+        """Read and check the request. Raises AuthorizeRefused, which is reported to the client's redirect_uri."""
         request = read_request(asked, client)
         if not request.id_token_hint:
             return request
@@ -202,7 +202,7 @@ class AuthorizeService:
     async def next_step(
         self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None
     ) -> NextStep:
-        """What is left to ask of the person, if the client lets us ask (prompt=none does not)."""
+        """Return what is left to ask of the person; with prompt=none nothing may be asked."""
         way = await self._next_step(request, client, signed_in)
         if way is not NextStep.RETURN_TO_CLIENT and request.wants(Prompt.NONE):
             raise LoginRequired if way is NextStep.SIGN_IN else InteractionRequired
@@ -226,10 +226,10 @@ class AuthorizeService:
         )
 
     def is_proof_sufficient(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
-        """Whether the proof is one to sign in to this client with.
+        """Whether this authentication is enough to sign in to this client.
 
-        A session from a short-lived token signs in to first-party clients only, cannot consent, and is no proof
-        of a moment (R1).
+        A session from a short-lived token signs in to first-party clients only, cannot consent, and does not count as
+        recent authentication (R1).
         """
         if proof.is_new and not proof.limited:
             return True
@@ -239,7 +239,7 @@ class AuthorizeService:
         return is_recent and not request.needs_new_proof
 
     async def refuse_wrong_user(self, request: AuthorizationRequest, client: Client, user: User) -> None:
-        """Another person than the client asked for, or one whom the client's application does not let in."""
+        """Refuse another person than the client requested, and one whom the client's application denies access."""
         if request.subject and request.subject != user.user_id:
             raise LoginRequired("id_token_hint or claims name another user")
         application = () if client.application_id is None else (client.application_id,)
@@ -247,28 +247,31 @@ class AuthorizeService:
             raise NotLetIn
 
     async def needs_consent(self, request: AuthorizationRequest, client: Client, user: User) -> bool:
-        """Whether the person has to say yes first: for a new set of scopes, or because the client wants it."""
+        """Whether the person must consent first: for new scopes, or because the client requests it."""
         return request.wants(Prompt.CONSENT) or await self._consents.is_needed(user.user_id, client, request.scopes)
 
     async def create_grant(
         self, request: AuthorizationRequest, client: Client, proof: SignInProof, origin: AuditOrigin
     ) -> str:
-        """Make the grant; returns the address that takes its code to the client."""
+        """Create the grant; return the redirect address with its code."""
         code = await self._grant_creator.create(client, proof, request, origin)
         return self._redirect_url(request.redirect_uri, {"code": code}, request.state)
 
     def refusal_url(self, redirect_uri: str, state: str, refused: AuthorizeRefused) -> str:
-        """The address that tells the client no."""
+        """Return the redirect address that tells the client about a refusal."""
         parameters = {"error": refused.code, "error_description": refused.description}
         return self._redirect_url(redirect_uri, parameters, state)
 
     def _redirect_url(self, redirect_uri: str, parameters: dict[str, str], state: str) -> str:
-        """With the state unchanged, and who answers, against mix-up (RFC 9207)."""
+        """Return the redirect address, with the unchanged state and the issuer, against mix-up attacks (RFC 9207)."""
         unchanged = {"state": state} if state else {}
         return with_query(redirect_uri, {**parameters, **unchanged, "iss": self._issuer})
 
     async def _hinted_subject(self, id_token: str, client: Client) -> str:
-        """Whom the hint names; "" for one that cannot be verified, or was made for another client."""
+        """Return the user named by the hint.
+
+        "" for a hint that cannot be verified or was issued to another client.
+        """
         try:
             claims = await self._verifier.verify(id_token, IdClaims, expiry_grace=ANY_AGE)
         except InvalidToken:

@@ -1,1 +1,1 @@
-"""Who calls a permission endpoint: credentials, vouching application, authenticated request."""
+"""Authenticates callers of permission endpoints: credentials, vouching application, authenticated request."""

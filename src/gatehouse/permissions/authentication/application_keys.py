@@ -40,7 +40,8 @@ class PublishedKey:
 class KeyFiles:
     """Owns the cache of key files by application; an entry is invalid after five seconds.
 
-    `directory` is None if the setting is empty. Only for applications that exist: others would fill the cache.
+    `directory` is None if the setting is empty. It is used only for applications that exist; others would fill the
+    cache.
     """
 
     def __init__(self, directory: Path | None, *, clock: Clock) -> None:
@@ -77,7 +78,7 @@ def read_key(file: Path, application_id: int) -> Iterator[PublishedKey]:
     except (OSError, UnicodeDecodeError, BadPublicKey) as error:
         log.warning("key file ignored", file=str(file), reason=str(error))
         return
-    # Not the file's name (R2). The application is part of it: one key in two directories is two keys.
+    # The id is not the file's name (R2). It contains the application: one key in two directories is two keys.
     digest = sha256(f"{application_id}:".encode() + public_der(public)).hex()
     yield PublishedKey(f"f{application_id}-{digest[:DIGEST_DIGITS]}", public_pem(public))
 
@@ -115,7 +116,7 @@ def new_service_key(
     before: ApplicationKey | None = None,
     place: str = "data.service_meta.public_key",
 ) -> ApplicationKey:
-    """service_meta.public_key; one that is saved again unchanged keeps its id."""
+    """Return the key of service_meta.public_key; one that is saved again unchanged keeps its id."""
     key = new_application_key(
         text,
         application_id=application_id,
@@ -136,14 +137,17 @@ class ApplicationKeyDirectory:
         self._clock = clock
 
     async def list_published(self, application_id: int) -> tuple[PublishedKey, ...]:
-        """In the order of interface §2.3. Raises KeyNotFound for unknown and removed applications alike."""
+        """Return the keys in the order of interface §2.3.
+
+        Raises KeyNotFound for unknown and removed applications alike.
+        """
         if not await self._store.is_application_live(application_id):
             raise KeyNotFound(f"application {application_id} is unknown or was removed")
         kept = sorted(await self._store.application_keys(application_id), key=publication_order)
         return (*await self._files.keys_of(application_id), *(PublishedKey(key.kid, key.pem) for key in kept))
 
     async def get_published_key(self, key_id: str) -> PublishedKey:
-        """The `kid` of any token, ours included. Raises KeyNotFound."""
+        """Return the key with this `kid`, also one of this service. Raises KeyNotFound."""
         await self._keyring.refresh()
         found = self._find_own_key(key_id)
         if found is None:
@@ -153,12 +157,12 @@ class ApplicationKeyDirectory:
         return found
 
     async def find_public_key(self, kid: str) -> verifier.ApplicationPublicKey | None:
-        """The port of the verifier."""
-        found = await self._find_published(kid)
-        public = None if found is None else cached_rsa_key(found[1].pem)
-        if found is None or public is None:
+        """Find a key for the verifier of service JWTs."""
+        published_key = await self._find_published(kid)
+        public = None if published_key is None else cached_rsa_key(published_key[1].pem)
+        if published_key is None or public is None:
             return None
-        return verifier.ApplicationPublicKey(application_id=found[0], public=public)
+        return verifier.ApplicationPublicKey(application_id=published_key[0], public=public)
 
     async def _find_published(self, kid: str) -> tuple[int, PublishedKey] | None:
         application_id = application_id_of(kid)

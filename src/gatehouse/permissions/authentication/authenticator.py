@@ -35,7 +35,7 @@ class AuthenticatedRequest:
 
     @property
     def model(self) -> ApplicationModel | None:
-        """The application the request is about; None when there is none, or it never was."""
+        """The application the request is about; None when it names none or an unknown one."""
         return None if self.application_id is None else self.evaluation_input.models.get(self.application_id)
 
     @property
@@ -48,14 +48,14 @@ class AuthenticatedRequest:
         )
 
     def named_application(self) -> ApplicationModel:
-        """The application the request must name; an unknown one is NoRight unless the caller administers."""
+        """The application the request must name; an unknown one is NoRight unless the caller is an administrator."""
         self._refuse_unnamed()
         if self.model is None:
             raise ApplicationNotFound if self.rights.administers else NoRight("unknown application")
         return self.model
 
     def require_application(self, operation: Operation) -> ApplicationModel:
-        """The application, if the caller may do this to it; no right comes before no application (R6)."""
+        """The application, if the caller may do this to it; NoRight is checked before NotFound (R6)."""
         self._refuse_unnamed()
         require_operation(self.rights, operation, self.target)
         if self.model is None:
@@ -84,7 +84,10 @@ class Authenticator:
         application_id: int | None = None,
         also: Collection[int] = (),
     ) -> AuthenticatedRequest:
-        """Raises InvalidToken, WrongCredentials; NoRight when a service asks alone where a person must."""
+        """Authenticate a request.
+
+        Raises InvalidToken, WrongCredentials; NoRight when a service calls without a required person.
+        """
         return await self.attach_rights(
             await self._caller_identifier.identify(credentials, policy, application_id=application_id, also=also)
         )
@@ -114,11 +117,12 @@ class Authenticator:
         if facts is None:
             raise NoRight("the account does not exist")
         return {
-            one: await self.attach_rights(replace(caller, facts=facts, application_id=one)) for one in application_ids
+            application_id: await self.attach_rights(replace(caller, facts=facts, application_id=application_id))
+            for application_id in application_ids
         }
 
     async def _evaluate_rights(self, caller: Caller, evaluation_input: EvaluationInput) -> Rights:
-        # An address that an application signed for its user opens nothing in application 1.
+        # An address that an application signed for its user gives no rights in application 1.
         address = (
             caller.address if caller.by is CallerKind.FACTOR and caller.vouching_application_id is None else None
         )

@@ -1,7 +1,7 @@
 """Identify the caller of a permission endpoint (interface §4.1, R1, R2, R6).
 
-Every credential in the request must be valid, and for this very request; only a factor beside a service JWT is
-ignored. The state of the account comes with the facts that the decision needs anyway.
+Every credential in the request must be valid for exactly this request; only a factor beside a service JWT is ignored.
+The state of the account comes with the facts that the decision needs anyway.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -44,26 +44,26 @@ from gatehouse.tokens.claims import (
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import is_signed_request
 
-MAX_FACTOR_LENGTH: Final = 1_024  # characters; none longer is ever taken at a login
+MAX_FACTOR_LENGTH: Final = 1_024  # characters; no login accepts a longer one
 PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     by: CallerKind
-    facts: Facts | None = None  # of the person or service account; None when a service asks for itself
+    facts: Facts | None = None  # of the person or service account; None when a service calls for itself
     claims: CallerClaims | None = field(default=None, repr=False)
-    application_id: int | None = None  # what the request names, else the application that vouches for it
+    application_id: int | None = None  # the application the request names, otherwise the one that vouches for it
     vouching_application_id: int | None = (
         None  # the one application the request may be about, when one vouches for it (R6)
     )
-    expired: bool = False  # the user JWT is past its end, within the grace
+    expired: bool = False  # the user JWT has expired, within the grace time
     audience: int | None = None  # the one application the user JWT is for
-    address: Address | None = None  # what an `ip` condition on the caller's own record may see (R5)
+    address: Address | None = None  # the address for `ip` conditions on the caller's own record (R5)
 
     @property
     def user_id(self) -> str:
-        """Empty when a service asks for itself."""
+        """The user's id; empty when a service calls for itself."""
         return "" if self.facts is None else self.facts.subject.user_id
 
     @property
@@ -107,10 +107,10 @@ class CallerIdentifier:
         application_id: int | None = None,
         also: Collection[int] = (),
     ) -> Caller:
-        """Raise InvalidToken, or WrongCredentials for valid ones that are not good for this request.
+        """Identify the caller.
 
-        `application_id` is the one the request names. The facts are read for it, for application 1 and for
-        those in `also`, at once.
+        Raises InvalidToken, or WrongCredentials for valid credentials that do not fit this request. `application_id`
+        is the one the request names. The facts are read for it, for application 1 and for those in `also`, at once.
         """
         vouching = await self._find_vouching_application(credentials, policy)
         caller = self._caller_about(vouching, policy, application_id, client_address(credentials, vouching))
@@ -126,7 +126,7 @@ class CallerIdentifier:
     async def _find_vouching_application(
         self, credentials: RequestCredentials, policy: CredentialPolicy
     ) -> VouchingApplication | None:
-        """Every application that vouches must be the same one."""
+        """Find the application that vouches; all proofs must be of the same one."""
         found: list[VouchingApplication] = []
         if credentials.access_key:
             key = await self._access_keys.verify_value(credentials.access_key, source=credentials.source)
@@ -150,7 +150,7 @@ class CallerIdentifier:
         application_id: int | None,
         address: Address | None,
     ) -> Caller:
-        """Raise WrongCredentials when another application vouches than the one in question (R6)."""
+        """Return the caller. Raises WrongCredentials when another application vouches than the requested one (R6)."""
         if vouching is None:
             return Caller(by=CallerKind.FACTOR, application_id=application_id, address=address)
         everywhere = policy.any_service or vouching.application_id == CENTRAL_ID
@@ -194,7 +194,7 @@ class CallerIdentifier:
         )
 
     def _grace_seconds(self, policy: CredentialPolicy, vouching: VouchingApplication | None) -> int:
-        """How many seconds a user JWT may be past its end (R6)."""
+        """Return the seconds for which an expired user JWT is accepted (R6)."""
         if vouching is None:
             return 0
         allowed = policy.expired_beside_service if vouching.by_jwt else policy.expired_beside_key
@@ -252,7 +252,7 @@ def caller_kind(
     policy: CredentialPolicy,
     vouching: VouchingApplication | None,
 ) -> CallerKind:
-    """What proves that the JWT's owner, or an application they use, sent the request."""
+    """Return what proves that the JWT's owner, or an application they use, sent the request."""
     if credentials.factor and not (vouching is not None and vouching.by_jwt):
         refuse_other_factor(claims, credentials.factor)
     match claims:
@@ -271,7 +271,7 @@ def caller_kind(
 def user_caller_kind(
     credentials: RequestCredentials, policy: CredentialPolicy, vouching: VouchingApplication | None
 ) -> CallerKind:
-    """The factor, if one was sent, has been found right."""
+    """Return the kind of a person as caller; a sent factor was already verified."""
     if vouching is not None and vouching.kind is not CallerKind.SIGNATURE:
         return vouching.kind
     if credentials.factor:
@@ -284,7 +284,7 @@ def user_caller_kind(
 
 
 def refuse_other_factor(claims: CallerClaims, factor: str) -> None:
-    """Raise InvalidToken unless `fac` was made from it; without `fac` nothing passes (R2)."""
+    """Raise InvalidToken unless `fac` was made from this factor; without `fac` every factor is refused (R2)."""
     if not isinstance(claims, UserJwtClaims) or claims.fac is None:
         raise InvalidToken("a factor was sent, but the JWT has none")
     if len(factor) > MAX_FACTOR_LENGTH or not constant_time_equal(factor_digest(factor, claims.slt), claims.fac):
@@ -298,20 +298,20 @@ def audience_of(claims: CallerClaims) -> int | None:
 
 
 def allowed_networks(claims: CallerClaims, facts: Facts) -> tuple[tuple[str, ...], ...]:
-    """Each of these lists, when it is not empty, must hold the caller's address."""
+    """Return the networks of `fip`; each non-empty list must contain the caller's address."""
     account = facts.service_account
     return (claims.fip or (), () if account is None else account.ip_ranges)
 
 
 def refuse_other_addresses(lists: Collection[tuple[str, ...]], address: Address | None) -> None:
-    """`fip`: raise WrongCredentials from any other address, and when there is none to go by (R2)."""
+    """Raise WrongCredentials for an address that `fip` does not allow, and for an unknown address (R2)."""
     for ranges in lists:
         networks = tuple(parse_network(text) for text in ranges)
         if networks and (address is None or not any_network_contains(networks, address)):
             raise WrongCredentials("the client IP address is not in fip")
 
 
-# exchangeJwt: a user JWT becomes one that is good for a single application (R6).
+# exchangeJwt: returns a user JWT that is valid for a single application (R6).
 
 
 class JwtExchange:
@@ -321,13 +321,13 @@ class JwtExchange:
         self._clock = clock
 
     async def exchange(self, credentials: RequestCredentials) -> str:
-        """Raises InvalidToken, WrongCredentials. The new JWT ends with the one it was made from."""
+        """Exchange a user JWT; the new one ends with it. Raises InvalidToken, WrongCredentials."""
         if not credentials.access_key:
             raise InvalidToken("the Bearer token is not an access key")
         caller = await self._caller_identifier.identify(credentials, EXCHANGE_JWT)
         if not isinstance(caller.claims, UserJwtClaims) or caller.vouching_application_id is None:
             raise InvalidToken("not a user JWT")
-        if credentials.factor:  # it counts here also beside a service JWT: `fac` goes along with it (R6)
+        if credentials.factor:  # the factor counts here even with a service JWT, because `fac` is copied (R6)
             refuse_other_factor(caller.claims, credentials.factor)
         made = exchange_claims(
             caller.claims, caller.vouching_application_id, with_factor=bool(credentials.factor), now=self._clock.now()
@@ -336,7 +336,10 @@ class JwtExchange:
 
 
 def exchange_claims(source: UserJwtClaims, application_id: int, *, with_factor: bool, now: int) -> UserJwtClaims:
-    """`fac` goes along only when the factor was shown; permissions only when they are about this application."""
+    """Return the new claims.
+
+    `fac` only if the factor was sent, permissions only if they are about this application.
+    """
     about_it = source.app_perm == application_id
     claims = msgspec.structs.replace(
         source,
@@ -349,4 +352,4 @@ def exchange_claims(source: UserJwtClaims, application_id: int, *, with_factor: 
         perm_exp=source.perm_exp if about_it else None,
         perm_omitted=source.perm_omitted and about_it,
     )
-    return without_long_perm(claims)  # with its audience it is longer than its source
+    return without_long_perm(claims)  # with its audience the new JWT is longer than the old one

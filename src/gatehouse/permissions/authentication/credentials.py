@@ -9,15 +9,15 @@ from gatehouse.kernel.addresses import Address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySignature:
-    """A `Signature` header and all that it is over."""
+    """A `Signature` header and everything it covers."""
 
     signature: str = field(repr=False)
-    application_id: str  # `Application-Id`: whose access key made it
+    application_id: str  # `Application-Id`: the application whose access key made it
     method: str
     path: bytes
     query: bytes = field(repr=False)
     body: bytes = field(repr=False)
-    ip: str  # these two stand inside the query or the body
+    ip: str  # these two are part of the query or the body
     ts: int
 
     @property
@@ -27,7 +27,7 @@ class KeySignature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCredentials:
-    """As the wire carried them: nothing is believed yet. An empty text was not sent."""
+    """The received credentials, not verified yet. An empty text was not sent."""
 
     bearer: str = field(default="", repr=False)
     jwt: str = field(default="", repr=False)  # of the body
@@ -35,7 +35,7 @@ class RequestCredentials:
     service_jwt: str = field(default="", repr=False)
     signed: KeySignature | None = None
     request_sign: str = field(default="", repr=False)
-    body: bytes = field(default=b"", repr=False)  # what request_sign is over
+    body: bytes = field(default=b"", repr=False)  # the data that request_sign covers
     address: Address | None = None  # the client's, if the connection proves it (R4)
     source: str = ""  # the client as the throttles count them
 
@@ -62,13 +62,13 @@ class ExchangedJwtPolicy(Enum):
 class CredentialPolicy:
     """The credentials that one action of an endpoint accepts; all others are refused."""
 
-    audience: bool = False  # a user JWT made for one application, when the request is about that one
+    audience: bool = False  # a user JWT for one application, if the request is about that one
     key: bool = False  # an access key, or a Signature by one, in the factor's place
-    expired_beside_service: bool = False  # a user JWT past its end, within the grace
+    expired_beside_service: bool = False  # an expired user JWT, within the grace time
     expired_beside_key: bool = False
-    no_jwt: bool = False  # the service may ask for itself
+    no_jwt: bool = False  # the service may call for itself
     exchanged: ExchangedJwtPolicy = ExchangedJwtPolicy.NEVER
-    any_service: bool = False  # a service JWT of whatever application
+    any_service: bool = False  # a service JWT of any application
     service_accounts: bool = True
 
 

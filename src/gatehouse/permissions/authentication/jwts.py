@@ -36,10 +36,10 @@ CLAIMS_BY_TYP: Final = {typ_of(kind): kind for kind in (UserJwtClaims, Exchanged
 
 
 class CallerJwtVerifier:
-    """Owns the cache of claims by JWT digest; an entry is never invalid, because a signature stays right.
+    """Owns the cache of claims by JWT digest; an entry is never invalid, because a signature stays valid.
 
-    Whether the token still counts is checked for every request: its key and lifetime here, the account's `rev`
-    with the facts.
+    Whether the token is still valid is checked for every request: its key and lifetime here, the account's `rev` with
+    the facts.
     """
 
     def __init__(self, verifier: TokenVerifier) -> None:
@@ -47,9 +47,9 @@ class CallerJwtVerifier:
         self._cache: WeightedCache[CallerClaims] = WeightedCache(CLAIMS_CACHE_BYTES)
 
     async def verify(self, jwt: str, *, expiry_grace: int = 0) -> CallerClaims:
-        """Raise InvalidToken; only a user JWT may be past its end, by so many seconds.
+        """Verify a JWT; only a user JWT may be expired, by at most the grace seconds. Raises InvalidToken.
 
-        The claims name whose facts to read, and count after `recheck_key` with these.
+        The claims name the user whose facts to read, and are valid only after `recheck_key` with these facts.
         """
         digest = sha256(jwt)
         claims = self._cache.get(CLAIMS_CACHE_GROUP, digest)
@@ -67,12 +67,12 @@ class CallerJwtVerifier:
 
 
 def grace_for(kind: type[CallerClaims], expiry_grace: int) -> int:
-    """An exchanged JWT dies with its access token, a service account's with its end (R2)."""
+    """Return the grace seconds: none for an exchanged JWT and for that of a service account (R2)."""
     return expiry_grace if kind is UserJwtClaims else 0
 
 
 def claims_class_of(jwt: str) -> type[CallerClaims]:
-    """What it claims to be, and is then verified as in full."""
+    """Return the class of claims by the token's type; the token is then fully verified as that class."""
     typ = parse_jws(jwt).payload.get("typ")
     kind = CLAIMS_BY_TYP.get(typ) if typ is None or isinstance(typ, str) else None
     if kind is None:
@@ -80,9 +80,9 @@ def claims_class_of(jwt: str) -> type[CallerClaims]:
     return kind
 
 
-# Service JWTs: an application proves itself by one (R2).
+# Service JWTs: an application authenticates with one (R2).
 #
-# Static ones are issued here by an administrator and can be revoked. Generated ones an application signs itself;
+# Static ones are issued here by an administrator and can be revoked. Applications sign generated ones themselves;
 # they live for minutes.
 
 
@@ -98,17 +98,20 @@ class IssuedServiceToken:
 
 
 class ServiceJwtVerifier:
-    """Whose a service JWT is."""
+    """Finds the application of a service JWT."""
 
     def __init__(self, *, store: ApplicationKeyStore, verifier: TokenVerifier) -> None:
         self._store = store
         self._verifier = verifier
 
     async def verify(self, jwt: str) -> int:
-        """Raise InvalidToken, also for one that was revoked or whose application or project is removed."""
+        """Verify a service JWT.
+
+        Raises InvalidToken, also if it was revoked or its application or project is removed.
+        """
         claims = await self._verifier.verify_service_jwt(jwt)
         if isinstance(claims, GeneratedServiceClaims):
-            return int(claims.iss)  # its key was found, so the application exists
+            return int(claims.iss)  # the key was found, so the application exists
         found = await self._store.service_token(claims.jti)
         if found is None or found.token.revoked or found.token.application_id != int(claims.aud):
             raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application was removed")
@@ -139,7 +142,10 @@ class ServiceTokens:
     async def issue(
         self, application_id: int, *, days: int | None = None, comment: str = "", origin: AuditOrigin
     ) -> IssuedServiceToken:
-        """Issue one for so many days; recorded before it is signed. Raises ApplicationNotFound, Malformed."""
+        """Issue a service JWT for this number of days; it is recorded before it is signed.
+
+        Raises ApplicationNotFound, Malformed.
+        """
         days = self._days if days is None else days
         if not 1 <= days <= MAX_TOKEN_DAYS:
             raise Malformed(f"days: must be 1 to {MAX_TOKEN_DAYS}")

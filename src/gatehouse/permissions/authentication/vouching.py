@@ -22,7 +22,7 @@ from gatehouse.tokens.claims import InvalidToken
 SIGNATURE_WINDOW: Final = 60  # seconds by which the `ts` of a Signature may differ from our time
 USE_RECORD_INTERVAL: Final = 60  # seconds
 USE_CACHE_SIZE: Final = 10_000
-# 256 bits cannot be guessed; this stops the noise. A right key from the same address is still served.
+# 256 bits cannot be guessed; this only limits load. A right key from the same address is still served.
 KEY_ATTEMPT_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
@@ -45,9 +45,10 @@ class AccessKeyVerifier:
         self._use_cache: LRUCache[str, int] = LRUCache(USE_CACHE_SIZE)
 
     async def verify_value(self, value: str, *, source: str) -> AccessKey:
-        """Raise InvalidToken, or TooMany for a source that keeps guessing.
+        """Verify an access key.
 
-        Found by its digest: comparing keys would tell by its time how much of a guess was right (AK-12).
+        Raises InvalidToken, or TooMany for a source that keeps guessing. The key is found by its digest: the time of
+        a comparison would reveal how much of a guess was right (AK-12).
         """
         key = await self._store.access_key_by_digest(sha256(value))
         if key is None:
@@ -59,7 +60,7 @@ class AccessKeyVerifier:
         return (await self.verify_value(access_key, source=source)).application_id
 
     async def verify_signature(self, signed: KeySignature, *, source: str) -> VerifiedSignature:
-        """Raise InvalidToken unless either live key of the application made it, just now."""
+        """Verify a Signature. Raises InvalidToken unless a live key of the application made it just now."""
         address = parse_address(signed.ip)
         if address is None or abs(self._clock.now() - signed.ts) > SIGNATURE_WINDOW:
             raise InvalidToken("the Signature has no address or its time is outside the window")
@@ -81,7 +82,7 @@ class AccessKeyVerifier:
             return None
         keys = await self._store.access_keys(int(signed.application_id))
         made_it = [key for key in keys if self._is_signed_by(key, signed)]
-        # Asked for again as one that counts: not of a removed application or project (AK-09).
+        # The key is read again with the check that its application and project are not removed (AK-09).
         return await self._store.access_key_by_digest(made_it[0].digest) if made_it else None
 
     def _is_signed_by(self, key: AccessKey, signed: KeySignature) -> bool:
@@ -145,7 +146,7 @@ def merge_pair(first: VouchingApplication, second: VouchingApplication) -> Vouch
 
 
 def client_address(credentials: RequestCredentials, vouching: VouchingApplication | None) -> Address | None:
-    """The person's address: not the service's own, only one that it signed (R5)."""
+    """The person's address: only one that the service signed, never the service's own (R5)."""
     if vouching is None:
         return credentials.address
     return None if vouching.signed is None else vouching.signed.address

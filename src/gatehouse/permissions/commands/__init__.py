@@ -1,1 +1,1 @@
-"""Commands that change the permission model, one module per resource; each asks the guard first."""
+"""Commands that change the permission model, one module per resource; each calls the guard first."""

@@ -93,7 +93,7 @@ class SchemaCommands:
         self._clock = clock
 
     async def save(self, actor: Actor, seen: ApplicationModel, given: Mapping[str, object]) -> SavedSchema:
-        """Replace the roots that are given; an absent one stays, null empties it."""
+        """Save a schema: a present root is replaced, an absent one stays, null empties it."""
         require_operation(actor.rights, Operation.SCHEMA_SAVE, model_target(seen))
         ignored = tuple(sorted(given.keys() - SCHEMA_ROOTS - READ_ONLY_MEMBERS))
         warnings = [f"{name}: outside the sections of a schema, ignored" for name in ignored]
@@ -158,7 +158,7 @@ class SchemaCommands:
         return after
 
     def _apply_roles(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
-        """Exactly the roles of the object: those it does not name are deleted (R6)."""
+        """Return exactly the roles of the object; roles it does not name are deleted (R6)."""
         new: dict[str, Role] = {}
         for name, fields in rules.read_roles(given, place="data.roles").items():
             draft = read_role(fields, name)
@@ -219,7 +219,7 @@ def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> Non
 def apply_schema_roots(
     model: ApplicationModel, given: Mapping[str, object], place: str = "data"
 ) -> ApplicationSchema:
-    """The schema with the roots that are given; an absent one stays, null empties it. Raises Malformed."""
+    """Return the schema with the present roots; an absent one stays, null empties it. Raises Malformed."""
     read: dict[str, Tree] = {}
     for root, parse_root in ROOT_PARSERS.items():
         if root in given:
@@ -300,7 +300,10 @@ def applies_to_all(role: Role) -> bool:
 
 
 def refuse_role(model: ApplicationModel, before: Role | None, after: Role, *, place: str) -> None:
-    """What a role of the model may hold (interface §3). Raises CentralRole, ProtectedRules, RoleStaysProtected."""
+    """Check what a role of the model may hold (interface §3).
+
+    Raises CentralRole, ProtectedRules, RoleStaysProtected.
+    """
     refuse_central_role(model, before, after)
     held = protected_rules_in(model.schema, meta_entries(after.meta))
     if held and not after.protected:
@@ -314,7 +317,7 @@ def refuse_role(model: ApplicationModel, before: Role | None, after: Role, *, pl
 def refuse_colliding(
     model: ApplicationModel, role: Role, known: SchemaRules | None = None, *, place: str = ""
 ) -> None:
-    """A role may name rules the schema does not have, but none that conflicts with one it has (R5)."""
+    """Refuse rules that conflict with a rule of the schema; other unknown rules are allowed (R5)."""
     rules.refuse_collisions(
         known or model.schema,
         meta_entries(role.meta),
@@ -335,7 +338,7 @@ def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: Sch
 
 
 def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema, place: str) -> None:
-    """The rules of application 1 are those this program knows; only their descriptions can be changed."""
+    """Refuse changes to the built-in rules of application 1, except their descriptions."""
     if not before.application.is_central:
         return
     known = schema_rules(before.schema.private_data, before.schema.public_data)
@@ -348,7 +351,7 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema, 
 
 
 def refuse_central_role(state: ApplicationModel, before: Role | None, after: Role | None) -> None:
-    """Built-in roles of application 1 keep what they grant, and no role denies can_administer."""
+    """Refuse changes to the grants of built-in roles of application 1, and any role that denies can_administer."""
     if not state.application.is_central:
         return
     built_in = before if before is not None and before.key in CENTRAL_ROLES else None

@@ -46,7 +46,7 @@ class CustomKeyCommands:
         return [key for key in keys if key.source is KeySource.CUSTOM]
 
     async def add(self, actor: Actor, application_id: int, text: object) -> ApplicationKey:
-        """Raises LimitReached beyond ten, Malformed for an invalid public key."""
+        """Add a custom key. Raises LimitReached beyond ten, Malformed for an invalid public key."""
         await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
         key = new_application_key(
             text,
@@ -60,7 +60,10 @@ class CustomKeyCommands:
         return key
 
     async def remove(self, actor: Actor, application_id: int, kid: str) -> None:
-        """Raises KeyNotFound, also for a key of another application and for service_meta.public_key."""
+        """Remove a custom key.
+
+        Raises KeyNotFound, also for one of another application and for service_meta.public_key.
+        """
         await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
         record = self._record(AuditEvent.APPLICATION_KEY_REMOVED, actor, application_id, kid)
         await self._store.delete_application_key(application_id, kid, (record,))
@@ -135,7 +138,7 @@ class AccessKeyCommands:
         return await self._store.access_keys(application_id)
 
     async def create(self, actor: Actor, application_id: int, comment: object) -> NewAccessKey:
-        """Raises LimitReached when the application has two."""
+        """Create an access key. Raises LimitReached when the application has two."""
         await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
         new = new_access_key(
             application_id,
@@ -153,7 +156,7 @@ class AccessKeyCommands:
         return new
 
     async def delete(self, actor: Actor, application_id: int, key_id: str) -> None:
-        """Raises AccessKeyNotFound, also for a key of another application (AK-05)."""
+        """Delete an access key. Raises AccessKeyNotFound, also for one of another application (AK-05)."""
         await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
         record = self._recorder.record(
             AuditEvent.ACCESS_KEY_REMOVED,
@@ -189,7 +192,7 @@ class ServiceTokenCommands:
 
 
 class EmailSecretCommands:
-    """A login request with such a secret is answered with the user's e-mail address (R1)."""
+    """Commands for `with_email` secrets: a login request with one returns the user's email address (R1)."""
 
     def __init__(
         self, *, store: PermissionStore, applications: ApplicationStore, recorder: Recorder, clock: Clock
@@ -200,7 +203,7 @@ class EmailSecretCommands:
         self._clock = clock
 
     async def create(self, actor: Actor, application_id: int) -> str:
-        """The new secret, which is never shown again; earlier ones stay valid."""
+        """Create a secret, which is never shown again; earlier ones stay valid."""
         await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
         return await self.create_as_operator(application_id, actor.origin)
 
@@ -209,7 +212,7 @@ class EmailSecretCommands:
         return await self._store.email_secrets(application_id)
 
     async def revoke(self, actor: Actor, application_id: int, ref: str) -> None:
-        """Raises KeyNotFound."""
+        """Revoke a secret. Raises KeyNotFound."""
         found = [one for one in await self.list(actor, application_id) if one.ref == ref]
         details = {"secret": ref}
         entry = self._recorder.record(

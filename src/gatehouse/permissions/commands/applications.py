@@ -134,7 +134,7 @@ class ApplicationCommands:
             raise Malformed("data.name: required for a new application")
         draft = msgspec.structs.replace(draft, project_id=project_id)
         blank = Application(application_id=0, name="", project_id=project_id, created_at=self._clock.now())
-        # Who may create an application may save it and its keys.
+        # Callers who may create an application may also save it and its keys.
         wanted = self._apply_draft(
             actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services")
         )
@@ -196,7 +196,7 @@ class ApplicationCommands:
         sealed, key = state.sealed_private_key, state.service_key
         if private is not UNSET:
             sealed = None if private is None else self._seal_private_key(grammar.check_private_key(private))
-        if public is None:  # an absent member is removed, but for the private key, which no answer has (SC-22)
+        if public is None:  # an absent member is removed, except the private key, which no response contains (SC-22)
             key = None
         else:
             key = new_service_key(public, application_id=state.application_id, now=self._clock.now(), before=key)
@@ -206,7 +206,7 @@ class ApplicationCommands:
         return replace(state, service_meta={**meta, **shown}, sealed_private_key=sealed, service_key=key)
 
     def _refuse_keys(self, actor: Actor, state: Application) -> None:
-        """Keys also need canCreateJwt (R6), which the creator of an application has there."""
+        """Refuse key changes without canCreateJwt (R6), which the creator of an application has there."""
         if state.application_id:
             require_operation(
                 actor.rights, Operation.APPLICATION_KEYS, application_target(state.application_id, state)
@@ -220,7 +220,7 @@ class ApplicationCommands:
             return
         if seen.is_central:
             raise CentralStays
-        if project_id is None:  # as for a new one: interface §5.5
+        if project_id is None:  # as for a new application: interface §5.5
             require_operation(actor.rights, Operation.APPLICATION_CREATE)
         else:
             require_operation(actor.rights, Operation.APPLICATION_MOVE_IN, GuardTarget(project_id=project_id))
@@ -270,7 +270,7 @@ def application_target(application_id: int, application: Application | None) -> 
 async def find_application(
     store: ApplicationStore, actor: Actor, operation: Operation, application_id: int
 ) -> Application:
-    """Raises NoRight before it reveals whether the application exists (checklist PA-13)."""
+    """Find the application. Raises NoRight before it reveals whether it exists (checklist PA-13)."""
     try:
         application: Application | None = await store.application(application_id)
     except ApplicationNotFound:
@@ -308,7 +308,7 @@ def without_keys(application: Application) -> Mapping[str, object]:
 
 
 def creator_record(application: Application, user_id: str) -> UserRecord:
-    """The creator gets roles on the application in a project, elsewhere its secret_data (R5)."""
+    """Return the creator's record: in a project, roles on the application; elsewhere, its secret_data (R5)."""
     if application.project_id is None:
         return UserRecord(application_id=application.application_id, user_id=user_id, secret_data=CREATOR_SECRETS)
     scope = application_scope(application.project_id, application.application_id)
@@ -317,7 +317,7 @@ def creator_record(application: Application, user_id: str) -> UserRecord:
 
 
 def fingerprint(sealed: bytes) -> str:
-    """Distinguishes sealed keys without revealing anything about them."""
+    """Return a fingerprint that distinguishes sealed keys and reveals nothing about them."""
     return sha256(sealed).hex()[:8]
 
 

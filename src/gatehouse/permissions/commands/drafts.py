@@ -42,7 +42,7 @@ NEW_VERSION: Final = 0  # of what does not exist yet
 
 
 def expected_version(given: int | UnsetType) -> int | None:
-    """For stores, which compare it in their own transaction."""
+    """Return the expected version for stores, which compare it in their own transaction."""
     return None if given is UNSET else given
 
 

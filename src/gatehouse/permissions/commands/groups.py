@@ -70,7 +70,7 @@ class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAccess:
-    """Who belongs to a group, as a save gives it; what is UNSET stays."""
+    """The members of a group in a save; UNSET fields stay."""
 
     conditions: tuple[GroupCondition, ...] | UnsetType
     users: tuple[str, ...] | UnsetType
@@ -129,7 +129,7 @@ class GroupCommands:
 
         try:
             return await self._store.edit_group_access(group_id, change)
-        except UserNotFound as error:  # 404 would mean the group
+        except UserNotFound as error:  # 404 would refer to the group
             raise Malformed(f"data.users: no user {error.detail}") from None
 
     async def save_tags(self, actor: Actor, group_id: str, draft: TagsDraft) -> Group:
@@ -179,7 +179,10 @@ class GroupCommands:
         return await self._store.edit_group(group_id, change)
 
     async def _is_in(self, group: Group, name: str) -> bool:
-        """False for another project, whether it exists or not (checklist PA-13)."""
+        """Whether the group is in the project.
+
+        Another project looks the same whether it exists or not (checklist PA-13).
+        """
         named = grammar.check_project_id(name, "data.project_id")
         try:
             return (await self._projects.project(named)).project.project_id == group.project_id
@@ -221,7 +224,7 @@ def read_condition(given: object, place: str) -> GroupCondition:
 
 
 def apply_group_draft(state: Group, draft: GroupDraft, place: str) -> Group:
-    """The group with the title and description that are given. Raises Malformed."""
+    """Return the group with the title and description of the draft. Raises Malformed."""
     after = state
     if draft.title is not UNSET:
         after = replace(after, title=grammar.check_group_title(draft.title, f"{place}.title"))
@@ -232,7 +235,7 @@ def apply_group_draft(state: Group, draft: GroupDraft, place: str) -> Group:
 
 
 def read_access(draft: AccessDraft, place: str) -> GroupAccess:
-    """Read before the transaction, which other saves wait for. Raises Malformed."""
+    """Parse the access settings before the transaction, which other saves wait for. Raises Malformed."""
     conditions, users = draft.conditions, draft.users
     return GroupAccess(
         conditions=UNSET if conditions is UNSET else read_conditions(conditions or [], f"{place}.conditions"),
@@ -256,25 +259,29 @@ def opens_group(before: Group, after: Group, actor: ConditionSubject) -> bool:
 
 
 def has_member(group: Group, who: ConditionSubject) -> bool:
-    """Listed, or meeting any of its conditions (R5)."""
+    """Whether the person is listed or meets one of the group's conditions (R5)."""
     return who.user_id in group.users or any(
         condition_holds(one.test, who, NO_ADDRESS) for one in conditions_in(group)
     )
 
 
 def conditions_in(group: Group) -> Sequence[Condition]:
-    return [one.condition for one in group.conditions]
+    return [condition.condition for condition in group.conditions]
 
 
 def opens_to_all(group: Group) -> bool:
     return any(
-        isinstance(test, Everyone) and test.holds for one in group.conditions for test in tests_in(one.condition.test)
+        isinstance(test, Everyone) and test.holds
+        for condition in group.conditions
+        for test in tests_in(condition.condition.test)
     )
 
 
 def access_document(group: Group) -> Mapping[str, object]:
     return {
-        "conditions": [{"title": one.title, "condition": one.condition.document} for one in group.conditions],
+        "conditions": [
+            {"title": condition.title, "condition": condition.condition.document} for condition in group.conditions
+        ],
         "users": list(group.users),
     }
 

@@ -64,10 +64,10 @@ class MembershipCommands:
     async def get(
         self, actor: Actor, central: ApplicationModel, name: str, *, user_id: str = ""
     ) -> dict[str, object]:
-        """With all users who hold something in it, or with this one."""
+        """Return the membership with all users who hold something in the project, or with this one."""
         model = await self._find_allowed_project(actor, name, Operation.MEMBERSHIP_GET)
         members = await self._records.records_in_project(CENTRAL_ID, model.project.project_id)
-        return membership_document(model, [one for one in members if user_id in ("", one.user_id)], central)
+        return membership_document(model, [member for member in members if user_id in ("", member.user_id)], central)
 
     async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
         seen = await self._find_allowed_project(actor, draft.id, Operation.MEMBERSHIP_SAVE)
@@ -145,7 +145,7 @@ class MembershipCommands:
 
 
 def apply_group_lists(model: ProjectModel, draft: MembershipDraft, place: str = "data") -> Project:
-    """The project with the lists of groups that are given. Raises Malformed."""
+    """Return the project with the group lists of the draft. Raises Malformed."""
     project = model.project
     allow = group_list(model, draft.allow, project.allow, f"{place}.allow")
     disallow = group_list(model, draft.disallow, project.disallow, f"{place}.disallow")

@@ -1,4 +1,7 @@
-"""Projects: find, get, save, delete, publish; who has no right does not learn whether one exists (R6, PA-13)."""
+"""Projects: find, get, save, delete, publish.
+
+Callers without the right do not learn whether one exists (R6, PA-13).
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -46,10 +49,10 @@ async def find_project(projects: ProjectStore, rights: Rights, name: str) -> Pro
 
 async def find_live_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
     """The same, but refuse a removed project: nothing new is added to it."""
-    found = await find_project(projects, rights, name)
-    if found.project.removed:
-        raise ProjectNotFound(f"project {found.project.project_id} was removed") if rights.administers else NoRight
-    return found
+    project = await find_project(projects, rights, name)
+    if project.project.removed:
+        raise ProjectNotFound(f"project {project.project.project_id} was removed") if rights.administers else NoRight
+    return project
 
 
 # Projects and the services connected to them (interface §4.6, R5).
@@ -156,7 +159,7 @@ class ProjectCommands:
 def apply_project_draft(
     project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType, place: str = "data"
 ) -> Project:
-    """The project with the fields that are given, and these settings. Raises Malformed."""
+    """Return the project with the fields of the draft, and these settings. Raises Malformed."""
     after = project
     if draft.title is not UNSET:
         after = replace(after, title=grammar.check_title(draft.title, f"{place}.title"))
@@ -214,9 +217,9 @@ def refuse_service(
     grants: Sequence[GroupGrant],
     place: str,
 ) -> None:
-    """A project connects its own applications and published ones, never application 1 (R5).
+    """Refuse a service unless it is the project's own application or a published one, never application 1 (R5).
 
-    One text for all of these: it does not tell whether there is such an application.
+    All cases have the same text, which does not reveal whether the application exists.
     """
     if application_id == CENTRAL_ID or model is None or not model.application.is_connectable_to(project.project_id):
         raise Malformed(f"{place}: not an application that can be connected to this project")
@@ -228,7 +231,10 @@ def refuse_service(
 
 
 def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> None:
-    """Called in the transaction of the save, so that a group that is being deleted gets no grant."""
+    """Refuse groups of other projects.
+
+    Called in the transaction of the save, so that a deleted group gets no grant.
+    """
     for application_id, grants in settings.services.items():
         for grant in grants:
             if grant.group_id not in model.groups:
@@ -302,7 +308,7 @@ class ProjectPublisher:
         )
 
     async def _load_person(self, actor: Actor, user_id: str | None) -> Facts:
-        """For callers who may not learn who exists, an unknown user is like one without a factor (R6)."""
+        """Load the person; callers who may not learn who exists see an unknown user as one without a factor (R6)."""
         facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_ID,))
         if facts is None:
             raise PersonNotFound if actor.rights.knows_who_exists else NeedsStrongFactor(f"no user {user_id}")
@@ -323,7 +329,7 @@ def new_application(project: Project, now: int) -> NewApplication:
 
 
 def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
-    """The author owns and administers it, the target administers it."""
+    """Return the first records: the author owns and administers the project, the target administers it."""
     scope = Scope(project.project_id)
     roles = {project.author: [PROJECT_OWNER, ADMINISTRATOR]}
     roles.setdefault(administrator, [ADMINISTRATOR])
@@ -346,7 +352,7 @@ def project_limit(actor: Actor) -> int | None:
     contributions = actor.rights.central.rules(ROOT).params_by_contribution(CAN_CREATE_PROJECTS)
     if actor.rights.administers or () in contributions:
         return None
-    numbers = [int(one) for params in contributions for one in params if NUMBER.fullmatch(one)]
+    numbers = [int(param) for params in contributions for param in params if NUMBER.fullmatch(param)]
     if not numbers:
         raise NoRight("can_create_projects has parameters that are not numbers")
     return max(numbers)

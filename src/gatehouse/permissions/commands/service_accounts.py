@@ -103,7 +103,7 @@ class ServiceAccountCommands:
         self._days = days
 
     async def list(self, actor: Actor, central: ApplicationModel, name: str) -> Sequence[ListedServiceAccount]:
-        """All of the project by name, revoked ones too."""
+        """Return all service accounts of the project by name, also revoked ones."""
         named = grammar.check_project_id(name, "data.project_id")
         project_id = (await find_project(self._projects, actor.rights, named)).project.project_id
         require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project_id))
@@ -116,7 +116,7 @@ class ServiceAccountCommands:
     async def create(
         self, actor: Actor, central: ApplicationModel, draft: ServiceAccountDraft
     ) -> CreatedServiceAccount:
-        """The only answer with its JWT. Raises NameTaken."""
+        """Create a service account; only this response contains its JWT. Raises NameTaken."""
         refuse_vouched_caller(actor.rights)
         named = grammar.check_project_id(draft.project_id, "data.project_id")
         project = await find_live_project(self._projects, actor.rights, named)
@@ -137,7 +137,7 @@ class ServiceAccountCommands:
         )
 
     async def revoke(self, actor: Actor, user_id: str, version: int | UnsetType = UNSET) -> None:
-        """Only callers who manage its project learn that it exists."""
+        """Revoke a service account; only callers who manage its project learn that it exists."""
         refuse_vouched_caller(actor.rights)
         facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_ID,))
         account = None if facts is None else facts.service_account
@@ -150,7 +150,7 @@ class ServiceAccountCommands:
             await self._store.revoke_service_account(user_id, now, (entry,), seen=seen)
 
     def _creator_end(self, actor: Actor, project: ProjectModel) -> int:
-        """When its creator ceases to manage the project, 0 for never: no account outlasts that (R1)."""
+        """Return when its creator ceases to manage the project, 0 for never; the account ends then (R1)."""
         scope = Scope(project.project.project_id)
         return actor.rights.end_of(scope, CAN_MANAGE_PROJECT, self._clock.now()).expired
 
@@ -182,7 +182,7 @@ class ServiceAccountCommands:
         account: ServiceAccount,
         draft: ServiceAccountDraft,
     ) -> UserRecord:
-        """What it will hold: nothing that its creator could not give to a person."""
+        """Return its new record, with nothing that its creator could not assign to a person."""
         scopes = read_scopes(draft, account.project_id, expired=self._creator_end(actor, project))
         refuse_owner(scopes)
         blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
@@ -235,7 +235,7 @@ def read_scopes(draft: ServiceAccountDraft, project_id: str, *, expired: int) ->
 
 
 def refuse_owner(scopes: Mapping[Scope, ScopeHoldings]) -> None:
-    if any(one.role == PROJECT_OWNER for held in scopes.values() for one in held.roles):
+    if any(role.role == PROJECT_OWNER for held in scopes.values() for role in held.roles):
         raise OwnerIsNoPerson
 
 

@@ -135,7 +135,7 @@ class UserRecordCommands:
     ) -> None:
         """Refuse a caller who may write only projectAccess and manages no project that it names, changed or not.
 
-        Checked first: any other answer would reveal who exists or what they hold (R6).
+        This is checked first: any other response would reveal who exists or what they hold (R6).
         """
         application_id = model.application.application_id
         facts = await self._people.facts(user_id, (application_id,))
@@ -151,7 +151,7 @@ class UserRecordCommands:
     async def _resolve_projects(
         self, actor: Actor, model: ApplicationModel, access: Mapping[Scope, ScopeHoldings], before: UserRecord
     ) -> Mapping[Scope, ScopeHoldings]:
-        """The same with the ids of the projects, which must exist where something is new."""
+        """Return the sections with project ids instead of aliases; projects with new entries must exist."""
         resolved: dict[Scope, ScopeHoldings] = {}
         for name in dict.fromkeys(scope.project_id for scope in access):
             scopes = {scope: held for scope, held in access.items() if scope.project_id == name}
@@ -173,7 +173,7 @@ class UserRecordCommands:
 def refuse_unrelated(
     model: ApplicationModel, project_id: str, place: str = f"data.private_data.{PROJECT_ACCESS}"
 ) -> None:
-    """In a project people hold permissions of its own applications, of published ones and of application 1 (R5)."""
+    """Refuse permissions in a project of applications other than its own, published ones and application 1 (R5)."""
     if not is_related(model, project_id):
         raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
 
@@ -214,8 +214,8 @@ def is_only_projects(given: Mapping[str, object] | UnsetType | None) -> bool:
 def covers_root_entries(rights: Rights, user_id: str) -> bool:
     """Whether a save of private_data by this caller covers the entries outside projectAccess as well.
 
-    Then it replaces them, and what is left out is removed or refused (checklist SC-22). Who may neither read nor
-    write private_data manages projects: the section in such a save is `projectAccess` and nothing else.
+    Then it replaces them, and what is left out is removed or refused (checklist SC-22). A caller who may neither read
+    nor write private_data manages projects: the section in their save is only `projectAccess`.
     """
     return rights.can_write(RecordPart.PRIVATE, user_id) or rights.can_see(RecordPart.PRIVATE, user_id)
 
@@ -276,7 +276,7 @@ def below_root(record: UserRecord) -> Mapping[Scope, ScopeHoldings]:
 
 
 def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: UserRecord, place: str = "data") -> None:
-    """Judge what is new in the record; what a later schema conflicts with stays."""
+    """Check what is new in the record; entries that a later schema conflicts with stay."""
     for scope, held in after.scopes.items():
         fresh = [
             rule for rule, entry in changed_entries(before.scopes.get(scope, NO_HOLDINGS), held) if entry is not None
@@ -294,7 +294,7 @@ def role_names(model: ApplicationModel) -> Mapping[str, str]:
 
 
 def record_user_id(draft: RecordDraft, own: str) -> str:
-    """The user named, else the caller; without a user JWT one has to be named (R6)."""
+    """Return the named user, otherwise the caller; without a user JWT the user must be named (R6)."""
     if draft.user_id is not UNSET:
         return grammar.check_user_id(draft.user_id, "data.user_id")
     if not own:

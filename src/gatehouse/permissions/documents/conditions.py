@@ -44,9 +44,9 @@ def parse_condition(document: object, *, place: str = "condition", with_address:
 
 
 def stored_condition(document: Mapping[str, object]) -> Condition:
-    """A stored condition; one that today's rules would refuse holds for no one (S-22).
+    """Return a stored condition; one that today's rules would refuse holds for no one (S-22).
 
-    The words in it were judged when it was saved: a model is read far more often than it is written.
+    Its values were checked when it was saved: a model is read far more often than it is written.
     """
     try:
         return Condition(document, _Reader(STORED_LEAVES).read(document, "", depth=1))
@@ -56,7 +56,7 @@ def stored_condition(document: Mapping[str, object]) -> Condition:
 
 def refuse_overgrown(before: Iterable[Condition], after: Iterable[Condition], *, what: str) -> None:
     """Limit the size of conditions, because decisions wait while they are loaded; fewer are always accepted."""
-    old, new = (condition_size(one.test for one in conditions) for conditions in (before, after))
+    old, new = (condition_size(condition.test for condition in conditions) for conditions in (before, after))
     if new.users > max(MAX_TOTAL_USERS, old.users):
         raise Malformed(f"the conditions of {what} can name at most {MAX_TOTAL_USERS} users in total")
     if new.members > max(MAX_TOTAL_MEMBERS, old.members):
@@ -69,7 +69,7 @@ class _Reader:
         self._leaves = leaves
 
     def read(self, document: object, place: str, depth: int) -> ConditionTest:
-        """All members of an object must hold; a single member is its own test."""
+        """Read an object, all members of which must hold; a single member is its own test."""
         if depth > MAX_CONDITION_DEPTH:
             raise Malformed(f"{place}: a condition can be nested at most {MAX_CONDITION_DEPTH} levels deep")
         members = _members(document, place)
@@ -94,7 +94,7 @@ class _Reader:
 
 
 def _members(document: object, place: str) -> Mapping[str, object]:
-    """An empty object is refused: it would hold for everyone, which is never intended."""
+    """Return the members of an object; an empty one is refused, because it would hold for everyone."""
     members = read_members(document, place)
     if not members:
         raise Malformed(f"{place}: must be an object with at least one member")
@@ -121,7 +121,7 @@ def _network(value: str, place: str) -> Network:
 
 @lru_cache(NETWORK_CACHE_SIZE)
 def _cached_network(text: str) -> Network:
-    """Cached for the loading of models; never invalid: parsing is pure."""
+    """Parse a network; cached for the loading of models and never invalid, because parsing is pure."""
     return unmap_network(parse_network(text))
 
 

@@ -31,7 +31,7 @@ from gatehouse.permissions.model.schema_version import (
 K = TypeVar("K")
 V = TypeVar("V")
 
-MAX_TALLY_NAMES: Final = 3  # in a tally
+MAX_TALLY_NAMES: Final = 3  # named in a tally
 LEAF_FIELDS: Final = ("value", "protected", "description")
 ROLE_FIELDS: Final = ("name", "description", "protected", "default", "user_limit", "params")
 NO_LEAF: Final = RuleDefinition()
@@ -61,7 +61,7 @@ def condition_text(test: ConditionTest) -> str:
     """A condition as one line."""
     if isinstance(test, AllOf | AnyOf):
         joint = " and " if isinstance(test, AllOf) else " or "
-        return joint.join(f"({condition_text(one)})" for one in test.parts)
+        return joint.join(f"({condition_text(part)})" for part in test.parts)
     return _simple_test_text(test)
 
 
@@ -154,7 +154,7 @@ def _display_value(value: object) -> bool | str | None:
 
 
 def _changed_pairs(before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[tuple[K, V | None, V | None]]:
-    """Whatever is not the same on both sides, by its name as text."""
+    """Return what differs between both sides, by its name as text."""
     for key in sorted(before.keys() | after.keys(), key=str):
         was, now = before.get(key), after.get(key)
         if was != now:

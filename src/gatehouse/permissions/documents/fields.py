@@ -1,6 +1,6 @@
 """Read the fields of requests and files: strict types, and errors that name the place.
 
-Booleans are never numbers here and numbers never text: what is read back equals what was sent (checklist SC-14).
+Booleans are never read as numbers, nor numbers as text: what is read back equals what was sent (checklist SC-14).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ MAX_PRINTABLE_LENGTH: Final = 70  # characters of foreign text in an error
 
 
 def printable(given: object) -> str:
-    """A member's name for an error text: printable, and not longer than it helps."""
+    """Return a member's name for an error text: printable and shortened."""
     text = given if isinstance(given, str) and given.isascii() and given.isprintable() else ascii(given)
     return text if len(text) <= MAX_PRINTABLE_LENGTH else f"{text[:MAX_PRINTABLE_LENGTH]}..."
 
@@ -83,7 +83,7 @@ def refuse_repeated(values: Sequence[str], place: str) -> None:
 # `expired` and `ttl` as they are written (interface §2.7, checklist RO-19).
 
 
-MAX_EXPIRED: Final = 253_402_300_799  # the end of the year 9999; a time in milliseconds lies beyond and is refused
+MAX_EXPIRED: Final = 253_402_300_799  # the end of the year 9999; a time in milliseconds is larger and is refused
 MAX_TTL: Final = 2**31 - 1
 
 
@@ -93,7 +93,7 @@ def parse_expired(value: object, place: str) -> int:
 
 
 def parse_end(given: Mapping[str, object], place: str, expired: int = 0) -> End:
-    """The end that an object has; without its own it gets `expired`, the end of the request (R5)."""
+    """Return the end of an object; without its own it gets `expired`, the end of the request (R5)."""
     if "expired" not in given and "ttl" not in given:
         return End(expired=expired)
     return End(
@@ -103,12 +103,12 @@ def parse_end(given: Mapping[str, object], place: str, expired: int = 0) -> End:
 
 
 def end_members(end: End) -> dict[str, int]:
-    """An end as it is written: only what there is of it."""
+    """Return the members of an end that are set."""
     return {name: seconds for name, seconds in (("expired", end.expired), ("ttl", end.ttl)) if seconds}
 
 
 def stored_end(leaf: Mapping[str, object]) -> End:
-    """The end of something that is read back; one that is no number has passed (S-22)."""
+    """Return a stored end; one that is not a number counts as passed (S-22)."""
     expired, ttl = leaf.get("expired", 0), leaf.get("ttl", 0)
     if not expired and not ttl:
         return NO_END

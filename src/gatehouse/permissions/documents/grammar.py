@@ -36,7 +36,7 @@ MAX_CONFIG_SCHEMA_VALUES: Final = 5_000
 MAX_CONFIG_SCHEMA_CHARACTERS: Final = 65_536  # of all names and texts together
 MAX_INTEGER: Final = 2**63 - 1
 REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-NUL: Final = "\0"  # PostgreSQL keeps no NUL
+NUL: Final = "\0"  # PostgreSQL cannot store NUL
 
 
 def check_config_schema(document: object, place: str) -> Mapping[str, object]:
@@ -71,7 +71,7 @@ def _refuse_foreign_references(members: Mapping[str, object], place: str) -> Non
 
 
 def _text_length(value: object, place: str) -> int:
-    """How much text a value holds by itself; raises for what JSON, or a database, does not have."""
+    """Return the length of a value's text; raises for values that JSON or a database cannot store."""
     match value:
         case str():
             return _storable_length(value, place)
@@ -95,7 +95,7 @@ def _storable_length(text: str, place: str) -> int:
 
 # How ids, names, titles, aliases and tags are written (interface §2.3 to §2.7, §8, R5). Pure.
 #
-# Patterns are ASCII and match whole: a `$` would let a trailing newline pass (checklist PR-02).
+# Patterns are ASCII and match the whole text: a `$` would accept a trailing newline (checklist PR-02).
 
 
 MAX_ID: Final = 2**63 - 1
@@ -130,7 +130,7 @@ DOMAIN: Final = re.compile(rf"{LABEL}(\.{LABEL})*", re.ASCII)
 
 
 def parse_application_id(value: object, place: str = "application_id") -> int:
-    """An integer, or exactly the digits that an integer is shown with: one id, one spelling (checklist AP-02)."""
+    """Parse an integer, or its canonical digits: each id has one spelling (checklist AP-02)."""
     if isinstance(value, str) and APPLICATION_ID.fullmatch(value):
         number: object = int(value)
     else:
@@ -235,7 +235,7 @@ def check_comment(value: object, place: str) -> str:
 
 def parse_domain(value: object, place: str) -> str:
     """A domain of login addresses, as these are compared: ASCII, lower case."""
-    # Asked before lower(): that would turn the Kelvin sign into a plain k, another domain under the same name.
+    # Checked before lower(), which would turn the Kelvin sign into a plain k: another domain with the same name.
     text = value.lower() if isinstance(value, str) and value.isascii() else None
     return _match_pattern(text, DOMAIN, place, "must be a domain such as studio.example", MAX_DOMAIN_LENGTH)
 
@@ -247,17 +247,17 @@ def parse_allowed_domains(value: object, place: str) -> tuple[str, ...]:
 
 
 def check_service_meta(document: object, place: str) -> dict[str, object]:
-    """The members of interface §2.3, to the character; null counts as absent. The keys have rules of their own."""
-    given = read_members(document, place, SERVICE_MEMBERS)
+    """Check exactly the members of interface §2.3; null counts as absent. The keys have their own rules."""
+    members = read_members(document, place, SERVICE_MEMBERS)
     return {
-        name: check(given[name], f"{place}.{name}")
+        name: check(members[name], f"{place}.{name}")
         for name, check in SERVICE_MEMBERS.items()
-        if given.get(name) is not None
+        if members.get(name) is not None
     }
 
 
 def check_private_key(value: object, place: str = "data.service_meta.private_key") -> str:
-    """It is the application's own and never used here: text that can be sealed and that is not endless."""
+    """Check a private key, which is never used here: it must be text of limited length that can be sealed."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_PRIVATE_KEY_LENGTH or not value.isascii():
         raise Malformed(f"{place}: must be PEM text of at most {MAX_PRIVATE_KEY_LENGTH} characters")
     return value
@@ -265,39 +265,39 @@ def check_private_key(value: object, place: str = "data.service_meta.private_key
 
 def check_application_settings(document: object, place: str, allowed: tuple[Network, ...] = ()) -> dict[str, object]:
     """Interface §2.3; `allowed` are the addresses that outbound requests may reach although they are not public."""
-    given = read_members(document, place, ("game", "gdpr", "restricted_domains"))
+    members = read_members(document, place, ("game", "gdpr", "restricted_domains"))
     checked: dict[str, object] = {}
-    if given.get("gdpr") is not None:
-        checked["gdpr"] = _gdpr(given["gdpr"], f"{place}.gdpr", allowed)
-    if given.get("restricted_domains") is not None:
-        domains = parse_allowed_domains(given["restricted_domains"], f"{place}.restricted_domains")
+    if members.get("gdpr") is not None:
+        checked["gdpr"] = _gdpr(members["gdpr"], f"{place}.gdpr", allowed)
+    if members.get("restricted_domains") is not None:
+        domains = parse_allowed_domains(members["restricted_domains"], f"{place}.restricted_domains")
         checked["restricted_domains"] = list(domains)
-    if given.get("game") is not None:
-        checked["game"] = _game(given["game"], f"{place}.game")
+    if members.get("game") is not None:
+        checked["game"] = _game(members["game"], f"{place}.game")
     return checked
 
 
 def _game(document: object, place: str) -> dict[str, object]:
-    """Whether games sign players in to it at all, and only with a code to pick (R4, S-14)."""
-    given = read_members(document, place, ("enabled", "code_match"))
-    for name, value in given.items():
+    """Check the game settings: whether games may sign players in, and only with a code to pick (R4, S-14)."""
+    members = read_members(document, place, ("enabled", "code_match"))
+    for name, value in members.items():
         if not isinstance(value, bool):
             raise Malformed(f"{place}.{name}: must be true or false")
-    return dict(given)
+    return dict(members)
 
 
 def _gdpr(document: object, place: str, allowed: tuple[Network, ...]) -> dict[str, object]:
-    given = read_members(document, place, ("char_sources", "data_sources"))
+    members = read_members(document, place, ("char_sources", "data_sources"))
     checked: dict[str, object] = {}
-    if given.get("char_sources") is not None:
+    if members.get("char_sources") is not None:
         where = f"{place}.char_sources"
-        urls = read_list(given["char_sources"], where, MAX_SOURCES)
+        urls = read_list(members["char_sources"], where, MAX_SOURCES)
         checked["char_sources"] = [
             check_outbound_url(url, f"{where}[{index}]", allowed) for index, url in enumerate(urls)
         ]
-    if given.get("data_sources") is not None:
+    if members.get("data_sources") is not None:
         where = f"{place}.data_sources"
-        sources = read_list(given["data_sources"], where, MAX_SOURCES)
+        sources = read_list(members["data_sources"], where, MAX_SOURCES)
         checked["data_sources"] = [
             _data_source(source, f"{where}[{index}]", allowed) for index, source in enumerate(sources)
         ]
@@ -305,16 +305,16 @@ def _gdpr(document: object, place: str, allowed: tuple[Network, ...]) -> dict[st
 
 
 def _data_source(document: object, place: str, allowed: tuple[Network, ...]) -> dict[str, str]:
-    """Both are required: data that can be fetched and not removed would be forgotten on the day it matters."""
-    given = read_members(document, place, DATA_SOURCE)
-    return {name: check_outbound_url(given.get(name), f"{place}.{name}", allowed) for name in DATA_SOURCE}
+    """Check the data source; both URLs are required, because data that can be exported must be removable too."""
+    members = read_members(document, place, DATA_SOURCE)
+    return {name: check_outbound_url(members.get(name), f"{place}.{name}", allowed) for name in DATA_SOURCE}
 
 
 def check_outbound_url(value: object, place: str, allowed: tuple[Network, ...] = ()) -> str:
-    """An address we are to call: https, and nowhere inside (R6, checklist AP-08).
+    """Check an outbound URL: https, and no internal address (R6, checklist AP-08).
 
-    What a name leads to is decided again when it is called. Where the installation allows more, http and inner
-    names pass here and are decided there.
+    The address of a host name is checked again at each call. If the installation allows more, http and internal names
+    are accepted here and checked at the call.
     """
     url = parse_web_url(value) if isinstance(value, str) else None
     if url is None or url.fragment:
@@ -348,14 +348,14 @@ def _env(value: object, place: str) -> str:
 
 
 def _link(value: object, place: str) -> str:
-    """A link that people follow, not we: it may lead anywhere, also inside."""
+    """Check a link that people follow; the service never calls it, so it may also lead to internal addresses."""
     if value != "" and (not isinstance(value, str) or parse_web_url(value) is None):
         raise Malformed(f"{place}: must be an http or https URL of at most {MAX_URL_LENGTH} characters")
     return str(value)
 
 
 def _match_pattern(value: object, pattern: re.Pattern[str], place: str, words: str, longest: int = 64) -> str:
-    # The length first: a pattern takes its time over a megabyte.
+    # The length is checked first: a pattern is slow on a megabyte.
     if not isinstance(value, str) or len(value) > longest or not pattern.fullmatch(value):
         raise Malformed(f"{place}: {words}")
     return value
@@ -375,8 +375,8 @@ SERVICE_MEMBERS: Final[Mapping[str, Callable[[object, str], object]]] = {
 
 # What the OpenAPI document says about ids and names: their spelling, beside the type that is read.
 #
-# Nothing is decided here. A type is read as it always was, and documents/grammar.py refuses by name what is spelled
-# wrongly; these only say beforehand what it will take.
+# Nothing is checked here: documents/grammar.py refuses invalid values by name. These annotations only document what
+# it accepts.
 
 
 ApplicationNumber = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MAX_ID})]

@@ -28,7 +28,7 @@ class ModelSize:
 
 
 def measure_model(model: ApplicationModel, sections: Iterable[RuleSection], keys: Iterable[str]) -> ModelSize:
-    """These parts of an application."""
+    """Return the size of these parts of an application."""
     trees, known = TreeInterner(), [model.roles[key] for key in keys if key in model.roles]
     for section in sections:
         trees.intern_tree(_section(model.schema, section), f"{section}.")
@@ -38,14 +38,15 @@ def measure_model(model: ApplicationModel, sections: Iterable[RuleSection], keys
 
 
 def refuse_too_large(model: ApplicationModel) -> None:
-    """For a new application."""
+    """Refuse a new application that is too large."""
     _refuse(model.application, measure_model(model, RuleSection, model.roles))
 
 
 def refuse_outgrown(before: ApplicationModel, after: ApplicationModel) -> None:
-    """`before` was loaded, so its size is known: only what differs is measured.
+    """Refuse an application that grows beyond its limits.
 
-    An application that is too large already, of an earlier version or a restored backup, may be made smaller.
+    The size of `before` is known, so only differences are measured. One that is too large already, from an earlier
+    version or a restored backup, may be made smaller.
     """
     sections = [one for one in RuleSection if _section(before.schema, one) != _section(after.schema, one)]
     keys = [key for key in before.roles.keys() | after.roles.keys() if before.roles.get(key) != after.roles.get(key)]
@@ -85,10 +86,12 @@ MAX_ROLES: Final = 1_000  # of one application
 
 
 def refuse_groups(before: Collection[Group], after: Collection[Group], *, most: int = MAX_GROUPS) -> None:
-    """A project's groups; raises GroupsFull, Malformed. One that has more than today's limit may have fewer."""
+    """Check a project's groups; a project beyond today's limit may only reduce them. Raises GroupsFull, Malformed."""
     if len(after) > max(most, len(before)):
         raise GroupsFull
-    old, new = ([one.condition for group in groups for one in group.conditions] for groups in (before, after))
+    old, new = (
+        [condition.condition for group in groups for condition in group.conditions] for groups in (before, after)
+    )
     refuse_overgrown(old, new, what="a project's groups")
 
 

@@ -1,6 +1,6 @@
 """Parse and write a user's record (interface §2.7, §2.9, R5). Pure.
 
-`private_data.projectAccess` holds what is held in projects and on their resources; typed, each of these is a scope.
+`private_data.projectAccess` contains what is held in projects and on their resources; each of these is a Scope.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def parse_assignments(document: object, *, place: str, expired: int = 0) -> tupl
 
 
 def parse_private_data(document: object, *, place: str, expired: int = 0) -> tuple[Tree, Scopes]:
-    """What is held at the root, and what in projects."""
+    """Parse what is held at the root, and what is held in projects."""
     members = read_members(document, place)
     root = {name: node for name, node in members.items() if name != PROJECT_ACCESS}
     tree = parse_entries(root, RuleSection.PRIVATE, place=place, expired=expired)
@@ -65,12 +65,12 @@ def parse_project_access(document: object, *, place: str, expired: int = 0) -> S
 
 def parse_project(document: object, project_id: str, *, place: str, expired: int = 0) -> Scopes:
     """What is held in one project and on its resources; also one user of a membership."""
-    given = read_members(document, place, IN_PROJECT)
-    own = {name: given[name] for name in HOLDINGS if name in given}
+    members = read_members(document, place, IN_PROJECT)
+    own = {name: members[name] for name in HOLDINGS if name in members}
     found = {Scope(project_id): parse_holdings(own, place=place, expired=expired)}
     for kind in ResourceKind:
         where = f"{place}.{kind}"
-        for resource_id, document_there in read_members(member_or(given, kind.value, {}), where).items():
+        for resource_id, document_there in read_members(member_or(members, kind.value, {}), where).items():
             here = f"{where}.{printable(resource_id)}"
             scope = Scope(project_id, kind, RESOURCE_IDS[kind](resource_id, here))
             found[scope] = parse_holdings(document_there, place=here, expired=expired)
@@ -79,21 +79,21 @@ def parse_project(document: object, project_id: str, *, place: str, expired: int
 
 def parse_holdings(document: object, *, place: str, expired: int = 0) -> ScopeHoldings:
     """`{roles, private_data, public_data}` of one scope."""
-    given = read_members(document, place, HOLDINGS)
+    members = read_members(document, place, HOLDINGS)
     sections = {
-        section: parse_entries(member_or(given, section, {}), section, place=f"{place}.{section}", expired=expired)
+        section: parse_entries(member_or(members, section, {}), section, place=f"{place}.{section}", expired=expired)
         for section in RuleSection
     }
     refuse_duplicate_paths(sections[RuleSection.PRIVATE], sections[RuleSection.PUBLIC], place=place)
     return ScopeHoldings(
-        roles=parse_assignments(member_or(given, "roles", ()), place=f"{place}.roles", expired=expired),
+        roles=parse_assignments(member_or(members, "roles", ()), place=f"{place}.roles", expired=expired),
         private_data=sections[RuleSection.PRIVATE],
         public_data=sections[RuleSection.PUBLIC],
     )
 
 
 def record_document(record: UserRecord, role_names: Mapping[str, str]) -> dict[str, object]:
-    """The shape `tree`: the record as stored, ended things too, nothing merged (R5)."""
+    """Return the shape `tree`: the record as stored, with expired entries, nothing merged (R5)."""
     root = holdings_document(record.root, role_names)
     private = dict(record.root.private_data)
     access = project_access_document(record.scopes, role_names)
@@ -108,7 +108,7 @@ def record_document(record: UserRecord, role_names: Mapping[str, str]) -> dict[s
 
 def first_end(record: UserRecord, now: int) -> int:
     """The earliest end of any unexpired role or entry of the record, 0 for none (interface §2.7)."""
-    ends = [one.end for held in record.scopes.values() for one in held.roles]
+    ends = [role.end for held in record.scopes.values() for role in held.roles]
     for held in record.scopes.values():
         ends += [entry.end for entry in section_entries(held.private_data, RuleSection.PRIVATE).values()]
         ends += [entry.end for entry in section_entries(held.public_data, RuleSection.PUBLIC).values()]

@@ -60,7 +60,7 @@ def parse_schema_section(document: object, section: RuleSection, *, place: str =
 
 
 def refuse_duplicate_paths(private: Tree, public: Tree, *, place: str = "data") -> None:
-    """A path is in one section, and a leaf or a prefix, never both: list_short does not name sections."""
+    """Refuse a path in both sections, or one that is leaf and prefix: list_short does not name sections."""
     inside = paths_of(private)
     outside = paths_of(public)
     if len(inside) + len(outside) > MAX_LEAVES:
@@ -134,7 +134,10 @@ def section_entries(tree: Tree, section: RuleSection) -> dict[Rule, RuleEntry]:
 
 
 def parse_params(text: object, place: str) -> tuple[str, ...]:
-    """Comma-separated parameters. None holds a character with a meaning in `rule|a,b:60` (checklist RO-08)."""
+    """Parse comma-separated parameters.
+
+    None may contain a character with a meaning in `rule|a,b:60` (checklist RO-08).
+    """
     line = read_line(text, place, MAX_PARAMS_LENGTH)
     params = tuple(line.split(",")) if line else ()
     if len(params) > MAX_PARAMS:
@@ -164,8 +167,8 @@ def refuse_collisions(
 ) -> None:
     """Rules outside the schema are accepted if they cannot be confused with one inside (R5).
 
-    Of either section: `public_data.user.kick` would pass for the protected `private_data.user.kick` in list_short.
-    In application 1 (`central`) there are no others than its own.
+    This applies to both sections: `public_data.user.kick` would look like the protected `private_data.user.kick` in
+    list_short. In application 1 (`central`) only its own rules are accepted.
     """
     known = schema if isinstance(schema, SchemaRules) else SchemaRules(schema)
     for rule in rules:
@@ -185,17 +188,18 @@ def protected_rules_in(schema: ApplicationSchema | SchemaRules, rules: Iterable[
 
 def parse_login(document: object, *, place: str = "login") -> Tree:
     """The login rules of an application's schema; one left out is as in a new application (interface §2.8)."""
-    given = read_members(document, place, LOGIN_DEFAULT)
+    members = read_members(document, place, LOGIN_DEFAULT)
     read = {
-        name: _schema_leaf(_leaf_members(leaf, f"{place}.{name}"), f"{place}.{name}") for name, leaf in given.items()
+        name: _schema_leaf(_leaf_members(leaf, f"{place}.{name}"), f"{place}.{name}")
+        for name, leaf in members.items()
     }
     return {**LOGIN_DEFAULT, **read}
 
 
 def parse_own_login(document: object, *, place: str = "login", expired: int = 0) -> Tree:
     """The login rules of one user's record; missing ones come from the application."""
-    given = read_members(document, place, LOGIN_DEFAULT)
-    return {name: _leaf_with_end(leaf, f"{place}.{name}", read_flag, expired) for name, leaf in given.items()}
+    members = read_members(document, place, LOGIN_DEFAULT)
+    return {name: _leaf_with_end(leaf, f"{place}.{name}", read_flag, expired) for name, leaf in members.items()}
 
 
 def parse_secret(document: object, *, place: str = "secret_data") -> Tree:
@@ -209,9 +213,9 @@ def parse_own_secret(document: object, *, place: str = "secret_data", expired: i
 
 
 def _secret(document: object, place: str, read_leaf: ReadSystemLeaf) -> Tree:
-    given = read_members(document, place, SECRET_DEFAULT)
-    application = read_members(member_or(given, "application", {}), f"{place}.application", APPLICATION_RULES)
-    meta = read_members(member_or(given, "meta", {}), f"{place}.meta", META_PARTS)
+    members = read_members(document, place, SECRET_DEFAULT)
+    application = read_members(member_or(members, "application", {}), f"{place}.application", APPLICATION_RULES)
+    meta = read_members(member_or(members, "meta", {}), f"{place}.meta", META_PARTS)
     read: dict[str, Tree] = {
         "application": {
             name: read_leaf(leaf, f"{place}.application.{name}", read_flag) for name, leaf in application.items()
@@ -237,10 +241,10 @@ def _leaf_with_end(document: object, place: str, read_value: ReadValue, expired:
 
 
 def _leaf_members(document: object, place: str, known: tuple[str, ...] = SCHEMA_MEMBERS) -> Mapping[str, object]:
-    given = read_members(document, place, known)
-    if "value" not in given:
+    members = read_members(document, place, known)
+    if "value" not in members:
         raise Malformed(f"{place}.value: required")
-    return given
+    return members
 
 
 def _read_extent(value: object, place: str) -> str:

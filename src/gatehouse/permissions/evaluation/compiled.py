@@ -29,7 +29,7 @@ class Verdicts:
 
     yes: frozenset[Rule] = frozenset()
     no: frozenset[Rule] = frozenset()
-    params: Mapping[Rule, tuple[str, ...]] = field(default_factory=dict)  # only of those it says yes to
+    params: Mapping[Rule, tuple[str, ...]] = field(default_factory=dict)  # only of allowed rules
 
     interned_texts: dict[Rule, str] = field(
         default_factory=dict, compare=False, repr=False
@@ -37,7 +37,7 @@ class Verdicts:
 
     @cached_property
     def work(self) -> int:
-        """How much work it is to count this in: one for each rule and each param."""
+        """The estimated work of including this: one per rule and per param."""
         return len(self.yes) + len(self.no) + sum(map(len, self.params.values()))
 
     @cached_property
@@ -76,7 +76,7 @@ class RuleInterner:
     def _read(
         self, section: RuleSection, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
     ) -> None:
-        """Stored trees consist of dictionaries only; this runs for every leaf."""
+        """Read a stored tree, which consists of dictionaries only; this runs for every leaf."""
         yes, no, params = found
         known = self._rules[section]
         for segment, node in tree.items():
@@ -156,7 +156,7 @@ class CompiledModel:
     def all_rules(self) -> frozenset[Rule]:
         """Rules of the schema, and of every role."""
         found = set(self.schema_rules)
-        for role in self.roles.values():  # one at a time: no single call is long
+        for role in self.roles.values():  # one role at a time, so that no single call is long
             found |= role.verdicts.yes
             found |= role.verdicts.no
         return frozenset(found)
@@ -164,7 +164,7 @@ class CompiledModel:
     @cached_property
     def unassigned_work(self) -> int:
         """Work of the schema and of the roles that may apply without being assigned."""
-        free = (one for one in self.roles.values() if one.role.is_default or one.role.condition is not None)
+        free = (role for role in self.roles.values() if role.role.is_default or role.role.condition is not None)
         return self.schema.work + sum(one.verdicts.work for one in free)
 
     @cached_property
@@ -216,7 +216,7 @@ class CompiledProject:
         return CompiledGrants(by_group=by_group, groups=self._group_index(by_group))
 
     def _group_index(self, group_ids: Iterable[str]) -> ConditionIndex[str]:
-        """A group that is not the project's own has no members here."""
+        """Return the index of a group; a group of another project has no members here."""
         own = self.groups
         return ConditionIndex(
             (group_id, group_index_keys(own[group_id])) for group_id in group_ids if group_id in own
@@ -238,7 +238,7 @@ class CompiledStructure:
         if application_id not in self._connecting:
             projects = self._connecting_ids.get(application_id, ())
             self._connecting[application_id] = ConditionIndex(
-                (one, self._grant_keys(one, application_id)) for one in projects
+                (project, self._grant_keys(project, application_id)) for project in projects
             )
         return self._connecting[application_id]
 
@@ -290,7 +290,7 @@ ENTRY_WORK: Final = 4  # of one entry of a record
 
 
 def record_work(record: UserRecord) -> int:
-    """Counted only as far as the decision needs."""
+    """Return the estimated work of a record, counted only as far as the decision needs it."""
     work = 0
     for held in record.scopes.values():
         work += len(held.roles)

@@ -22,7 +22,7 @@ from gatehouse.permissions.model.rules import Role
 
 
 def condition_holds(test: ConditionTest, who: ConditionSubject, address: Address | None) -> bool:  # noqa: PLR0911 - one a kind
-    """Without an address no network matches (R5)."""
+    """Whether the condition holds for the person; without an address no network matches (R5)."""
     match test:
         case Domain(name):
             return who.domain == name
@@ -113,19 +113,19 @@ def condition_index_keys(test: ConditionTest) -> frozenset[IndexKey]:  # noqa: P
 
 
 def group_index_keys(group: Group) -> frozenset[IndexKey]:
-    conditions = (condition_index_keys(one.condition.test) for one in group.conditions)
+    conditions = (condition_index_keys(condition.condition.test) for condition in group.conditions)
     return frozenset({("group", group.group_id)}).union(*conditions)
 
 
 def is_member(group: Group, facts: Facts) -> bool:
-    """Listed, or meeting any of its conditions (R5)."""
+    """Whether the person is listed or meets one of the group's conditions (R5)."""
     return group.group_id in facts.groups or any(
-        condition_holds(one.condition.test, facts.subject, NO_ADDRESS) for one in group.conditions
+        condition_holds(condition.condition.test, facts.subject, NO_ADDRESS) for condition in group.conditions
     )
 
 
 def meets_condition(role: Role, facts: Facts, address: Address | None) -> bool:
-    """True of a role without a condition."""
+    """Whether the person meets the role's condition; True for a role without one."""
     return role.condition is None or condition_holds(role.condition.test, facts.subject, address)
 
 

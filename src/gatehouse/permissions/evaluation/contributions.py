@@ -54,8 +54,8 @@ class Barrier(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectGate:
     barrier: Barrier | None = None
-    groups: tuple[str, ...] = ()  # those that shut it, by id
-    closes: End = NO_END  # when only being an owner holds it open
+    groups: tuple[str, ...] = ()  # groups that block the project, by id
+    closes: End = NO_END  # when only ownership keeps the project open
 
     @property
     def is_open(self) -> bool:
@@ -68,7 +68,7 @@ OPEN_GATE = ProjectGate()
 def project_gate(
     project: CompiledProject | None, facts: Facts, index_keys: Iterable[IndexKey], now: int
 ) -> ProjectGate:
-    """Owners pass whatever the lists say, but no one enters a removed project."""
+    """Return whether the project is open to the person: always to its owners, to no one if it is removed."""
     if project is None:
         return ProjectGate(barrier=Barrier.PROJECT_UNKNOWN)
     if project.project.removed:
@@ -188,7 +188,7 @@ class EvaluationContext:
     def connection(self, project_id: str) -> CompiledGrants | None:
         """The roles of the application that the project grants and revokes.
 
-        What it once wrote down counts only while it could be written: for its own application, or a published one.
+        Stored grants count only while they could be saved: for its own application, or a published one.
         """
         project = self.structure.project(project_id)
         if project is None or not self.application.is_connectable_to(project_id):
@@ -245,12 +245,12 @@ def evaluation_context(
 
 
 def existing_scopes(scopes: Mapping[Scope, ScopeHoldings], structure: Structure) -> Mapping[Scope, ScopeHoldings]:
-    """Without scopes on resources that the project does not have: these do not count (R5)."""
+    """Return the scopes without those on resources that the project does not have, which do not count (R5)."""
     return {scope: held for scope, held in scopes.items() if structure.has_scope(scope)}
 
 
 def is_application_removed(model: ApplicationModel, facts: Facts) -> bool:
-    """By the facts, which are current; the model may be older."""
+    """Whether the application is removed, by the facts, which are current; the model may be older."""
     state = facts.applications.get(model.application.application_id)
     return model.application.removed or (state is not None and state.removed)
 
@@ -279,11 +279,11 @@ def gather_root(context: EvaluationContext) -> ScopeContributions:
 
 
 def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> ScopeContributions:
-    """In a project or on a resource neither the schema nor default or conditional roles count (R5)."""
+    """Gather contributions below the root, where the schema and default or conditional roles do not count (R5)."""
     holdings = context.holdings.get(scope, NO_HOLDINGS)
     grants = (
         list(context.group_grants(scope.project_id)) if scope.kind is None else []
-    )  # they land in the project itself
+    )  # grants apply to the project itself
     revoked = revoked_roles(grants)
     given = tuple(
         contribution
@@ -304,7 +304,7 @@ def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> 
 
 def revoked_roles(grants: Iterable[GroupGrant]) -> frozenset[str]:
     """Keys of the roles that the grants revoke, whatever their source (R5)."""
-    return frozenset(key for one in grants if one.action is GrantAction.REVOKE for key in one.roles)
+    return frozenset(key for grant in grants if grant.action is GrantAction.REVOKE for key in grant.roles)
 
 
 def direct_entries(holdings: ScopeHoldings) -> dict[Rule, RuleEntry]:
@@ -315,8 +315,8 @@ def direct_entries(holdings: ScopeHoldings) -> dict[Rule, RuleEntry]:
 
 def _default_contributions(context: EvaluationContext) -> tuple[Contribution, ...]:
     return tuple(
-        Contribution(ContributionSource(SourceKind.DEFAULT_ROLE, one.role), one.verdicts)
-        for one in context.model.default_roles
+        Contribution(ContributionSource(SourceKind.DEFAULT_ROLE, default_role.role), default_role.verdicts)
+        for default_role in context.model.default_roles
     )
 
 
@@ -360,7 +360,7 @@ def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contributi
 
 
 def _granted_roles(contributions: Iterable[Contribution]) -> dict[str, GrantedRole]:
-    """By key; a grant has no end, so a role that is both assigned and granted has none."""
+    """Return granted roles by key; a grant has no end, so a role that is both assigned and granted has none."""
     return {
         contribution.source.role.key: GrantedRole(role=contribution.source.role, end=contribution.end)
         for contribution in contributions
@@ -370,6 +370,6 @@ def _granted_roles(contributions: Iterable[Contribution]) -> dict[str, GrantedRo
 
 def _ends(context: EvaluationContext, holdings: ScopeHoldings, direct: Iterable[Contribution]) -> frozenset[End]:
     assigned = (
-        one.end for one in holdings.roles if one.role in context.model.roles and not one.end.is_past(context.now)
+        role.end for role in holdings.roles if role.role in context.model.roles and not role.end.is_past(context.now)
     )
     return frozenset((*assigned, *(contribution.end for contribution in direct))) - {NO_END}

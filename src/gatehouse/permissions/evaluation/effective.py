@@ -50,7 +50,7 @@ def existing_lookup_scopes(structure: Structure, application_id: int, scope: Sco
 # What a person holds in an application at one time: the evaluation of R5. Pure.
 
 
-VerdictEnds: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
+VerdictEnds: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier allows or denies a rule
 
 GrowthCallback: TypeAlias = Callable[[int], None]  # receives the bytes by which something grew
 
@@ -85,7 +85,10 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
         self.on_growth: GrowthCallback = _ignore_growth
 
     def __contains__(self, rule: object) -> bool:
-        """Does not build the set of held rules for a large scope that was not listed yet."""
+        """Whether the rule is held.
+
+        Does not build the set of held rules for a large scope that was not listed yet.
+        """
         if self.is_built or self.work <= MAX_INLINE_WEIGHT:
             return rule in self.held
         return is_held(self.contributions.tiers, rule)
@@ -128,7 +131,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     @cached_property
     def params(self) -> Mapping[Rule, tuple[str, ...]]:
-        """Of every true contribution, also of one that a higher tier would not have needed (R5)."""
+        """The params of every allowing contribution, also of those below a higher tier that allows the rule (R5)."""
         merged: dict[Rule, dict[str, None]] = {}
         for contribution in self.contributions:
             for rule, params in contribution.verdicts.params.items():
@@ -140,7 +143,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     def rule_texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
         """These held rules as texts, nearly sorted, because each role's texts are: sorting them is fast."""
-        allowing = [one.verdicts for one in self.contributions if one.verdicts.yes]
+        allowing = [contribution.verdicts for contribution in self.contributions if contribution.verdicts.yes]
         texts: dict[str, None] = {}
         for role_texts in sorted(one.sorted_texts for one in allowing):  # a role at a time: no single call is long
             texts.update(dict.fromkeys(role_texts))
@@ -152,12 +155,16 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     def params_by_contribution(self, rule: Rule) -> list[tuple[str, ...]]:
         """The parameters of every true contribution by itself: a limit is read from each (interface §5.6)."""
-        return [one.verdicts.params.get(rule, ()) for one in self.contributions if rule in one.verdicts.yes]
+        return [
+            contribution.verdicts.params.get(rule, ())
+            for contribution in self.contributions
+            if rule in contribution.verdicts.yes
+        ]
 
     def seconds_left(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
         """Seconds until each of these held rules is no longer held; those that stay are left out.
 
-        An entry that ends may uncover a role that still gives the rule, or a false below it.
+        When an entry ends, a role below it may still allow the rule or deny it.
         """
         lost = {rule: lost_at(ends) for rule, ends in self._verdict_ends(self._ending_rules(rules), now).items()}
         closes = self.contributions.closes.ends_at(now)
@@ -211,7 +218,7 @@ class EffectivePermissions:
 
     @property
     def open_scopes(self) -> Iterable[Scope]:
-        """All in which something may be held, the root first."""
+        """All scopes in which something may be held, the root first."""
         return self._held.keys()
 
     @cached_property
@@ -221,12 +228,12 @@ class EffectivePermissions:
 
     @cached_property
     def valid_until(self) -> int:
-        """When time alone may change any of this, 0 for never. What has a ttl never ends by it (R5)."""
+        """When time alone may change any of this, 0 for never. A ttl is not an end (R5)."""
         ends = (end for one in self._held.values() for end in (*one.contributions.ends, one.contributions.closes))
         return min((end.expired for end in ends if end.expired and not end.ttl), default=0)
 
     def rules(self, scope: Scope) -> ScopePermissions:
-        """Those that are true exactly there."""
+        """The rules that are true exactly in this scope."""
         return self._held.get(scope, NO_PERMISSIONS)
 
     def granted_roles(self, scope: Scope) -> Mapping[str, GrantedRole]:
@@ -279,7 +286,7 @@ def _below_root(context: EvaluationContext) -> Iterator[tuple[Scope, ScopePermis
 
 
 def true_rules(tiers: Tiers) -> set[Rule]:
-    """A tier overrides those below it; within one tier false beats true (R5)."""
+    """Return the rules that are true: a tier overrides lower tiers; within one tier false wins over true (R5)."""
     held: set[Rule] = set()
     for tier in tiers:
         for contribution in tier:
@@ -290,7 +297,7 @@ def true_rules(tiers: Tiers) -> set[Rule]:
 
 
 def is_held(tiers: Tiers, rule: object) -> bool:
-    """The same for one rule, from the highest tier down."""
+    """Whether one rule is true, from the highest tier down."""
     for tier in reversed(tiers):
         if any(rule in contribution.verdicts.no for contribution in tier):
             return False
@@ -305,13 +312,13 @@ def lost_at(ends: VerdictEnds) -> int:
 
 
 def is_true_at(ends: VerdictEnds, moment: int) -> bool:
-    """The verdict of the highest tier that has one then, false before true."""
+    """Whether the rule is true at that time: the highest tier with a verdict decides, false before true."""
     valid = [(tier, not value) for (tier, value), until in ends.items() if until > moment]
     return bool(valid) and not max(valid)[1]
 
 
 def _ignore_growth(_more: int) -> None:
-    """For evaluations that are not cached."""
+    """Do nothing; for evaluations that are not cached."""
 
 
 NO_PERMISSIONS: Final = ScopePermissions(ScopeContributions(tiers=(), roles={}))

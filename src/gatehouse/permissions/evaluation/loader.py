@@ -2,7 +2,7 @@
 
 Facts are read for every request and name the versions of everything else. An entry of the cache counts only under
 exactly these versions; when something newer had to be loaded, the facts are read again. So a removed right never
-comes back through the cache, and old facts never meet a new grant
+comes back through the cache, and old facts are never combined with a new grant
 (docs/decisions/0013-nothing-decided-from-memory.md).
 """
 
@@ -28,7 +28,7 @@ from gatehouse.permissions.model.project import Group
 from gatehouse.permissions.model.tree_interner import CONDITION_WEIGHT
 from gatehouse.permissions.store import PermissionStore
 
-MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same moment
+MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same time
 MODEL: Final = "model"  # key in the group of its application
 STRUCTURE: Final = "structure"  # group and key
 STRUCTURE_WEIGHT: Final = 1_000
@@ -210,7 +210,10 @@ class PermissionLoader:
         return known.structure
 
     def _cached_structure(self, version: int) -> "CachedStructure":
-        """A new entry when the version is another, or when the entry has grown to half of the cache."""
+        """Return the cached structure.
+
+        A new entry if the version differs or the entry has grown to half of the cache.
+        """
         known = self._cache.get(STRUCTURE, STRUCTURE)
         if isinstance(known, CachedStructure) and known.version == version and known.weight <= self._cache.limit // 2:
             return known
@@ -233,12 +236,12 @@ class CachedStructure:
 
     def missing_ids(self, projects: Collection[str], applications: Collection[int]) -> tuple[list[str], list[int]]:
         return (
-            [one for one in projects if one not in self._projects and one not in self._absent],
-            [one for one in applications if one not in self._connecting],
+            [project for project in projects if project not in self._projects and project not in self._absent],
+            [application for application in applications if application not in self._connecting],
         )
 
     def merged_with(self, loaded: Structure) -> Structure:
-        """For one request, with projects that are too heavy to cache."""
+        """Return a copy for one request, with projects that are too heavy to cache."""
         return Structure(
             version=self.version,
             projects={**self._projects, **loaded.projects},
@@ -274,7 +277,7 @@ def render_with_weight(
 ) -> tuple[tuple[str, ...], int]:
     """The list, and its estimated bytes.
 
-    At the root the texts are those of the compiled model, in projects they are not: half of them count.
+    At the root the texts are shared with the compiled model, in projects they are not: half of them are counted.
     """
     entries = render_shape(effective, kind, options, now)
     return entries, sys.getsizeof(entries) + sum(map(sys.getsizeof, entries)) // 2
@@ -295,7 +298,7 @@ def structure_weight(structure: Structure) -> int:
 
 
 def project_weight(model: ProjectModel) -> int:
-    """Each grant has an index over the conditions of its group, and so has each list of groups."""
+    """Return the weight of a project; each grant and each list of groups has an index over conditions."""
     project, groups = model.project, {key: group_weight(group) for key, group in model.groups.items()}
     grants = [grant for granted in project.settings.services.values() for grant in granted]
     return (
@@ -308,5 +311,5 @@ def project_weight(model: ProjectModel) -> int:
 
 
 def group_weight(group: Group) -> int:
-    conditions = sum(len(str(one.condition.document)) for one in group.conditions)
+    conditions = sum(len(str(condition.condition.document)) for condition in group.conditions)
     return GROUP_WEIGHT + len(group.description) + CONDITION_WEIGHT * conditions

@@ -44,7 +44,7 @@ class ShapeOptions:
     hide_project_access: bool = False
     with_exp: bool = False
     sections: frozenset[RuleSection] = ALL_SECTIONS  # of the root; what is held in projects counts as private
-    prefix: "RulePrefix | None" = None  # only rules that begin so
+    prefix: "RulePrefix | None" = None  # only rules with this prefix
     max_length: int | None = None  # characters of all entries together; TooLong is raised beyond
 
 
@@ -61,7 +61,7 @@ def selected_scopes(effective: EffectivePermissions, options: ShapeOptions = DEF
 
 
 def render_shape(effective: EffectivePermissions, kind: Shape, options: ShapeOptions, now: int) -> tuple[str, ...]:
-    """Sorted, each once. Raises TooLong."""
+    """Render the shape: sorted, each entry once. Raises TooLong."""
     return sorted_unique(_entries(effective, kind, options, now))
 
 
@@ -73,7 +73,7 @@ def render_work(effective: EffectivePermissions, kind: Shape) -> int:
 
 
 def sorted_unique(texts: list[str]) -> tuple[str, ...]:
-    """Sorted, each once."""
+    """Return the texts sorted, each once."""
     if len(texts) <= SORT_SLICE:
         return tuple(sorted(dict.fromkeys(texts)))
     return tuple(text for text, _ in groupby(sort_in_slices(texts, key=str)))
@@ -105,7 +105,7 @@ def _selected_rules(held: ScopePermissions, scope: Scope, options: ShapeOptions)
 def _rule_texts(
     held: ScopePermissions, selected: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None
 ) -> list[str]:
-    """Most rules have neither params nor an end; these are rendered without a lookup each."""
+    """Return the texts of rules; most have neither params nor an end and need no lookup."""
     lefts = {} if now is None else held.seconds_left(selected, now)
     special = {*held.params, *lefts} & selected
     prefix = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
@@ -119,7 +119,7 @@ def _rule_texts(
 
 
 def _text(rule: Rule, kind: Shape) -> str:
-    """Short texts have no section: a path is in one section only (R5)."""
+    """Return the text of a rule; short texts have no section, because a path is in one section only (R5)."""
     return str(rule) if kind is Shape.LIST else rule.path
 
 

@@ -1,1 +1,1 @@
-"""Why a person holds a rule, or what is missing."""
+"""Explains why a person holds a rule, or what is missing."""

@@ -60,7 +60,7 @@ class ExplainedContribution:
 
 
 def explain_contributions(context: EvaluationContext, scope: Scope, rule: Rule) -> list[ExplainedContribution]:
-    """Lower tiers first, as if the project were open to the person: a barrier is reported as missing."""
+    """Return the contributions, lower tiers first, as if the project were open: a barrier is reported as missing."""
     gathered = gather_root(context) if scope.is_root else gather_below_root(context, scope, NO_END)
     concerned = [
         (Tier(tier), contribution)
@@ -105,9 +105,9 @@ def membership_of(context: EvaluationContext, scope: Scope, group_id: str) -> Me
     if group is None or group_id in context.facts.groups:
         return Membership(group=group_reference(context, scope, group_id))
     met = (
-        one.title
-        for one in group.conditions
-        if condition_holds(one.condition.test, context.facts.subject, NO_ADDRESS)
+        condition.title
+        for condition in group.conditions
+        if condition_holds(condition.condition.test, context.facts.subject, NO_ADDRESS)
     )
     return Membership(group=group_reference(context, scope, group_id), condition=next(met, ""))
 
@@ -122,7 +122,7 @@ def find_group(context: EvaluationContext, scope: Scope, group_id: str) -> Group
     return None if project is None else project.groups.get(group_id)
 
 
-# Which part of a condition does not hold, and what is the case instead.
+# Which part of a condition does not hold, and the actual value.
 
 
 MAX_USERS_SHOWN: Final = 10
@@ -136,13 +136,13 @@ class FailedTest:
 
 
 def failed_tests(test: ConditionTest, who: ConditionSubject, address: Address | None) -> Iterator[FailedTest]:
-    """Nothing for a test that holds."""
+    """Return the failed tests of a condition; none if it holds."""
     if not condition_holds(test, who, address):
         yield from _failed_parts(test, who, address)
 
 
 def _failed_parts(test: ConditionTest, who: ConditionSubject, address: Address | None) -> Iterator[FailedTest]:
-    """Of a test that is known not to hold."""
+    """Yield the failed parts of a test that does not hold."""
     match test:
         case AllOf(parts):
             for part in parts:

@@ -39,7 +39,7 @@ MAX_FAILED_TESTS: Final = 20  # parts of a condition that are reported
 
 
 class MissingKind(StrEnum):
-    """In the order of nearness."""
+    """The kinds of missing facts, the nearest first."""
 
     APPLICATION_REMOVED = "application_removed"
     ACCOUNT_ENDED = "account_ended"  # a service account that was revoked, or whose project is removed
@@ -55,12 +55,12 @@ class MissingKind(StrEnum):
     ROLE_EXPIRED = "role_expired"
     CONDITION_FAILED = "condition_failed"
     REVOKED_BY_GROUP = "revoked_by_group"
-    ROLE_PROTECTED = "role_protected"  # given where only public roles count
+    ROLE_PROTECTED = "role_protected"  # assigned where only public roles count
     NOT_A_MEMBER = "not_a_member"
     ROLE_NOT_ASSIGNED = "role_not_assigned"
     ROLE_FULL = "role_full"
     NOT_GIVEN = "not_given"  # by roles that the caller may not see
-    HELD_ELSEWHERE = "held_elsewhere"  # where it does not count for this
+    HELD_ELSEWHERE = "held_elsewhere"  # held where it does not count for this rule
 
 
 MISSING_ORDER: Final = {kind: position for position, kind in enumerate(MissingKind)}
@@ -79,7 +79,10 @@ class MissingRequirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleGrants:
-    """What a project does with the application's roles through its groups; these by id, roles by key."""
+    """The roles of the application that a project grants or revokes through its groups.
+
+    Groups by id, roles by key.
+    """
 
     granting_groups: Mapping[str, list[str]]
     revoking_groups: Mapping[str, list[str]]
@@ -93,9 +96,9 @@ class MissingSearch:
     holders: Mapping[str, int]  # users of each role by key, if counted
 
     def nearest(self, scopes: Iterable[Scope], most: int) -> list[MissingRequirement]:
-        """The nearest, each once: a resource and its project share the project's barrier.
+        """Return the nearest missing facts, each once: a resource and its project share the project's barrier.
 
-        Why conditions failed is looked up for these alone: a thousand roles may have to be passed over.
+        Failed conditions are analyzed only for these, because there may be a thousand roles.
         """
         found = {one: None for holding_scope in scopes for one in self._missing_in(holding_scope)}
         return [
@@ -197,10 +200,10 @@ class MissingSearch:
         )
 
     def _group_references(self, scope: Scope, group_ids: Iterable[str]) -> tuple[GroupReference, ...]:
-        return tuple(group_reference(self.context, scope, one) for one in group_ids)
+        return tuple(group_reference(self.context, scope, group_id) for group_id in group_ids)
 
     def _with_failed_tests(self, one: MissingRequirement) -> MissingRequirement:
-        """With why it is so, where a condition is the reason."""
+        """Return the missing fact with the failed tests, if a condition is the reason."""
         match one.kind:
             case MissingKind.CONDITION_FAILED:
                 return replace(one, failed=self._failed_tests(self._role_by_name(one.role)))
@@ -230,7 +233,7 @@ class MissingSearch:
 
     def _failed_group_tests(self, scope: Scope, named_group: GroupReference) -> tuple[FailedTest, ...]:
         group = find_group(self.context, scope, named_group.group_id)
-        tests = (one.condition.test for one in group.conditions) if group else ()
+        tests = (condition.condition.test for condition in group.conditions) if group else ()
         failed = (one for test in tests for one in failed_tests(test, self.context.facts.subject, NO_ADDRESS))
         return tuple(islice(failed, MAX_FAILED_TESTS))
 
@@ -245,7 +248,7 @@ class MissingSearch:
 # Made from the same contributions as the decision, so that the two cannot disagree.
 
 
-MAX_MISSING: Final = 50  # an application may have a thousand roles that would do
+MAX_MISSING: Final = 50  # an application may have a thousand roles that allow the rule
 NO_HOLDER_COUNTS: Final[Mapping[str, int]] = {}
 
 
@@ -335,6 +338,6 @@ def _missing_requirements(
 
 
 def _seconds_left(effective: EffectivePermissions, held_in: Iterable[Scope], rule: Rule, now: int) -> int:
-    """Held in two places it is allowed until the later end."""
+    """Return the seconds left; a rule held in two places is allowed until the later end."""
     lefts = [effective.rules(holding_scope)[rule].seconds_left(now) for holding_scope in held_in]
     return 0 if 0 in lefts else max(lefts, default=0)

@@ -162,7 +162,7 @@ def _failed_test_phrase(one: FailedTest) -> str:
 
 
 def _groups(groups: Iterable[GroupReference]) -> str:
-    return " and ".join(_group(one) for one in groups) or "a group"
+    return " and ".join(_group(group) for group in groups) or "a group"
 
 
 def _group(group: GroupReference) -> str:

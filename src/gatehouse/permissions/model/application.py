@@ -15,7 +15,7 @@ class KeySource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationKey:
-    kid: str  # made by the server, unique for ever
+    kid: str  # made by the server, always unique
     application_id: int
     source: KeySource
     pem: str
@@ -32,7 +32,7 @@ MAX_ACCESS_KEYS: Final = 2  # per application; interface §8
 class AccessKey:
     key_id: str
     application_id: int
-    digest: bytes = field(repr=False)  # SHA-256 of the value: how it is found
+    digest: bytes = field(repr=False)  # SHA-256 of the value, for lookups
     sealed: bytes = field(repr=False)  # the value itself, for checking a Signature (R6)
     comment: str
     created_at: int
@@ -41,7 +41,7 @@ class AccessKey:
 
 
 def access_key_purpose(key_id: str) -> str:
-    """What the sealed value is bound to."""
+    """Return the sealing purpose of an access key."""
     return f"access-key:{key_id}"
 
 
@@ -50,7 +50,7 @@ def access_key_purpose(key_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmailSecret:
-    """A `with_email` secret of an application: what is left of it (R1)."""
+    """The stored part of a `with_email` secret of an application (R1)."""
 
     digest: bytes
     created_at: int

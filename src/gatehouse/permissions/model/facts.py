@@ -25,11 +25,11 @@ class DerivedCache:
         self._made: dict[Callable[..., Any], Any] = {}
 
     def get(self, make: type[T]) -> T | None:
-        """The form, if it was made."""
+        """Return the form if it was made."""
         return self._made.get(make)
 
     def get_or_make(self, make: Callable[[S], T], source: S) -> T:
-        """Two threads may both make it; either form is right."""
+        """Return the form; two threads may both make it, and both results are equal."""
         made: T | None = self._made.get(make)
         if made is None:
             made = self._made[make] = make(source)
@@ -112,7 +112,7 @@ class Facts:
     owns: Mapping[str, End] = field(default_factory=dict)  # projects in which the user is assigned project_owner
     service_account: ServiceAccount | None = None
     records: Mapping[int, UserRecord] = field(default_factory=dict)  # one for each application asked about
-    applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without those that never were
+    applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without unknown applications
     structure: int  # version of all projects and groups
     keys_version: int = 0  # of the signing keys: what the caller's token is judged by
 
@@ -134,7 +134,7 @@ class Facts:
 
     @property
     def projects(self) -> frozenset[str]:
-        """Every project that something here is about."""
+        """All projects that these facts mention."""
         held = {scope.project_id for record in self.records.values() for scope in record.scopes}
         homes = {state.project_id for state in self.applications.values() if state.project_id}
         account = {self.service_account.project_id} if self.service_account else set()
@@ -152,7 +152,7 @@ class ApplicationModel:
 
     @property
     def limited_roles(self) -> frozenset[str]:
-        """Keys of the roles that only so many may hold."""
+        """Keys of the roles with a user limit."""
         return frozenset(key for key, role in self.roles.items() if role.user_limit)
 
 
@@ -203,11 +203,11 @@ class CandidateFilter:
     everyone: bool = False
     user_ids: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()  # assigned in the application, anywhere in it, by key
-    projects: frozenset[str] = frozenset()  # in whose scopes the application's records say something
+    projects: frozenset[str] = frozenset()  # projects in whose scopes the application's records have entries
     entries: bool = False  # people with direct entries at the root of the application
     groups: frozenset[str] = frozenset()  # that list them
     domains: frozenset[str] = frozenset()
-    tags: frozenset[str] = frozenset()  # written ones, not those that the service keeps
+    tags: frozenset[str] = frozenset()  # stored tags, not those that the service sets itself
     purchases: frozenset[str] = frozenset()
 
 

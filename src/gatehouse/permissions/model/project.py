@@ -55,7 +55,7 @@ class Project:
 
 MAX_GROUP_USERS: Final = 100  # listed by id; interface §8
 MAX_GROUPS: Final = 500  # of one project: whose conditions are asked for each of its people
-PROJECT_TAG: Final = "project"  # a group needs it to stand in a membership list; a new one has it (R5)
+PROJECT_TAG: Final = "project"  # a group needs it to be in a membership list; a new group has it (R5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,5 +115,5 @@ class ErasureCounts:
     keys: int  # access keys, public keys, service JWTs and e-mail secrets of its applications
     groups: int
     service_accounts: int
-    people: int  # of whom something is written in it or in its applications
+    people: int  # people with entries in it or in its applications
     connections: int  # of its applications to other projects

@@ -9,7 +9,7 @@ from gatehouse.permissions.model.condition import Condition
 
 
 class ResourceKind(StrEnum):
-    """The word is the one of the wire: `P/applications/A/`."""
+    """The kind of a resource, with its name on the wire: `P/applications/A/`."""
 
     APPLICATION = "applications"
     SERVICE = "services"
@@ -18,7 +18,7 @@ class ResourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scope:
-    """Decisions compare these, never joined strings (S-21)."""
+    """A place in which rules are held; decisions compare scopes, never joined strings (S-21)."""
 
     project_id: str = ""  # "" at the root
     kind: ResourceKind | None = None
@@ -53,7 +53,7 @@ def group_scope(project_id: str, group_id: str) -> Scope:
     return Scope(project_id, ResourceKind.GROUP, group_id)
 
 
-# A rule: one leaf of a schema, and what is said about it (interface §2.7 to §2.9).
+# A rule: one leaf of a schema, and its entries (interface §2.7 to §2.9).
 
 
 PROJECT_ACCESS: Final = "projectAccess"  # the part of private_data that holds what is assigned in projects
@@ -86,10 +86,10 @@ class RuleDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """When something ends. `ttl` wins over `expired`, which then counts for nothing (interface §2.7)."""
+    """The end of an assignment or entry. With a `ttl`, `expired` is ignored (interface §2.7)."""
 
     expired: int = 0  # Unix seconds; 0 is no end
-    ttl: int = 0  # seconds from the moment a list is made; the thing itself never ends by it
+    ttl: int = 0  # seconds from when a list is made; the entry itself never ends by it
 
     def is_past(self, now: int) -> bool:
         return not self.ttl and 0 < self.expired <= now

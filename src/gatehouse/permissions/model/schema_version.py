@@ -28,7 +28,7 @@ class DifferenceDetail:
     """One changed field of a rule or role; None where it did not or does not exist."""
 
     field: str
-    name: str = ""  # of the rule that a role says something else about
+    name: str = ""  # of the rule whose entry in a role differs
     before: bool | int | str | None
     after: bool | int | str | None
 
@@ -55,12 +55,12 @@ class ChangeTally:
 class SchemaVersion:
     version: int
     saved_at: int
-    actor: str  # their name in the audit log; "" when it is no longer known
-    nick: str | None  # if that is a person who is still there
+    actor: str  # the actor's name in the audit log; "" when it is no longer known
+    nick: str | None  # if that is a person who still has an account
     changes: tuple[ChangeTally, ...]  # since the version before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSchema:
     saved: SchemaVersion
-    model: ApplicationModel  # the application is as it is now
+    model: ApplicationModel  # the current version

@@ -12,7 +12,7 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.rules import Role, Tree
 
 MODEL_WEIGHT: Final = 8_000  # of an application without rules and roles
-ROLE_WEIGHT: Final = 1_500  # of a role that says nothing
+ROLE_WEIGHT: Final = 1_500  # of an empty role
 TEXT_WEIGHT: Final = 4  # of each character of settings, as Python writes them
 CONDITION_WEIGHT: Final = 16  # of each character of a condition: the document, the test, and the index over it
 # Bytes of the compiled form (evaluation/compiled.py); a test compares the sum with what Python allocates.
@@ -32,12 +32,15 @@ class TreeInterner:
         self.leaves = 0
         self.params = 0  # of all leaves
         self._names: dict[str, str] = {}
-        self._paths: dict[str, set[str]] = {}  # names of known rules by what stands before them
+        self._paths: dict[str, set[str]] = {}  # names of known rules by their prefix
         self._leaves: dict[tuple[tuple[str, object], ...], Tree] = {}
 
     @property
     def size(self) -> int:
-        """What counts towards the limit of an application: its rules, and each role's entries and their params."""
+        """The size that counts for the limit of an application.
+
+        Its rules, and each role's entries and their params.
+        """
         return self.leaves + self.params
 
     def intern_role_tree(self, meta: Tree, params: str) -> Tree:
@@ -51,7 +54,7 @@ class TreeInterner:
         return shared
 
     def intern_tree(self, tree: Tree, prefix: str = "") -> Tree:
-        """The same tree, made from parts that other trees have too. What is done here is done for every leaf."""
+        """Return the same tree, built from parts that other trees share. This code runs for every leaf."""
         names, known = self._names, self._paths.setdefault(prefix, set())
         branch: dict[str, object] = {}
         leaves = 0

@@ -1,1 +1,1 @@
-"""Questions about who may do what and why, decided by the same evaluation as requests."""
+"""Queries about who may do what and why, decided by the same evaluation as requests."""

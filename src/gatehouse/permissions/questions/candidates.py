@@ -26,7 +26,7 @@ from gatehouse.permissions.model.facts import (
 from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
 from gatehouse.permissions.store import CandidateStore
 
-MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same moment
+MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same time
 
 
 async def load_candidate_page(
@@ -93,7 +93,7 @@ def candidates_touched_by_roles(
     default = replace(no_candidates(snapshot), everyone=any(one.role.is_default for one in roles))
     found = union(candidates_at_root(snapshot, roles), default)
     for project_id in snapshot.structure.connecting.get(snapshot.model.application.application_id, ()):
-        groups = granted_group_keys(snapshot, project_id, [one.role.key for one in roles])
+        groups = granted_group_keys(snapshot, project_id, [role.role.key for role in roles])
         found = union(found, candidates_with_keys(snapshot, groups))
     return found
 
@@ -127,7 +127,7 @@ def granted_group_keys(
         return frozenset()
     wanted = None if keys is None else frozenset(keys)
     grants = project.project.settings.services.get(snapshot.model.application.application_id, ())
-    named = {one.group_id for one in grants if wanted is None or wanted & set(one.roles)}
+    named = {grant.group_id for grant in grants if wanted is None or wanted & set(grant.roles)}
     groups = (project.groups[group_id] for group_id in named if group_id in project.groups)
     return frozenset(chain.from_iterable(group_index_keys(group) for group in groups))
 
@@ -139,7 +139,7 @@ def candidates_with_keys(snapshot: ApplicationSnapshot, index_keys: frozenset[In
     tags = of("tag")
     return replace(
         no_candidates(snapshot),
-        everyone=ANYONE in index_keys or bool(tags & SYSTEM_TAGS),  # those are in no table
+        everyone=ANYONE in index_keys or bool(tags & SYSTEM_TAGS),  # these are not stored in a table
         user_ids=of("uid"),
         groups=of("group"),
         domains=of("domain"),
@@ -171,12 +171,12 @@ def without_addresses(test: ConditionTest) -> ConditionTest:
             return test
 
 
-# Many people judged a few at a time, off the event loop, so that other heavy work gets its turn in between.
+# Evaluates many people, a few at a time, off the event loop, so that other heavy work runs in between.
 
 
 T = TypeVar("T")
 
-BATCH_WEIGHT: Final = 50_000  # of the people judged at a time
+BATCH_WEIGHT: Final = 50_000  # of the people evaluated at a time
 PERSON_WEIGHT: Final = 300  # of a person, whatever they hold
 ROLE_WEIGHT: Final = 5  # of an assignment or an entry in a record
 

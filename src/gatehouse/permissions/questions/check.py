@@ -1,4 +1,4 @@
-"""Whose rights a caller may ask about: their own, and others' with canRead `all` (R6)."""
+"""Decides whose rights a caller may query: their own, and others' with canRead `all` (R6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class QuestionAccess:
         self._permission_loader = permission_loader
 
     async def load_input(self, caller: Caller, user_id: str) -> EvaluationInput:
-        """The person's facts in the request's application. No right comes before no such thing (R6)."""
+        """The person's facts in the request's application. NoRight is checked before NotFound (R6)."""
         application_id = caller.application_id
         if application_id is None:
             raise Malformed("application_id: required")
@@ -61,7 +61,7 @@ def refuse_about_others(request: AuthenticatedRequest, user_id: str = "") -> Non
 
 
 def refuse_about_everyone(request: AuthenticatedRequest) -> None:
-    """members: who holds what, and so which roles there are."""
+    """Refuse callers who may not query everyone; `members` shows who holds what, and so which roles exist."""
     refuse_about_others(request)
     require_operation(request.rights, Operation.ROLE_NAMES, request.target)
 
@@ -70,7 +70,7 @@ def refuse_about_everyone(request: AuthenticatedRequest) -> None:
 
 
 MAX_CHECKS: Final = 100
-NO_ADDRESS: Final[Address | None] = None  # a check knows no address (R5)
+NO_ADDRESS: Final[Address | None] = None  # a check has no address (R5)
 
 
 class CheckDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,7 +116,7 @@ def answer_questions(
     evaluation_input: EvaluationInput, held: EffectivePermissions, questions: Sequence[PermissionQuestion], now: int
 ) -> CheckOutcome:
     structure = evaluation_input.structure
-    pairs = [(one, one.scope.resolve(structure)) for one in questions]
+    pairs = [(question, question.scope.resolve(structure)) for question in questions]
     return CheckOutcome(
         user_id=evaluation_input.facts.subject.user_id,
         allowed=tuple(

@@ -1,7 +1,7 @@
 """Limit an explanation to what the caller's rights show them anyway.
 
-Names of roles go with canSeeRoleList, what conditions ask for and limits with canReadSchema, groups and domains of a
-project with can_view_project, conditions of a group with managing it. People always see their own record.
+Names of roles need canSeeRoleList, conditions and limits need canReadSchema, groups and domains of a project need
+can_view_project, conditions of a group need the right to manage it. People always see their own record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -138,12 +138,15 @@ class ExplanationFilter:
 def explanation_filter(request: AuthenticatedRequest, record: UserRecord) -> ExplanationFilter:
     """`record`: of the person the explanation is about; the caller may read it."""
     return ExplanationFilter(
-        request=request, assigned=frozenset(one.role for held in record.scopes.values() for one in held.roles)
+        request=request, assigned=frozenset(role.role for held in record.scopes.values() for role in held.roles)
     )
 
 
 def without_irrelevant(missing: Iterable[MissingRequirement]) -> dict[MissingRequirement, None]:
-    """Each once. If a resource is reported as missing, what would grant something on it is left out."""
+    """Return the missing facts, each once.
+
+    If a resource is missing, facts that would grant something on it are left out.
+    """
     kept = dict.fromkeys(missing)
     if not any(one.kind is MissingKind.RESOURCE_UNKNOWN for one in kept):
         return kept
@@ -157,16 +160,16 @@ def without_schema(one: MissingRequirement) -> MissingRequirement:
 
 
 def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
-    """About a project that does not exist or is not visible: both look the same (R6).
+    """Return the explanation for an unknown or invisible project; both look the same (R6).
 
-    `asked`: the scope as the request names it: the id would reveal that an alias exists.
+    `asked` is the scope as the request names it, because the id would reveal that an alias exists.
     """
     unknown = MissingRequirement(kind=MissingKind.PROJECT_UNKNOWN, scope=asked.project)
     beside = (one for one in explanation.missing if one.kind in SHOWN_WITH_UNKNOWN_PROJECT)
     return replace(
         explanation,
         scope=asked,
-        contributions=tuple(one for one in explanation.contributions if one.scope.is_root),
+        contributions=tuple(contribution for contribution in explanation.contributions if contribution.scope.is_root),
         missing=()
         if explanation.allowed
         else tuple(sorted((unknown, *beside), key=lambda one: MISSING_ORDER[one.kind])),
@@ -252,7 +255,7 @@ class GuardedExplainer:
     async def explain(
         self, caller: Caller, user_id: str, question: PermissionQuestion, ip: str | None
     ) -> Explanation:
-        """As if the request came from `ip`; without it, as the person's own record is read (R5)."""
+        """Explain as if the request came from `ip`; without it, as the person's own record is evaluated (R5)."""
         evaluation_input = await self._question_access.load_input(caller, user_id)
         request = await self._authenticator.attach_rights(caller)
         own = caller.address if user_id == caller.user_id else None

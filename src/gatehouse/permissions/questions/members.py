@@ -48,7 +48,7 @@ from gatehouse.permissions.store import CandidateStore, ProjectStore
 MAX_LIMIT: Final = 1_000
 MAX_EXAMINED: Final = 5_000  # candidates of one answer
 MAX_SOURCES: Final = 10_000  # of all members of one answer together: a few megabytes
-FIRST_PAGE_FACTOR: Final = 4  # candidates looked at first, for each member that is wanted
+FIRST_PAGE_FACTOR: Final = 4  # candidates read first, per requested member
 
 
 class MembersDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,7 +92,7 @@ class FoundMember:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberResults:
     members: Sequence[FoundMember]
-    after: str | None  # where to go on; None when that were all
+    after: str | None  # the start of the next page; None at the end
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class _MemberPage:
 
     @property
     def next_size(self) -> int:
-        """Most candidates match: a small page first, then the largest."""
+        """Return the next page size: a small page first, because most candidates match, then the largest."""
         return MAX_LIMIT if self.examined else min(MAX_LIMIT, FIRST_PAGE_FACTOR * self.query.limit)
 
     @property
@@ -200,7 +200,10 @@ def member_candidates(snapshot: ApplicationSnapshot, query: MemberQuery) -> Cand
 
 
 def match_rule(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
-    """By every contribution that decides where the rule is held; in two places it lasts until the later end."""
+    """Return the sources of a rule: every deciding contribution.
+
+    A rule held in two places lasts until the later end.
+    """
     held = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
     pairs = [
         (holding_scope, rule)
@@ -225,7 +228,10 @@ def sources_of_rule(context: EvaluationContext, scope: Scope, rule: Rule) -> Ite
 
 
 def match_role(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
-    """Given there, or at the root by default or by its condition; it lasts until the latest end."""
+    """Return the sources of a role: assigned there, or at the root by default or by its condition.
+
+    The latest end counts.
+    """
     this = evaluation_context(snapshot.model, facts, snapshot.structure, now=now, address=None)
     ended = is_application_removed(snapshot.model, facts) or is_account_ended(facts, snapshot.structure)
     gathered = None if ended else gather_in_scope(this, query.scope)

@@ -29,7 +29,7 @@ class ResourceDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 @dataclass(frozen=True, slots=True)
 class RuleReference:
-    """A rule as it was named: without its section it is whichever of the two has it (R5)."""
+    """A rule as the request names it; without a section it is in the section that has it (R5)."""
 
     text: str
     rules: tuple[Rule, ...]
@@ -42,12 +42,12 @@ class RuleReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeReference:
-    """As it was named: its project is an id or an alias."""
+    """A scope as the request names it: its project is an id or an alias."""
 
     scope: Scope
 
     def resolve(self, structure: Structure) -> Scope:
-        """With the project's id, when the structure knows the project."""
+        """Return the scope with the project's id, if the structure contains the project."""
         name = self.scope.project_id
         if not name or name in structure.projects:
             return self.scope
@@ -58,7 +58,7 @@ class ScopeReference:
 
 
 def target_user_id(named: str | UnsetType, own: str) -> str:
-    """Without a name it is the caller (R6)."""
+    """Return the named user; by default the caller (R6)."""
     return own if named is UNSET else grammar.check_user_id(named, "data.user_id")
 
 

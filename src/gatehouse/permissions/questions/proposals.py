@@ -97,7 +97,7 @@ class ProposalReach:
 
 
 class DryRuns:
-    """Runs the very commands of the endpoints on stores that undo."""
+    """Runs the commands of the endpoints on stores that roll back."""
 
     def __init__(
         self,
@@ -118,7 +118,10 @@ class DryRuns:
         self._lock = asyncio.Lock()
 
     async def find_reach(self, proposal: AnyProposal, by: Proposer) -> ProposalReach:
-        """Nothing for a missing target: the dry run reports that, if the caller may know."""
+        """Return what a proposal can change.
+
+        Nothing for a missing target, which the dry run reports if the caller may know.
+        """
         match proposal:
             case RoleProposal() | SchemaProposal():
                 return ProposalReach()
@@ -138,10 +141,10 @@ class DryRuns:
                 assert_never(proposal)
 
     async def run(self, proposal: AnyProposal, by: Proposer, reach: ProposalReach) -> DryRunResult:
-        """Raises whatever the save would raise."""
+        """Run the dry run. Raises what the save would raise."""
         application_id = by.model.application.application_id
         stage = self._store.dry_run(application_id, reach.projects, reach.user_ids)
-        async with self._lock:  # saves wait for each other in the database: that is for those that are kept
+        async with self._lock:  # dry runs are serialized here, so that they do not delay real saves in the database
             await self._run_proposal(stage, proposal, by)
         return stage.state_after
 

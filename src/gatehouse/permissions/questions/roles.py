@@ -33,7 +33,7 @@ class RoleList:
         ]
 
     async def get_role(self, request: AuthenticatedRequest, name: object) -> VisibleRole:
-        """Raises NoRight before RoleNotFound."""
+        """Return a role. Raises NoRight before RoleNotFound."""
         model = request.require_application(Operation.ROLE_NAMES)
         role = model.roles.get(grammar.check_role_name(name, "data.name").lower())
         if role is None:

@@ -1,7 +1,7 @@
 """`simulate`: who would gain and who would lose what by a change, before it is saved (R6).
 
-The save itself is carried out and undone, so what it refuses is refused here, and what it makes is what is
-compared. People are then evaluated before and after, away from the event loop.
+The save itself is run and rolled back, so the same errors are raised, and its exact result is compared. People are
+then evaluated before and after, away from the event loop.
 """
 
 from collections.abc import Iterable
@@ -42,9 +42,7 @@ from gatehouse.permissions.store import CandidateStore
 
 MAX_CANDIDATES: Final = 10_000  # of one answer
 MAX_WEIGHT: Final = 5_000_000  # of all candidates of one answer: a few seconds of the worker, in pieces
-UNCHANGED_WEIGHT_DIVISOR: Final = (
-    10  # what is said the same before and after is passed over for a tenth of its weight
-)
+UNCHANGED_WEIGHT_DIVISOR: Final = 10  # unchanged verdicts cost a tenth of their weight
 MAX_LENGTH: Final = 3 * 2**19  # characters of one answer: with four bytes each still less than an answer may have
 JSON_MARKS: Final = 3  # two quotes and a comma
 PAGE_SIZE: Final = 1_000
@@ -95,9 +93,9 @@ class Simulation:
     async def run(
         self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int, prefix: RulePrefix | None = None
     ) -> Forecast:
-        """The caller has checked who may ask; the save checks its own right.
+        """Simulate a save. The caller has checked who may simulate; the save checks its own right.
 
-        `limit`: of effects; there are fewer where many people or long effects make it too much for one answer.
+        `limit` is the number of effects; there are fewer if many people or long effects exceed one response.
         `prefix`: limits the reported rules.
         """
         application_id = by.model.application.application_id
@@ -120,7 +118,7 @@ class Simulation:
         limit: int,
         prefix: RulePrefix | None,
     ) -> Forecast | None:
-        """None when something was saved meanwhile."""
+        """Compute the effects; None when something was saved in the meantime."""
         compared = await run_off_loop(OFF_LOOP_WEIGHT, ModelComparison, before, dry_run_result, prefix=prefix)
         among = await run_off_loop(OFF_LOOP_WEIGHT, compared.affected_candidates, reach)
         forecast = Forecast(after=after)
@@ -148,7 +146,7 @@ class Simulation:
 
 
 def is_application_unchanged(before: ApplicationSnapshot, after: ApplicationSnapshot) -> bool:
-    """Whether the application is as it was: every save of its schema or of a role is a version (R6)."""
+    """Whether the application is unchanged: every save of its schema or of a role is a new version (R6)."""
     return before.versions[:2] == after.versions[:2]
 
 
@@ -223,7 +221,7 @@ class ModelComparison:
     def weight(self, facts: Facts) -> int:
         """Estimated work of the effect: most verdicts of the person's roles are unchanged."""
         record = facts.records[self._before.model.application.application_id]
-        held = (one.role for holdings in record.scopes.values() for one in holdings.roles)
+        held = (role.role for holdings in record.scopes.values() for role in holdings.roles)
         given = sum(self._old.roles[key].verdicts.work for key in held if key in self._old.roles)
         return person_weight(facts) + (given + self._old.unassigned_work) // UNCHANGED_WEIGHT_DIVISOR
 
@@ -282,7 +280,7 @@ def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set
 
 def limit_to_project(forecast: Forecast, project_id: str) -> Forecast:
     """The same for callers who see only one project and its content."""
-    effects = [effect_in_project(one, project_id) for one in forecast.effects]
+    effects = [effect_in_project(effect, project_id) for effect in forecast.effects]
     return replace(forecast, effects=[one for one in effects if not one.is_none])
 
 

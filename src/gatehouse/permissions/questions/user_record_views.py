@@ -115,7 +115,7 @@ class UserRecordViews:
         self._clock = clock
 
     async def view(self, caller: Caller, user_id: str, kind: ViewType, options: ViewOptions) -> UserRecordView:
-        """Raises NoRight when none of the requested parts may be read."""
+        """Return a view of the record. Raises NoRight when none of the requested parts may be read."""
         application_id = caller.application_id
         if application_id is None:
             raise Malformed("application_id: required")
@@ -131,7 +131,7 @@ class UserRecordViews:
         return await self._render_view(visibility, application_id, kind, options)
 
     async def _find_visibility(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
-        if caller.facts is None:  # a service asks for itself: roles only, of its own application
+        if caller.facts is None:  # a service calls for itself: only roles of its own application
             evaluation_input = await self._load_input(user_id, application_id)
             return RecordVisibility(
                 caller=caller, evaluation_input=evaluation_input, parts=frozenset({RecordPart.ROLES})
@@ -235,7 +235,7 @@ class UserRecordViews:
     async def _apps(self, scopes: Sequence[Scope], asked: int, rights: Rights) -> dict[str, list[dict[str, object]]]:
         """The requested application, those the user holds something on, and those the caller may read (SC-12)."""
         single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION} | {str(asked)}
-        elsewhere = replace(rights, secret=NO_SECRET_DATA)  # that is about the application asked about, and no other
+        elsewhere = replace(rights, secret=NO_SECRET_DATA)  # the right is about the requested application only
         found: dict[str, list[dict[str, object]]] = {}
         for application in await self._applications.applications_in({scope.project_id for scope in scopes}):
             number, project_id = application.application_id, application.project_id or ""
@@ -300,7 +300,10 @@ def saved_view(
 
 
 def end_work(visibility: RecordVisibility, held: EffectivePermissions) -> int:
-    """For `visible_end`: callers who see all parts get the end of the whole record, which is known."""
+    """Return the work of `visible_end`.
+
+    None for callers who see all parts, because the end of the whole record is known.
+    """
     return 0 if visibility.parts >= PERMISSION_PARTS else held.work
 
 

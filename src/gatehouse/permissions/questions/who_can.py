@@ -29,7 +29,7 @@ from gatehouse.permissions.questions.candidates import (
 from gatehouse.permissions.store import CandidateStore
 
 MAX_EXAMINED: Final = 5_000  # candidates of one page
-PAGE_GROWTH: Final = 4  # each page is so much larger than the one before, if that found too few
+PAGE_GROWTH: Final = 4  # the factor by which pages grow when too few people are found
 MAX_PAGE_SIZE: Final = 1_000
 CELL_WEIGHT: Final = 20
 
@@ -54,8 +54,8 @@ class HolderMatrixQuery:
     scope: Scope
     after: str = ""
     limit: int
-    people: frozenset[str] | None = None  # only these; else everyone with one of the rules
-    include_without_rules: bool = False  # these, though they have none of them
+    people: frozenset[str] | None = None  # only these people; otherwise everyone with one of the rules
+    include_without_rules: bool = False  # these people, even if they have none of the rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

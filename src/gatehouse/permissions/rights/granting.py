@@ -55,7 +55,7 @@ class Granter:
         return self.model.application.is_central
 
     def refuse_change(self, before: UserRecord, after: UserRecord) -> None:
-        """Raise unless every difference is one the granter may make; the sections are judged elsewhere."""
+        """Raise unless the granter may make every difference; the sections are checked elsewhere."""
         owned = self.owned_projects(before) | self.owned_projects(after)
         for scope in sorted(before.scopes.keys() | after.scopes.keys(), key=scope_order):
             had, has = before.scopes.get(scope, NO_HOLDINGS), after.scopes.get(scope, NO_HOLDINGS)
@@ -73,8 +73,8 @@ class Granter:
             scope.project_id
             for scope, held in record.scopes.items()
             if self.is_central and not scope.is_root and scope == scope.project
-            for one in held.roles
-            if one.role == PROJECT_OWNER and not one.end.is_past(self.now)
+            for role in held.roles
+            if role.role == PROJECT_OWNER and not role.end.is_past(self.now)
         }
 
     def refuse_beyond_reach(self, scope: Scope) -> None:
@@ -87,7 +87,7 @@ class Granter:
             raise NoRight(f"application {own} authenticates, but the grant is in {scope}")
 
     def refuse_holdings(self, scope: Scope, before: ScopeHoldings, after: ScopeHoldings) -> None:
-        given = {one.role: one for one in after.roles}
+        given = {role.role: role for role in after.roles}
         for key in sorted(changed_roles(before, after)):
             self.refuse_role(scope, key, given.get(key))
         had = direct_entries(before)
@@ -99,7 +99,7 @@ class Granter:
         if role is None:
             if given is not None:
                 raise RoleNotFound(f"role {key} of application {self.model.application.application_id}")
-            return  # what is left of a role that is gone may be cleared away
+            return  # entries of a deleted role may be removed
         if role.protected:
             self.refuse_protected(f"role {role.name}")
             if given is not None:
@@ -132,7 +132,7 @@ class Granter:
             raise NoRight(f"{what} is protected")
 
     def refuse_owner(self, scope: Scope) -> None:
-        """Only owners add and remove owners: else an administrator of the project could take it over."""
+        """Refuse changes of owners by others than owners: an administrator of the project could take it over."""
         held = self.rights.central.granted_roles(scope.project)
         if PROJECT_OWNER not in held and not self.rights.administers:
             raise NoRight("only owners can assign or remove project_owner")
@@ -218,7 +218,7 @@ def entry_with_role_params(entry: RuleEntry, role: Role, end: End) -> RuleEntry:
 def refuse_foreign_projects(
     rights: Rights, before: Mapping[Scope, ScopeHoldings], after: Mapping[Scope, ScopeHoldings]
 ) -> None:
-    """`projectAccess` is judged project by project (R5)."""
+    """Refuse projects that the granter may not manage; `projectAccess` is checked project by project (R5)."""
     touched = {scope.project_id for scope in before.keys() | after.keys() if before.get(scope) != after.get(scope)}
     for project_id in sorted(touched - {""}):
         require_operation(rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project_id))

@@ -1,8 +1,8 @@
 """Who may do what to applications, projects, groups and their schemas: the table of interface §5.5.
 
-An operation is open when everything in one of its rows is held. `can_administer` opens all of them. What lies
-below an operation (which roles may be given, which sections of a record read) is decided where it happens, from
-the same rights.
+An operation is allowed when the caller holds everything in one of its rows. `can_administer` allows all of them.
+Details of an operation (which roles may be assigned, which sections of a record read) are decided by its command,
+from the same rights.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ class Operation(Enum):
     APPLICATION_CREATE = auto()  # outside a project
     APPLICATION_CREATE_IN_PROJECT = auto()
     APPLICATION_DELETE = auto()
-    APPLICATION_MOVE_IN = auto()  # asked about the project it comes to
-    APPLICATION_MOVE_OUT = auto()  # asked about the project it leaves
+    APPLICATION_MOVE_IN = auto()  # checked for the new project
+    APPLICATION_MOVE_OUT = auto()  # checked for the old project
     APPLICATION_TAGS = auto()
     SERVICE_META = auto()
     APPLICATION_KEYS = auto()
@@ -41,7 +41,7 @@ class Operation(Enum):
     MEMBERSHIP_SAVE = auto()
     SERVICE_ACCOUNTS = auto()
     SERVICE_MANAGE = auto()
-    GROUP_LIST = auto()  # though there may be none in it yet
+    GROUP_LIST = auto()  # even if there is none in it yet
     GROUP_GET = auto()
     GROUP_SAVE = auto()
     GROUP_DELETE = auto()
@@ -148,7 +148,7 @@ NO_TARGET: Final = GuardTarget()
 
 
 def require_operation(rights: Rights, operation: Operation, target: GuardTarget = NO_TARGET) -> None:
-    """Raise NoRight unless one of the operation's rows is held whole."""
+    """Raise NoRight unless the caller holds everything in one of the operation's rows."""
     if not is_open(rights, operation, target):
         raise NoRight(f"{operation.name} on {target}")
 
@@ -193,7 +193,7 @@ def opener_holds(rights: Rights, opener: Opener, target: GuardTarget) -> bool:
 
 
 def scope_for(opener: Opener, target: GuardTarget) -> Scope | None:
-    """Where the opener's rule has to be held; None when the request is about nothing of the kind."""
+    """Return the scope in which the rule must be held; None when the request has no such target."""
     project, application, group = target.project_id, target.application_id, target.group_id
     if not project:
         return None

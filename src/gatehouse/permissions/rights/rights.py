@@ -37,7 +37,7 @@ CAN_MANAGE_PROJECT: Final = central_rule("project.can_manage_project")
 CAN_MODIFY_SCHEMA: Final = central_rule("app.can_modify_schema")
 CAN_MANAGE_USERS: Final = central_rule("app.can_manage_users")
 CAN_MANAGE_KEYS: Final = central_rule("app.can_manage_app_api_keys")
-# What a rule of application 1 opens in an application of the project (R5).
+# What a rule of application 1 allows in an application of the project (R5).
 SECRET_DATA_BY_RULE: Final[Mapping[Rule, frozenset[SecretPath]]] = {
     CAN_MODIFY_SCHEMA: frozenset(
         ("application", rule) for rule in ("canReadSchema", "canModifySchema", "canSeeRoleList")
@@ -53,7 +53,7 @@ SECRET_DATA_BY_RULE: Final[Mapping[Rule, frozenset[SecretPath]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceReach:
-    """How far a service reaches that vouches for a caller: its application, and the project of that (R6)."""
+    """The reach of a service that vouches for a caller: its application, and that application's project (R6)."""
 
     application_id: int
     project_id: str | None
@@ -69,7 +69,7 @@ class Rights:
     also_readable: frozenset[RecordPart] = (
         frozenset()
     )  # of anyone, as a service account of the application's project (R1)
-    service_reach: ServiceReach | None = None  # beyond it they have none
+    service_reach: ServiceReach | None = None  # the caller has no rights beyond it
 
     @property
     def administers(self) -> bool:
@@ -79,13 +79,13 @@ class Rights:
         return self.administers or central_rule(path) in self.central.rules(ROOT)
 
     def holds_in(self, scope: Scope, path: str) -> bool:
-        """Held there, or in the project around it; at the root it would count nowhere below."""
+        """Whether the rule is held in the scope or its project; a rule at the root does not count below it."""
         return self.administers or self.central.allows(scope, central_rule(path))
 
     def end_of(self, scope: Scope, rule: Rule, now: int) -> End:
-        """Until when the caller, who may do this now, may do it there."""
-        ways = (rule, CAN_ADMINISTER) if self.administers else (rule,)
-        return latest_end([end for one in ways for end in ends_of(self.central, scope, one, now)], now)
+        """Return until when the caller may do this there; they may do it now."""
+        opening_rules = (rule, CAN_ADMINISTER) if self.administers else (rule,)
+        return latest_end([end for opener in opening_rules for end in ends_of(self.central, scope, opener, now)], now)
 
     def has_any_role_on(self, scope: Scope) -> bool:
         return bool(self.central.granted_roles(scope))
@@ -98,7 +98,7 @@ class Rights:
         return part in self.also_readable or self._covers(self.secret.reads[part], user_id)
 
     def can_see(self, part: RecordPart, user_id: str) -> bool:
-        """As `reads`; one's own record is seen whole (R5)."""
+        """Whether the caller may see a part of a record, like `reads`; people see their own record whole (R5)."""
         return user_id == self.user_id or self.can_read(part, user_id)
 
     def can_write(self, part: RecordPart, user_id: str) -> bool:

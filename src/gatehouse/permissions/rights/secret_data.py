@@ -11,7 +11,7 @@ from gatehouse.permissions.model.rules import APPLICATION_RULES, NO_END, SECRET_
 
 
 def ends_of(held: EffectivePermissions, scope: Scope, rule: Rule, now: int) -> list[End]:
-    """One for each place where the rule is held and counts in the scope; none when it is not held."""
+    """Return the end of each place where the rule is held and counts in the scope; none when it is not held."""
     return [
         end_in_scope(held.rules(place), rule, now)
         for place in held.lookup_scopes(scope, rule)
@@ -20,11 +20,11 @@ def ends_of(held: EffectivePermissions, scope: Scope, rule: Rule, now: int) -> l
 
 
 def end_in_scope(held: ScopePermissions, rule: Rule, now: int) -> End:
-    """When a rule that is held there is held no more."""
+    """Return when a rule that is held there ends."""
     left = held.seconds_left({rule}, now).get(rule)
     if left is None:
         return NO_END
-    allowing = (one for one in held.contributions if rule in one.verdicts.yes)
+    allowing = (contribution for contribution in held.contributions if rule in contribution.verdicts.yes)
     by_ttl = any(one.end.ttl == left for one in allowing)
     return End(ttl=left) if by_ttl else End(expired=now + left)
 
@@ -34,11 +34,11 @@ def latest_end(ends: Iterable[End], now: int) -> End:
 
 
 def outlasts(one: End, other: End, now: int) -> bool:
-    """Whether the one may last longer than the other, or lists show a later end for it."""
+    """Whether the first end may be later than the second, or lists show a later end for it."""
     if other == NO_END:
         return False
     if one.ttl and not other.ttl:
-        return True  # what has a ttl never ends by it
+        return True  # a ttl is not an end
     return not one.ends_at(now) or one.ends_at(now) > other.ends_at(now)
 
 
@@ -49,7 +49,7 @@ SecretPath: TypeAlias = tuple[str, ...]  # ("application", "canSave"), ("meta", 
 
 
 class RecordPart(StrEnum):
-    """The parts of a user's record that are opened one by one."""
+    """The parts of a user's record that have separate rights."""
 
     ROLES = "roles"
     PRIVATE = "private"
@@ -75,10 +75,10 @@ class SecretData:
     application: frozenset[str] = frozenset()  # names of the rules that are true
     reads: Mapping[RecordPart, Extent]
     writes: Mapping[RecordPart, Extent]
-    ends: Mapping[SecretPath, End] = field(default_factory=dict)  # what is not named here has none
+    ends: Mapping[SecretPath, End] = field(default_factory=dict)  # places not listed here have none
 
     def extent_at(self, place: SecretPath) -> Extent:
-        """What is held in one place; a rule of the application that is true is held whole."""
+        """Return the extent in one place; a true rule of the application gives the full extent."""
         match place:
             case ("meta", part, "canRead"):
                 return self.reads[RecordPart(part)]
@@ -133,7 +133,7 @@ def full_secret_data_until(end: End) -> SecretData:
 
 
 def open_places(data: SecretData, places: Collection[SecretPath], end: End, now: int) -> SecretData:
-    """The same, with these places open wide until that end."""
+    """Return the same, with the full extent in these places until that end."""
     return SecretData(
         application=data.application | {place[1] for place in places if place[0] == "application"},
         reads={part: Extent.ALL if (META, part, "canRead") in places else held for part, held in data.reads.items()},
@@ -160,7 +160,7 @@ def secret_leaves(tree: Tree) -> dict[SecretPath, object]:
 
 
 def leaf_extent(place: SecretPath, leaf: object) -> Extent:
-    """How much a leaf opens while it lives; whatever is not understood opens nothing (S-22)."""
+    """Return the extent of an unexpired leaf; an unknown value gives none (S-22)."""
     value = leaf.get("value") if isinstance(leaf, Mapping) else None
     if place[0] != META:
         return Extent.ALL if value is True else Extent.NONE

@@ -107,8 +107,8 @@ def with_rules(
     """The model with the schema and roles of the entry. Raises Malformed."""
     schema = base.schema
     if entry.schema is not UNSET:
-        given = read_members(entry.schema, f"{place}.schema", SCHEMA_ROOTS)
-        schema = apply_schema_roots(base, given, f"{place}.schema")
+        members = read_members(entry.schema, f"{place}.schema", SCHEMA_ROOTS)
+        schema = apply_schema_roots(base, members, f"{place}.schema")
     after = replace(base, schema=schema)
     if entry.roles is not UNSET:
         after = replace(after, roles=wanted_roles(after, entry.roles, f"{place}.roles", problems, prune=prune))

@@ -146,7 +146,7 @@ class UserRecordPlanner:
 
 def with_administrator(before: UserRecord, wanted: ScopeHoldings, place: str) -> tuple[Assignment, ...]:
     """Refuse the administrator role here: only the section `users` sets it."""
-    if any(one.role == ADMINISTRATOR_ROLE for one in wanted.roles):
+    if any(role.role == ADMINISTRATOR_ROLE for role in wanted.roles):
         raise Malformed(f"{place}: {ADMINISTRATOR_ROLE} is set by the field of that name in the section users")
     held = before.root.roles
     kept = tuple(one for one in held if one.role == ADMINISTRATOR_ROLE)
@@ -198,6 +198,6 @@ def exportable_record(model: ApplicationModel, record: UserRecord, permissions: 
     }
     if central and ROOT in scopes:
         held = scopes[ROOT]
-        roles = tuple(one for one in held.roles if one.role != ADMINISTRATOR_ROLE)
+        roles = tuple(role for role in held.roles if role.role != ADMINISTRATOR_ROLE)
         scopes[ROOT] = replace(held, roles=roles)
     return replace(record, scopes={scope: held for scope, held in scopes.items() if not held.is_empty})

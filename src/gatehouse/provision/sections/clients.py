@@ -251,10 +251,10 @@ class ClientSection:
         self, entries: Sequence[Located[ClientFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems = Problems()
-        found = resolve_clients(entries, state, context.now, problems)
+        clients = resolve_clients(entries, state, context.now, problems)
         if problems.lines:
             return SectionPlan(problems=tuple(problems.lines))
-        wanted = await gather_in_batches([resolve_client_secrets(one, context, options, problems) for one in found])
+        wanted = await gather_in_batches([resolve_client_secrets(one, context, options, problems) for one in clients])
         return SectionPlan(changes=plan_clients(wanted, state, prune=options.prune), problems=tuple(problems.lines))
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:

@@ -180,7 +180,9 @@ class MembershipPlanner:
         resolved = self.references.with_group_ids(members, project.project_id, place)
         scopes = parse_project(resolved, project.project_id, place=place)
         had = self._permissions.record(CENTRAL_ID, user_id).scopes
-        self.references.refuse_unknown_resources((one for one in scopes if scopes[one] != had.get(one)), place)
+        self.references.refuse_unknown_resources(
+            (scope for scope in scopes if scopes[scope] != had.get(scope)), place
+        )
         held = scopes.get(Scope(project.project_id), NO_HOLDINGS)
         listed_people_of(project, self._state, self._context).refuse_contradiction(
             user_id, held, place, self._context.now

@@ -120,9 +120,9 @@ def names_in_file(file: ProvisionFile) -> AbstractSet[str]:
     projects = [located.entry for located in file.entries_of("projects")]
     groups = [located.entry for located in file.entries_of("groups")]
     given = [one.id for one in projects] + [one.title for one in (*projects, *groups)]
-    given += [one.group_id for one in groups]
+    given += [group.group_id for group in groups]
     given += [located.entry.application_id for located in file.entries_of("applications")]
-    given += [alias for one in projects if one.aliases is not UNSET for alias in one.aliases or ()]
+    given += [alias for project in projects if project.aliases is not UNSET for alias in project.aliases or ()]
     names = {str(name) for name in given if name is not UNSET}
     return names | {grammar.project_id_of(name) for name in names}
 

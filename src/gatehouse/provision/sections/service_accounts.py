@@ -207,7 +207,14 @@ def stored_account(
     entry: ServiceAccountFileEntry, project: ProjectModel, permissions: PermissionState
 ) -> ServiceAccount | None:
     key = (project.project.project_id, entry.name)
-    return next((one for one in permissions.service_accounts.values() if (one.project_id, one.name) == key), None)
+    return next(
+        (
+            service_account
+            for service_account in permissions.service_accounts.values()
+            if (service_account.project_id, service_account.name) == key
+        ),
+        None,
+    )
 
 
 def merge_account(entry: ServiceAccountFileEntry, base: ServiceAccount, place: str) -> ServiceAccount:

@@ -64,7 +64,7 @@ async def wanted_hash(found: FoundUser, context: Context, options: Options) -> s
         return revealed.text
     if kept is not None and await context.passwords.matches(revealed.text, kept):
         return kept
-    refuse_too_long(revealed.text)  # no option allows it: no login would accept it
+    refuse_too_long(revealed.text)  # no option allows it, because no login would accept it
     if not options.allow_weak:
         await check_password(revealed.text, found, context.rules)
     return await context.passwords.hash(revealed.text)
@@ -147,10 +147,10 @@ class UserSection:
         self, entries: Sequence[Located[UserFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems = Problems()
-        found = resolve_users(entries, state, problems)
+        users = resolve_users(entries, state, problems)
         if problems.lines:
             return SectionPlan(problems=tuple(problems.lines))
-        wanted = await gather_in_batches([resolve_user_secrets(one, context, options, problems) for one in found])
+        wanted = await gather_in_batches([resolve_user_secrets(one, context, options, problems) for one in users])
         draft = plan_users(wanted, state, now=context.now, prune=options.prune)
         return SectionPlan(changes=draft.changes, problems=(*problems.lines, *draft.problems), spared=draft.spared)
 

@@ -58,8 +58,8 @@ def junit_xml(results: Sequence[CaseResult]) -> bytes:
         for result in own:
             case = SubElement(suite, "testcase", classname=one_line(file), name=one_line(result.name))
             for failure in result.failures:
-                told = SubElement(case, "failure", message=one_line(failure.expected))
-                told.text = "\n".join(map(one_line, failure.sentences))
+                element = SubElement(case, "failure", message=one_line(failure.expected))
+                element.text = "\n".join(map(one_line, failure.sentences))
     indent(root)
     written: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return written

@@ -53,8 +53,8 @@ UNKNOWN_RULE: Final = "The rule is not in the schema of the application, and no 
 async def build_model_runner(document: Document, clock: Clock) -> "ModelRunner":
     """A runner on the model of these sections, without secrets: no permission depends on them. Raises Unfit."""
     now = clock.now()
-    asked = read_entries(without_secrets(document), SECTIONS)
-    file = ProvisionFile({one.section.name: one.entries for one in asked})
+    entries = read_entries(without_secrets(document), SECTIONS)
+    file = ProvisionFile({one.section.name: one.entries for one in entries})
     masters = MasterKeys(token_bytes(32))
     tools = Context(
         masters=masters,
@@ -161,9 +161,11 @@ class ModelRunner:
         names = sorted(one.role.name for one in held.granted_roles(self._scope(case)).values())
         if sorted(name.lower() for name in wanted) == sorted(name.lower() for name in names):
             return []
-        told = f"The roles there are {', '.join(names)}." if names else "There are no roles there."
+        sentence = f"The roles there are {', '.join(names)}." if names else "There are no roles there."
         return [
-            CaseFailure(expected=f"{user_text(user)} has the roles {', '.join(sorted(wanted))}", sentences=(told,))
+            CaseFailure(
+                expected=f"{user_text(user)} has the roles {', '.join(sorted(wanted))}", sentences=(sentence,)
+            )
         ]
 
     def _application_model(self, case: PermissionCase) -> ApplicationModel:
@@ -180,9 +182,9 @@ class ModelRunner:
         if resource is not None and resource.kind == "groups":
             group = self._references.group(project, resource.id, f"{case.place}.resource.id")
             resource = ResourceDraft(kind="groups", id=group.group_id)
-        asked = read_scope(project.project.project_id, resource, case.place)
-        self._references.refuse_unknown_resources((asked.scope,), f"{case.place}.resource")
-        return asked.scope
+        scope = read_scope(project.project.project_id, resource, case.place)
+        self._references.refuse_unknown_resources((scope.scope,), f"{case.place}.resource")
+        return scope.scope
 
     def _evaluation_input(self, case: PermissionCase, user: str | HypotheticalPerson) -> Bench:
         facts = (
@@ -279,11 +281,11 @@ def build_structure(permissions: PermissionState) -> Structure:
 
 def owned_projects(record: UserRecord) -> dict[str, End]:
     return {
-        scope.project_id: one.end
+        scope.project_id: role.end
         for scope, held in record.scopes.items()
         if not scope.is_root and scope.kind is None
-        for one in held.roles
-        if one.role == PROJECT_OWNER
+        for role in held.roles
+        if role.role == PROJECT_OWNER
     }
 
 
@@ -327,8 +329,8 @@ class ServiceRunner:
         for question, allowed in zip(questions, await self._answers(case, user_id, questions), strict=True):
             if allowed is not (question.expected == "may"):
                 explanation = await self._explain(case, user_id, question)
-                told = tuple(str(sentence) for sentence in explanation["sentences"])
-                found.append(CaseFailure(expected=expectation_text(question), sentences=told))
+                sentences = tuple(str(sentence) for sentence in explanation["sentences"])
+                found.append(CaseFailure(expected=expectation_text(question), sentences=sentences))
         return found
 
     async def _answers(
@@ -337,7 +339,7 @@ class ServiceRunner:
         """`check` takes no address; a case with one uses `explain`."""
         if case.address is not None:
             return [(await self._explain(case, user_id, one))["allowed"] for one in questions]
-        checks = [{"rule": one.rule.text, **scope_fields(case)} for one in questions]
+        checks = [{"rule": question.rule.text, **scope_fields(case)} for question in questions]
         data = {"user_id": user_id, "checks": checks}
         answers: list[bool] = await self._post("check", {"application_id": case.application_id, "data": data})
         return answers

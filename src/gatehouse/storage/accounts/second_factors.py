@@ -122,8 +122,8 @@ def put_enrollment(user_id: str, sealed: bytes, *, now: int, expires_at: int) ->
 
 
 def find_enrollment(user_id: str, now: int) -> Verb[bytes | None]:
-    held = yield from find_single_use(ENROLLMENT, sha256(user_id), now)
-    return None if held is None else base64.b64decode(held.details["sealed"])
+    enrollment = yield from find_single_use(ENROLLMENT, sha256(user_id), now)
+    return None if enrollment is None else base64.b64decode(enrollment.details["sealed"])
 
 
 def confirm_totp(

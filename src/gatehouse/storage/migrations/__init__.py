@@ -1,7 +1,7 @@
-"""The one line of schema history, and the door that keeps code and schema together.
+"""Migrates the schema, and refuses a schema that does not match the code.
 
-Alembic runs in a child process: SQLite's file must never be opened by two SQLite libraries in one
-process, and a running server need not carry a migration tool in memory.
+Alembic runs in a child process: SQLite's file must never be opened by two SQLite libraries in one process, and the
+server does not need the migration tool in memory.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from typing import Final
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.runner import Runner
 
-# Revisions are numbered by their files, so that "newer" can be told without Alembic.
+# Revisions are numbered by their files, so that a newer one is recognized without Alembic.
 HEAD: Final = max(path.name.partition("_")[0] for path in (Path(__file__).parent / "versions").glob("[0-9]*_*.py"))
 
-NOT_ALLOWED: Final = "permission denied"  # PostgreSQL's words, and all that is left of its error after the child
+NOT_ALLOWED: Final = "permission denied"  # PostgreSQL's error text; the child process passes on nothing else
 
 
 class SchemaTooNew(Misconfigured):
@@ -24,7 +24,7 @@ class SchemaTooNew(Misconfigured):
 
 
 class SchemaBehind(Misconfigured):
-    """The database is older than the code and was not to be migrated now."""
+    """The database is older than the code, and this call may not migrate it."""
 
 
 class MigrationFailed(Misconfigured):
@@ -44,7 +44,7 @@ async def ensure_current(runner: Runner, url: str, *, migrate: bool) -> bool:
 
 
 def refuse_newer(held: str) -> None:
-    """Before anything is read: what a newer Gatehouse keeps where is unknown."""
+    """Refuse a newer schema before anything is read: its layout is unknown."""
     if held > HEAD:
         raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse supports {HEAD}: upgrade Gatehouse")
 
@@ -70,7 +70,7 @@ async def run_in_child(url: str) -> None:
 
 
 def reason(errors: str) -> str:
-    """The line below a traceback; SQLAlchemy puts the statement and a link below that one."""
-    told = errors.partition("\n[SQL:")[0].strip()
-    below = list(takewhile(lambda line: not line.startswith("  "), reversed(told.splitlines())))
+    """Return the line below a traceback; SQLAlchemy puts the statement and a link after that line."""
+    traceback_text = errors.partition("\n[SQL:")[0].strip()
+    below = list(takewhile(lambda line: not line.startswith("  "), reversed(traceback_text.splitlines())))
     return below[-1] if below else "the migration process printed no error"

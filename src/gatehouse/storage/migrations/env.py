@@ -1,4 +1,4 @@
-"""How Alembic reaches the database: one transaction, one migrating process at a time."""
+"""Connects Alembic to the database: one transaction, one migrating process at a time."""
 
 import asyncio
 from typing import Any, Final
@@ -10,7 +10,7 @@ from sqlalchemy.pool import NullPool
 
 from gatehouse.storage.tables import metadata
 
-MIGRATION_LOCK: Final = 0x6761_7465  # any constant of our own; taken until the transaction ends
+MIGRATION_LOCK: Final = 0x6761_7465  # any constant; the lock is held until the transaction ends
 
 
 def migrate(connection: Connection) -> None:
@@ -28,11 +28,11 @@ def on_sqlite(url: str) -> None:
 
 
 def _leave_transactions_to_us(connection: Any, _record: object) -> None:  # noqa: ANN401
-    connection.isolation_level = None  # else Python's sqlite3 commits before each CREATE TABLE
+    connection.isolation_level = None  # otherwise Python's sqlite3 commits before each CREATE TABLE
 
 
 def _begin_immediate(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")  # also keeps a second migrating process waiting
+    connection.exec_driver_sql("BEGIN IMMEDIATE")  # a second migrating process waits for this lock
 
 
 async def on_postgres(url: str) -> None:

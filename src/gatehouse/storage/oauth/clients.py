@@ -29,9 +29,9 @@ from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.oauth import client_secrets, clients, consents, grants
 
-CACHE_BYTES: Final = 16 * 2**20  # of clients in memory
+CACHE_BYTES: Final = 16 * 2**20  # bytes of clients in memory
 CACHE_GROUP: Final = "known"
-FIXED_COLUMNS: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
+FIXED_COLUMNS: Final = frozenset({"client_id", "created_at", "version"})  # columns that a save never changes
 CHANGEABLE_COLUMNS: Final = tuple(column.name for column in clients.c if column.name not in FIXED_COLUMNS)
 
 INSERT_CLIENT = Statement(insert(clients).on_conflict_do_nothing().returning(clients.c.client_id))
@@ -160,7 +160,10 @@ def client_origins() -> Verb[frozenset[str]]:
 
 
 def removed_client_ids() -> Verb[frozenset[str]]:
-    """The ids of removed clients: spent, so that nothing issued to one ever fits another."""
+    """Return the ids of removed clients.
+
+    They are never reused, so that nothing issued to one is valid for another.
+    """
     rows = yield REMOVED_CLIENT_IDS()
     return frozenset(row.client_id for row in rows)
 
@@ -169,7 +172,7 @@ def rotate_secret(client_id: str, secret: ClientSecret, entry: AuditRecord, *, o
     if not (yield TOUCH_CLIENT(of=client_id)):
         raise ClientNotFound
     if (yield from has_audit_record(entry)):
-        return  # by an earlier run, and a second one would take the secret away that the client has
+        return  # by an earlier run; a second rotation would remove the secret that the client has
     stored = yield SECRETS_OF_CLIENT(client_id=client_id)
     stored.sort(key=lambda secret: not secret.expires_at)  # the newest has no end, also within one second
     for old in stored[:-1]:
@@ -191,26 +194,26 @@ def remove_client(client_id: str, entry: AuditRecord, *, seen: int | None = None
 
 
 class ClientCache:
-    """Clients in memory under their versions: a statement that brings the version along need not bring the rest.
+    """Caches clients by version, so that a statement only has to read the version.
 
-    Every use has read the version just now, and a client is read anew when that is another; so nothing is decided
-    from memory alone. Only committed states are kept: these verbs are for reads, never for a transaction.
+    Every use has just read the version, and a client is read again when its version differs: nothing is decided from
+    the cache alone. Only committed states are cached: these verbs are for reads, never for a transaction.
     """
 
     def __init__(self, runner: Runner) -> None:
         self._cache: WeightedCache[Client] = WeightedCache(CACHE_BYTES)
-        # After a failover that lost a change, one version may stand for two states.
+        # After a failover that lost a change, one version may mean two states.
         runner.listen("clients", lambda _: self._cache.clear())
 
     def client(self, client_id: str, version: Statement = CLIENT_VERSION) -> Verb[Client]:
-        """Raises ClientNotFound, for removed ones too."""
+        """Return the client. Raises ClientNotFound, also for a removed one."""
         rows = yield version(client_id=client_id)
         if not rows:
             raise ClientNotFound
         return (yield from self.client_at_version(client_id, rows[0].version))
 
     def client_at_version(self, client_id: str, version: int) -> Verb[Client]:
-        """The client, removed or not, whose version was read just now."""
+        """Return the client at the version that was just read, removed or not."""
         known = self._cache.get(CACHE_GROUP, client_id)
         if known is None or known.version != version:
             known = yield from client_by_id(client_id)
@@ -242,7 +245,7 @@ class ClientStorage(SqlStore):
 
 def columns_of(client: Client) -> dict[str, Any]:
     columns: dict[str, Any] = {column.name: getattr(client, column.name) for column in clients.c}
-    # Stored under the names of the attributes, not under those of the wire.
+    # Values are stored under attribute names, not under wire names.
     return {**columns, "token_settings": msgspec.structs.asdict(client.token_settings)}
 
 
@@ -275,7 +278,7 @@ CONSENT_PREFIX = "consent_"
 _THIS_CONSENT = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
 
 FIND_CONSENT = Statement(select(consents).where(_THIS_CONSENT))
-# Locks the row until the commit: of two windows the second one adds to what the first one wrote.
+# Locks the row until the commit: of two concurrent consents the second one adds to what the first one wrote.
 LOCK_CONSENT = Statement(select(consents).where(_THIS_CONSENT).with_for_update())
 INSERT_CONSENT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
 REPLACE_CONSENT = Statement(
@@ -286,7 +289,7 @@ CONSENTS_OF_USER = Statement(
     .join(consents, consents.c.client_id == clients.c.client_id)
     .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
 )
-# Grants without a consent: a trusted client needs none (R3, checklist LG-28).
+# Grants without a consent, which a trusted client does not need (R3, checklist LG-28).
 GRANTS_WITHOUT_CONSENT = Statement(
     select(
         clients,

@@ -51,7 +51,7 @@ REDEEMED_BY = Statement(
 )
 DROP_ENDED = Statement(delete(device_requests).where(device_requests.c.ends_at <= bindparam("ended_by")))
 
-RETENTION_AFTER_END: Final = 600  # seconds; a device that still polls is told that its code has expired
+RETENTION_AFTER_END: Final = 600  # seconds in which a polling device learns that its code has expired
 SLOW_DOWN_SECONDS: Final = 5  # seconds more between two polls after one that came too early (RFC 8628 §3.5)
 
 

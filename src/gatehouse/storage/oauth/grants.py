@@ -1,7 +1,7 @@
-"""Creating a grant on PostgreSQL in one statement, one round trip (docs/decisions/0003-verbs-written-once.md).
+"""Creates a grant on PostgreSQL in one statement and one round trip (docs/decisions/0003-verbs-written-once.md).
 
-Whether person, session and consent are still there, the grant, and its audit record. Whatever is asked about is held
-against a revocation under way until the statement has committed, as in the verb it stands for.
+The statement checks that person, session and consent still exist, and writes the grant and its audit record. The rows
+it checks are locked against a concurrent revocation until the commit, as in the verb it replaces.
 """
 
 from collections.abc import Callable
@@ -76,7 +76,7 @@ def create_grant_single_statement(
 
 
 T = TypeVar("T")
-ASSERTION: Final = "client_assertion"  # the kind of single-use thing the id of a private_key_jwt is
+ASSERTION: Final = "client_assertion"  # the single-use kind of the id of a private_key_jwt
 
 _UNEXPIRED = and_(grants.c.revoked_at == 0, grants.c.ends_at > bindparam("now"))
 _USER_UNREVOKED = exists().where(
@@ -89,10 +89,10 @@ INSERT_GRANT = Statement(insert(grants))
 LOCK_UNREVOKED_USER = Statement(
     select(users.c.user_id)
     .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
-    .with_for_update(read=True)  # a revocation under way waits, or has won already
+    .with_for_update(read=True)  # a concurrent revocation waits, or has won already
 )
 
-LOCK_UNREVOKED_SESSION = Statement(  # the same person, and this session
+LOCK_UNREVOKED_SESSION = Statement(  # the session must belong to the same person
     select(users.c.user_id, sessions.c.session_id)
     .where(
         users.c.user_id == bindparam("of"),
@@ -105,12 +105,12 @@ LOCK_UNREVOKED_SESSION = Statement(  # the same person, and this session
 LOCK_CONSENTED_SCOPES = Statement(
     select(consents.c.scopes)
     .where(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
-    .with_for_update(read=True)  # a withdrawal under way waits, and then revokes this grant too
+    .with_for_update(read=True)  # a concurrent withdrawal waits, and then revokes this grant too
 )
 
 
 def _select_holders() -> Any:  # noqa: ANN401 - a select of everything
-    """The grant, its user and the versions of its client and of the keys in one round trip."""
+    """Select the grant, its user and the versions of its client and of the keys in one round trip."""
     return (
         SELECT_USER.join(grants, grants.c.user_id == users.c.user_id)
         .join(clients, clients.c.client_id == grants.c.client_id)
@@ -199,14 +199,12 @@ SPEND_ASSERTION = Statement(insert(once).on_conflict_do_nothing().returning(once
 ASSERTION_SPENT_BY = Statement(
     select(once.c.details).where(once.c.kind == ASSERTION, once.c.digest == bindparam("of_digest"))
 )
-# Its client wants to hear of the end of a session that goes on, however long ago its tokens ended.
+# The client wants to be called when the session ends, however long ago its tokens ended.
 _AWAITS_LOGOUT_CALL = and_(
     exists().where(sessions.c.session_id == grants.c.session_id),
     exists().where(clients.c.client_id == grants.c.client_id, clients.c.backchannel_logout_uri != ""),
 )
-UNUSED_CODE_WINDOW: Final = (
-    86_400  # seconds; a code that was never asked for and not swept by then ends with its grant
-)
+UNUSED_CODE_WINDOW: Final = 86_400  # seconds after which the grant of an unredeemed code is deleted
 # What a sweep removes, each by an index of its own.
 SWEEP_CONDITIONS: Final = (
     (grants.c.ends_at <= bindparam("by"), not_(_AWAITS_LOGOUT_CALL)),
@@ -256,7 +254,10 @@ def find_grant_by_code(code: bytes, client_cache: ClientCache) -> Verb[GrantHold
 
 
 def find_live_grant(grant_id: str, now: int, client_cache: ClientCache | None = None) -> Verb[GrantHolder | None]:
-    """Within a transaction, whose states may never be committed, without what is known."""
+    """Find a live grant inside a transaction.
+
+    The cache is not used, because the transaction's state may never be committed.
+    """
     rows = yield LIVE_GRANT_BY_ID(of=grant_id, now=now)
     return (yield from _holder_from_row(rows[0], client_cache)) if rows else None
 

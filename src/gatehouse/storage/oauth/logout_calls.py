@@ -15,7 +15,7 @@ from gatehouse.storage.tables.oauth import clients, grants, logout_calls
 
 CHANNEL: Final = "logout"
 
-# Also those that have ended by themselves: a client's own session goes on when its access token is over.
+# Expired grants too: a client's own session continues when its access token has expired.
 _GRANTS_OF_SESSION = and_(
     grants.c.user_id == bindparam("of"), grants.c.session_id == bindparam("session"), grants.c.revoked_at == 0
 )
@@ -43,11 +43,11 @@ INSERT_CALL = Statement(insert(logout_calls))
 
 _IS_WAITING = logout_calls.c.next_try_at > 0
 _LEASED_BY_US = and_(logout_calls.c.call_id == bindparam("of"), logout_calls.c.tries == bindparam("held"))
-# The inner select locks what it finds and steps over what another node has locked; SQLite has one writer.
+# The inner select locks the rows it finds and skips those another node has locked; SQLite has one writer.
 _DUE = (
     select(logout_calls.c.call_id)
     .where(_IS_WAITING, logout_calls.c.next_try_at <= bindparam("now"))
-    # First tries first: clients that are not there never hold up those that are.
+    # Calls that were not tried yet come first: unreachable clients never delay the others.
     .order_by(logout_calls.c.tries, logout_calls.c.next_try_at, logout_calls.c.call_id)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
@@ -68,7 +68,10 @@ DROP_OLD_CALLS = Statement(delete(logout_calls).where(logout_calls.c.created_at 
 
 
 def revoke_session_grants(user_id: str, session_id: str, now: int) -> Verb[None]:
-    """Part of every verb that ends one session: offline access outlives it, and its clients are told as well."""
+    """Revoke the grants of one session and queue the calls to its clients; offline access stays.
+
+    Part of every verb that ends one session.
+    """
     rows = yield CLIENTS_OF_SESSION(of=user_id, session=session_id)
     if rows:
         yield REVOKE_SESSION_GRANTS(of=user_id, session=session_id, now=now)
@@ -76,7 +79,7 @@ def revoke_session_grants(user_id: str, session_id: str, now: int) -> Verb[None]
 
 
 def revoke_user_grants(user_id: str, now: int) -> Verb[None]:
-    """Part of every verb that ends everything an account has signed in to."""
+    """Revoke all grants of an account; part of every verb that ends all its sign-ins."""
     rows = yield REVOKE_USER_GRANTS(of=user_id, now=now)
     if rows:
         yield from _enqueue_calls(rows, user_id, now)
@@ -129,7 +132,7 @@ def all_calls() -> Verb[Sequence[LogoutCall]]:
 
 
 def delete_calls_before(before: int) -> Verb[None]:
-    """Part of sweeping: a call that was given up is kept for a while, for the operator to see."""
+    """Delete old calls; part of sweeping. A failed call is kept for a while, for the operator to see."""
     yield DROP_OLD_CALLS(before=before)
 
 

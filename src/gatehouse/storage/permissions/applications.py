@@ -41,7 +41,7 @@ from gatehouse.storage.tables.permissions import (
 
 _HIGHEST = func.coalesce(func.max(application_ids.c.application_id), 0)
 _NEXT = case((_HIGHEST < FIRST_GENERATED_ID, literal(FIRST_GENERATED_ID)), else_=_HIGHEST + 1)
-RESERVE_NEXT_ID = Statement(  # without a WHERE SQLite would take ON for the beginning of a join
+RESERVE_NEXT_ID = Statement(  # without a WHERE, SQLite reads ON as part of a join
     insert(application_ids)
     .from_select(["application_id"], select(_NEXT).where(application_ids.c.application_id > 0))
     .on_conflict_do_nothing()
@@ -106,7 +106,7 @@ def create_application(new: Callable[[int], tuple[NewApplication, Sequence[Audit
 
 
 def add_application(new: NewApplication) -> Verb[None]:
-    """Part of verbs that make applications; they hold the structure, and the id is reserved already.
+    """Insert an application; part of verbs that create one. They have locked the structure and reserved the id.
 
     Raises NameTaken, ProjectNotFound, ApplicationTooLarge.
     """
@@ -124,7 +124,7 @@ def add_application(new: NewApplication) -> Verb[None]:
 def reserve_next_id() -> Verb[int]:
     while True:
         rows = yield RESERVE_NEXT_ID()
-        if rows:  # else another transaction took it; there is a higher one by now
+        if rows:  # otherwise another transaction took it, and the highest id is higher now
             return int(rows[0].application_id)
 
 
@@ -134,7 +134,7 @@ def used_application_ids() -> Verb[frozenset[int]]:
 
 
 def reserve_id(application_id: int) -> Verb[bool]:
-    """Spend a certain id; False when it was spent before."""
+    """Reserve this id; False when it was used before."""
     return bool((yield RESERVE_ID(application_id=application_id)))
 
 
@@ -184,12 +184,15 @@ def _drop_holdings_left_behind(before: Application, after: Application) -> Verb[
 
 
 def _structure_state(one: Application) -> tuple[object, ...]:
-    """What the structure contains of it: its project, and who may connect it."""
+    """Return the application's part of the structure: its project, and who may connect it."""
     return one.project_id, one.removed, one.is_published
 
 
 def _refuse_taken_name(one: Application) -> Verb[None]:
-    """Names of one project are given while its row is held: none is taken between looking and writing."""
+    """Refuse a name that is taken in the project.
+
+    Its row is locked, so that the answer stays true until the write.
+    """
     if one.project_id is None:
         return
     if not (yield LOCK_PROJECT(of=one.project_id)):
@@ -217,7 +220,7 @@ def _application_columns(one: Application) -> dict[str, object]:
     return {name: getattr(one, name) for name in _CHANGEABLE_COLUMNS}
 
 
-# Application 1, and what ordinary login asks about applications.
+# Application 1, and what the login operation reads about applications.
 
 
 ROOT_ROLES = Statement(

@@ -78,7 +78,7 @@ _APPLICATIONS = (
 
 
 def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
-    """One statement, so all of one moment: nothing in it is older or newer than the versions it names."""
+    """Select all facts in one statement, so that they are consistent with the versions in the same row."""
     owned = columns(role_assignments, "project_id", "expired", "ttl")
     asked: Mapping[str, Select[Any]] = {
         "passkeys": select(func.count()).where(passkeys.c.user_id == user_id),
@@ -112,7 +112,7 @@ def facts(user_id: str, application_ids: tuple[int, ...]) -> Verb[Facts | None]:
 
 
 def facts_of_many(user_ids: Collection[str], application_ids: Collection[int]) -> Verb[Sequence[Facts]]:
-    """By id; those that do not exist are left out."""
+    """Return facts by user id, without users that do not exist."""
     rows = yield FACTS_OF_MANY(ids=sorted(user_ids), applications=sorted(application_ids))
     return [_facts(row, application_ids) for row in rows]
 
@@ -195,7 +195,7 @@ class PermissionStorage(SqlStore):
 
 
 class DomainOf(FunctionElement[str]):
-    """What follows the only `@` of a login key."""
+    """The part after the only `@` of a login key."""
 
     inherit_cache = True
     name = "domain_of"
@@ -264,7 +264,10 @@ MODEL_VERSIONS = Statement(
 
 @cache
 def _candidates_statement(criteria: frozenset[str]) -> Statement:
-    """The first page of the union is within the first pages of its parts, so no part is read to its end."""
+    """Select a page of candidates.
+
+    The first page of the union is within the first pages of its parts, so no part is read to its end.
+    """
     firsts = [_first_page(one).subquery() for way in sorted(criteria) for one in _CANDIDATE_QUERIES[way]]
     return Statement(_first_page(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id)))
 
@@ -304,7 +307,7 @@ def candidate_page(
     asked = _page_query(among, after, limit + 1)
     found = [] if asked is None else [row.user_id for row in (yield asked)]
     people = yield from facts_of_many(found[:limit], [among.application_id])
-    named = {project_id for one in people for project_id in one.projects}
+    named = {project_id for person in people for project_id in person.projects}
     return CandidatePage(
         people=people,
         snapshot=(yield from application_snapshot(among.application_id, named | set(project_ids), known=known)),

@@ -1,8 +1,7 @@
 """Deletes a project or an application permanently, with everything that belongs to it (FullRemovalStore).
 
-What stays are the reservations: the project's id and aliases, the ids of its applications, service accounts and
-clients. None of them is ever given to anything else (R5). Game sessions and what is asked of a person at this moment
-end by their time.
+Only the reservations stay: the project's id and aliases, the ids of its applications, service accounts and clients.
+None of them is ever reused (R5). Game sessions and pending sign-ins expire by themselves.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +57,7 @@ def _in_applications(table: Table) -> ColumnElement[bool]:
 
 
 def _on_project(table: Table) -> ColumnElement[bool]:
-    """In the project; or on one of its applications, as on a service, in another one."""
+    """Select what is held in the project, or in another project on one of its applications as a service."""
     named = (ResourceKind.APPLICATION.value, ResourceKind.SERVICE.value)
     resource = or_(*(table.c.resource_kind == kind for kind in named)) & InStringList(
         table.c.resource_id, "resources"
@@ -129,13 +128,13 @@ def _count_contents(one: Project, its: Sequence[int]) -> Verb[ErasureCounts]:
     return ErasureCounts(project_id=one.project_id, title=one.title, applications=len(its), keys=keys, **counts)
 
 
-# -- and how it goes ----------------------------------------------------------------------------------
+# -- removal -----------------------------------------------------------------------------------------
 
 ACCOUNTS = Statement(_ACCOUNTS.order_by(service_accounts.c.user_id))
 DROP_ACCOUNT = Statement(
     delete(users).where(users.c.user_id == bindparam("of"), users.c.kind == AccountKind.SERVICE.value)
 )
-# A client leaves its id behind, on a row that says nothing else: whatever was issued to it never fits another.
+# The row of a client stays with its id alone, so that nothing issued to it is ever valid for another client.
 EMPTY_CLIENTS = Statement(
     update(clients)
     .where(_in_applications(clients))
@@ -208,7 +207,7 @@ def _drop_clients(its: Sequence[int]) -> Verb[None]:
 
 
 def _drop_holdings(project_id: str, its: Sequence[int]) -> Verb[None]:
-    """What is left of it by now was written in other applications: their records are others from here on."""
+    """Delete what people hold on it in other applications, and increment the versions of these records."""
     taken: list[Row] = []
     for drop in DROP_HELD:
         taken += yield drop(project=project_id, resources=[str(number) for number in its])

@@ -57,7 +57,10 @@ def edit_group(group_id: str, change: Change[Group]) -> Verb[Group]:
 
 
 def edit_group_keeping_lists(group_id: str, change: Change[Group]) -> Verb[Group]:
-    """A group in allow or disallow keeps the tag it needs there: they are not for who manages groups to decide."""
+    """Edit a group.
+
+    One in allow or disallow keeps the tag it needs there, because group managers may not change these lists.
+    """
     before = yield from lock_group(group_id)
     edited = change(before)
     if loses_project_tag(before, edited.state):
@@ -82,7 +85,10 @@ def edit_group_access(group_id: str, change: Callable[[Group, Sequence[Group]], 
 
 
 def lock_group(group_id: str) -> Verb[Group]:
-    """The group as it is; no group of any project changes before the commit. Raises GroupNotFound."""
+    """Return the group and lock the structure: no group of any project changes before the commit.
+
+    Raises GroupNotFound.
+    """
     yield from begin_structure_change()
     if not (yield LOCK_GROUP(of=group_id)):
         raise GroupNotFound
@@ -119,7 +125,7 @@ def create_group(one: Group, records: Sequence[AuditRecord], *, most: int | None
 
 
 def insert_group(one: Group) -> Verb[None]:
-    """Part of verbs that make groups; they hold the structure. Raises NameTaken, UserNotFound."""
+    """Insert a group; part of verbs that have locked the structure. Raises NameTaken, UserNotFound."""
     fields = {"group_id": one.group_id, "project_id": one.project_id, "created_at": one.created_at}
     if not (yield INSERT_GROUP(**_group_columns(one), **fields, version=one.version)):
         raise NameTaken(one.title)
@@ -146,7 +152,9 @@ def _group_columns(one: Group) -> dict[str, object]:
         "title_key": one.title_key,
         "description": one.description,
         "tags": one.tags,
-        "conditions": [{"title": each.title, "condition": each.condition.document} for each in one.conditions],
+        "conditions": [
+            {"title": condition.title, "condition": condition.condition.document} for condition in one.conditions
+        ],
     }
 
 
@@ -161,7 +169,7 @@ def delete_unlisted_group(group_id: str, records: Sequence[AuditRecord], *, seen
 
 
 def delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
-    """For `apply`, which may also change the project's allow and disallow lists."""
+    """Delete a group; for `apply`, which may also change the project's allow and disallow lists."""
     yield from begin_structure_change()
     yield from _delete_group(group_id, records)
 

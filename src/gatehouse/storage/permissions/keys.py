@@ -43,7 +43,7 @@ from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.installation import installation
 from gatehouse.storage.tables.permissions import access_keys, application_keys, applications, service_tokens
 
-MILLISECONDS: Final = 1_000  # of a second: the epoch is counted in them
+MILLISECONDS: Final = 1_000  # per second: the unit of the epoch
 
 
 def _select_live(table: Table, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
@@ -106,7 +106,7 @@ DELETE_KEY = Statement(
     .where(
         application_keys.c.application_id == bindparam("of"),
         application_keys.c.kid == bindparam("key"),
-        application_keys.c.source == KeySource.CUSTOM.value,  # the other one goes with service_meta
+        application_keys.c.source == KeySource.CUSTOM.value,  # the other kind is deleted with service_meta
     )
     .returning(application_keys.c.kid)
 )
@@ -116,7 +116,7 @@ SERVICE_TOKEN = Statement(
     _select_live(
         service_tokens,
         service_tokens.c.jti == bindparam("jti"),
-        # A restore brings back rows as they were; what was issued before it is refused all the same (R3).
+        # A restore brings back rows as they were, but what was issued before it is still refused (R3).
         (service_tokens.c.created_at + 1) * MILLISECONDS > func.coalesce(_EPOCH, 0),
     ).add_columns(KEYS_VERSION)
 )

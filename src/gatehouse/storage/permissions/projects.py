@@ -77,13 +77,13 @@ def publish_project(
         numbered = _with_reserved_id(new, application_id)
         yield from insert_application(numbered.application, numbered.schema, numbered.roles)
         people += [numbered.creator] if numbered.creator is not None else []
-    yield from add_holdings([_with_application_id(application_id, one) for one in people], project.created_at)
+    yield from add_holdings([_with_application_id(application_id, person) for person in people], project.created_at)
     yield from add_audit_records(records(application_id))
     return made
 
 
 def add_project(made: Project) -> Verb[None]:
-    """Part of verbs that make projects; they hold the structure. Raises NameTaken."""
+    """Insert a project; part of verbs that have locked the structure. Raises NameTaken."""
     yield from _refuse_taken_names(made)
     fields = {"author": made.author, "created_at": made.created_at, "version": made.version}
     if not (yield INSERT_PROJECT(**_project_columns(made), **fields, project_id=made.project_id)):
@@ -95,7 +95,7 @@ def add_project(made: Project) -> Verb[None]:
 
 
 def _refuse_over_limit(limit: int | None, author: str) -> Verb[None]:
-    """Removed projects count until they are fully removed (R5)."""
+    """Refuse one project too many; removed projects count until they are fully removed (R5)."""
     if limit is not None and (yield COUNT_EVER_AUTHORED(author=author))[0].projects >= limit:
         raise LimitReached(f"{author} may have {limit} projects")
 
@@ -120,7 +120,7 @@ def _with_reserved_id(new: NewApplication, application_id: int) -> NewApplicatio
 
 
 def _with_application_id(application_id: int, one: UserRecord) -> UserRecord:
-    """What was written for application 0, or on it, is meant for the one that has its id now."""
+    """Replace application 0 by the id of the new application, wherever the project refers to it."""
     return replace(
         one,
         application_id=one.application_id or application_id,
@@ -154,14 +154,14 @@ def edit_members(project_id: str, change: MembershipChange, now: int) -> Verb[Pr
 
 
 def lock_project(name: str) -> Verb[ProjectModel]:
-    """The project with its groups, locked until the commit. Raises ProjectNotFound."""
+    """Return the project with its groups, locked until the commit. Raises ProjectNotFound."""
     if not (yield LOCK_PROJECT(name=name)):
         raise ProjectNotFound
     return (yield from project_by_name(name))
 
 
 def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
-    """Part of verbs that change a project they hold. Raises NameTaken."""
+    """Write a project; part of verbs that have locked it. Raises NameTaken."""
     was = before.project
     after = replace(
         state,
@@ -182,7 +182,7 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
 
 
 def _refuse_taken_names(one: Project, was: Project | None = None) -> Verb[None]:
-    """No name of one project looks like an id, alias or title of another, also one it had before (PR-04).
+    """Refuse a name that looks like an id, alias or title of another project, current or former (PR-04).
 
     Names of a deleted project stay taken, its id among them, so a new project starts without names (R5).
     """

@@ -54,7 +54,7 @@ LOCK_OWNER_ROLE = Statement(
 
 
 def owners_of(project_ids: Collection[str], now: int) -> Verb[Mapping[str, frozenset[str]]]:
-    """Unblocked users who own these live projects now."""
+    """Return the unblocked users who own these live projects now."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for row in (yield OWNERS(projects=sorted(project_ids), now=now)):
         found[row.project_id].add(row.user_id)
@@ -62,21 +62,24 @@ def owners_of(project_ids: Collection[str], now: int) -> Verb[Mapping[str, froze
 
 
 def refuse_ownerless(before: Collection[str], now: int) -> Verb[None]:
-    """Raise LastOwner if one of these projects, which had owners, has none now who stays one."""
+    """Raise LastOwner if one of these projects had permanent owners and has none now."""
     left = {row.project_id for row in (yield PERMANENT_OWNERS(projects=sorted(before), now=now))}
     if lost := sorted(set(before) - left):
         raise LastOwner(f"the last owner of {', '.join(lost)}")
 
 
 def refuse_last_owner(user_id: str, now: int) -> Verb[None]:
-    """Part of verbs that have taken an account away, and not yet what it held. Raises LastOwner."""
+    """Raise LastOwner if a deleted account was the last owner.
+
+    Part of verbs that have deleted it, but not yet its assignments.
+    """
     owned = {row.project_id for row in (yield OWNED_PROJECTS(user_id=user_id, now=now))}
     if owned:
         yield LOCK_OWNER_ROLE()
         yield from refuse_ownerless(owned, now)
 
 
-# What must hold of records that are about to be written: their roles exist, no limit is exceeded (R5).
+# Checks of records before they are written: their roles exist, and no limit is exceeded (R5).
 
 
 IS_SERVICE = Statement(
@@ -123,7 +126,7 @@ PERMANENT_ADMINISTRATORS = Statement(
 
 @dataclass(frozen=True, slots=True)
 class RecordChange:
-    """A record as it was and as it is to be."""
+    """A record before and after a change."""
 
     before: UserRecord
     after: UserRecord
@@ -131,14 +134,14 @@ class RecordChange:
 
 @dataclass(frozen=True, slots=True)
 class SeatsTaken:
-    """Of one limited role: its limit, and who newly takes a seat."""
+    """The limit of one role, and the users who newly take a seat."""
 
     limit: int
     takers: tuple[str, ...]
 
 
 def seats_taken(application_id: int, steps: Sequence[RecordChange], now: int) -> Verb[Mapping[str, SeatsTaken]]:
-    """The newly assigned roles with a limit, by key. Raises RoleNotFound, VersionConflict."""
+    """Return the newly assigned roles with a limit, by key. Raises RoleNotFound, VersionConflict."""
     named = {role for step in steps for _, role in _assigned_roles(step.after)}
     if not named:
         return {}
@@ -157,21 +160,24 @@ def seats_taken(application_id: int, steps: Sequence[RecordChange], now: int) ->
 
 
 def _removed_projects(steps: Sequence[RecordChange]) -> Verb[frozenset[str]]:
-    """Among those that the records speak of: what is held in them takes no seat."""
+    """Return the removed projects that the records mention; assignments in them take no seat."""
     named = {scope.project_id for step in steps for one in (step.before, step.after) for scope in one.scopes} - {""}
     rows = (yield REMOVED_PROJECTS(ids=sorted(named))) if named else ()
     return frozenset(row.project_id for row in rows)
 
 
 def _refuse_protected_below(step: RecordChange, known: Mapping[str, Row]) -> None:
-    """The edit has checked this; a role that is protected now became so meanwhile."""
+    """Refuse protected roles below the root.
+
+    The edit has checked this, but a role may have become protected since.
+    """
     for scope, role in _assigned_roles(step.after) - _assigned_roles(step.before):
         if not scope.is_root and known[role].protected:
             raise VersionConflict(f"{role} is protected now")
 
 
 def refuse_service_owner(step: RecordChange) -> Verb[None]:
-    """A service account never owns a project (R1)."""
+    """Refuse a service account as owner of a project (R1)."""
     given = (
         _assigned_roles(step.after) - _assigned_roles(step.before)
         if step.after.application_id == CENTRAL_ID
@@ -182,8 +188,8 @@ def refuse_service_owner(step: RecordChange) -> Verb[None]:
 
 
 def lock_if_administrator_lost(steps: Sequence[RecordChange], now: int) -> Verb[bool]:
-    """Whether an administrator loses the role, now or by an end."""
-    lost = any(_administers(one.before, now) - _administers(one.after, now) for one in steps)
+    """Whether an administrator loses the role now or at a set end; locks the administrators if so."""
+    lost = any(_administers(step.before, now) - _administers(step.after, now) for step in steps)
     if lost:
         yield LOCK_ADMINISTRATOR_ROLE()
     return lost
@@ -196,14 +202,14 @@ def refuse_no_administrator() -> Verb[None]:
 
 
 def _administers(one: UserRecord, now: int) -> set[End]:
-    """The end of each such role; empty without one."""
+    """Return the end of each administrator role of the record; empty without one."""
     if one.application_id != CENTRAL_ID or _is_denied(one.root.private_data):
         return set()
-    return {each.end for each in one.root.roles if each.role == ADMINISTRATOR_ROLE and not each.end.is_past(now)}
+    return {role.end for role in one.root.roles if role.role == ADMINISTRATOR_ROLE and not role.end.is_past(now)}
 
 
 def _is_denied(private_data: Tree) -> bool:
-    """A direct entry wins over the role; one that ends one day is taken as if it did not."""
+    """Whether a direct entry denies the right; it wins over the role, and its end is ignored."""
     entry = private_data.get("can_administer")
     return isinstance(entry, Mapping) and entry.get("value") is not True
 
@@ -245,7 +251,7 @@ def _holding(one: UserRecord, now: int, removed: Collection[str]) -> set[str]:
 
 
 def owned_projects(one: UserRecord, now: int) -> set[tuple[str, End]]:
-    """Projects and until when."""
+    """Return the owned projects, each with its end."""
     if one.application_id != CENTRAL_ID:
         return set()
     return {

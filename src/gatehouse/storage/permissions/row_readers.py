@@ -26,7 +26,7 @@ ScopeKey: TypeAlias = tuple[int, str, str, str]  # application, project, kind an
 
 _position: Final = itemgetter(5)
 
-# A ttl wins: what has one never ends by `expired` (interface §2.7).
+# A ttl wins: an assignment that has one never ends by `expired` (interface §2.7).
 UNEXPIRED = or_(
     role_assignments.c.ttl != 0, role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now")
 )
@@ -35,7 +35,7 @@ _ENDED_ACCOUNTS: Final = select(service_accounts.c.user_id).where(
     or_(service_accounts.c.revoked.is_(True), service_accounts.c.project_id.in_(_REMOVED_PROJECTS))
 )
 ACCOUNT_NOT_ENDED = role_assignments.c.user_id.not_in(_ENDED_ACCOUNTS)
-# Seats are held in projects that are not removed, and not by service accounts that ended (R5).
+# Seats in removed projects and of expired service accounts do not count (R5).
 HOLDS_SEAT = and_(UNEXPIRED, ACCOUNT_NOT_ENDED, role_assignments.c.project_id.not_in(_REMOVED_PROJECTS))
 SCOPE_COLUMNS: Final = ("project_id", "resource_kind", "resource_id")
 
@@ -54,7 +54,7 @@ ASSIGNMENT_COLUMNS: Final = columns(
 
 
 def holdings_of(user_id: ColumnElement[str]) -> tuple[ColumnElement[Any], ...]:
-    """All that one user holds in some applications, in one row."""
+    """Select everything one user holds in some applications, in one row."""
 
     def rows(table: Table, *cells: ColumnElement[Any]) -> ColumnElement[Any]:
         mine = (table.c.user_id == user_id, InNumberList(table.c.application_id, "applications"))
@@ -78,7 +78,7 @@ def read_record(application_id: int, user_id: str) -> Verb[UserRecord]:
 
 
 def records_from_row(row: Row, user_id: str, application_ids: Collection[int]) -> dict[int, UserRecord]:
-    """One record for each application, from the columns HELD."""
+    """Build one record per application from the columns HELD."""
     scopes = scopes_by_application(row.entries or (), row.assignments or ())
     written: dict[int, Cells] = {cells[0]: cells for cells in row.records or ()}
     return {
@@ -184,7 +184,10 @@ IS_LIVE_APPLICATION = and_(
 
 
 def belongs_to_live_application(application_id: ColumnElement[int]) -> Exists:
-    """Whether the row with this column belongs to a live one; by keys alone, so it adds no round trip and no scan."""
+    """Whether the row with this column belongs to a live application.
+
+    Uses keys only, without a round trip or scan.
+    """
     return (
         exists()
         .select_from(APPLICATIONS_WITH_PROJECT)

@@ -1,4 +1,4 @@
-"""Keeps what rules and roles were at each save, within the transaction of the save.
+"""Stores the rules and roles of each save, in the transaction of the save.
 
 The newest version is the application itself. Each older one is stored as what the next save replaced of it: whole
 sections and whole roles, compressed. So a save of one role stores one role, the oldest versions can be dropped at any
@@ -40,7 +40,7 @@ ROLE_FIELDS: Final = (
     *("name", "description", "protected", "default", "condition", "condition_mode"),
     *("user_limit", "params", "meta", "version"),
 )
-COMPRESSION: Final = 3  # of 9: a section shrinks to a tenth in a third of the time of 9
+COMPRESSION: Final = 3  # of 9: shrinks a section to a tenth, in a third of the time that 9 takes
 
 _VERSIONS_OF_APPLICATION: Final = schema_versions.c.application_id == bindparam("of")
 INSERT_VERSION = Statement(upsert(schema_versions).on_conflict_do_nothing())
@@ -66,7 +66,7 @@ DROP_VERSIONS = Statement(delete(schema_versions).where(_VERSIONS_OF_APPLICATION
 
 
 class ReplacedParts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The parts of a version that the next one has otherwise."""
+    """The parts of a version that differ in the next one."""
 
     sections: dict[str, msgspec.Raw] = {}
     roles: dict[str, msgspec.Raw] = {}  # by key; null where the version had no such role
@@ -75,7 +75,7 @@ class ReplacedParts(msgspec.Struct, frozen=True, omit_defaults=True):
 def save_version(
     before: ApplicationModel, after: ApplicationModel, *, changes: Sequence[ChangeTally], actor: str
 ) -> Verb[None]:
-    """Part of every save. What was there before is kept too if no save brought it: the first state."""
+    """Store the version of a save; part of every save. The first state, which no save created, is stored too."""
     application_id = after.application.application_id
     yield INSERT_VERSION(**_version_columns(before), actor="", changes=[])
     yield SET_REPLACED(of=application_id, number=before.schema.version, parts=_encode_replaced(before, after))
@@ -93,14 +93,17 @@ def delete_versions(application_id: int) -> Verb[None]:
 
 
 def past_model(model: ApplicationModel, number: int) -> Verb[ApplicationModel | None]:
-    """The application as that version was; None when it is not kept. `model` is read in the same transaction."""
+    """Return the application at that version; None when it is no longer stored.
+
+    `model` is read in the same transaction.
+    """
     rows = yield VERSIONS_SINCE(of=model.application.application_id, number=number)
     numbers = [row.version for row in rows if row.replaced is not None or row.version == model.schema.version]
     if numbers != list(range(model.schema.version, number - 1, -1)):
         return None
     sections: dict[str, msgspec.Raw] = {}
     roles: dict[str, msgspec.Raw] = {}
-    for row in rows[1:]:  # the newest has replaced nothing yet
+    for row in rows[1:]:  # nothing has replaced parts of the newest version yet
         parts = msgspec.json.decode(zlib.decompress(row.replaced), type=ReplacedParts)
         sections |= parts.sections
         roles |= parts.roles
@@ -135,7 +138,7 @@ def _encode_replaced(before: ApplicationModel, after: ApplicationModel) -> bytes
 
 
 def _newest_over_limit(rows: Iterable[Row]) -> int | None:
-    """The newest of the versions that are no longer kept, newest first: beyond the count, or beyond the bytes."""
+    """Return the newest version beyond the limit of count or bytes; it and all older ones are deleted."""
     size = 0
     for place, row in enumerate(rows):
         size += row.size or 0
@@ -147,7 +150,7 @@ def _newest_over_limit(rows: Iterable[Row]) -> int | None:
 def _apply_replaced(
     model: ApplicationModel, row: Row, sections: dict[str, msgspec.Raw], roles: dict[str, msgspec.Raw]
 ) -> ApplicationModel:
-    """Of each part the last word counts: the oldest of those that were replaced since."""
+    """Apply the replaced parts in order, newest first; of each part the oldest one wins."""
     application_id = model.application.application_id
     past = {name: msgspec.json.decode(text) for name, text in sections.items()}
     known = dict(model.roles)
@@ -186,7 +189,7 @@ def _role_from_document(application_id: int, fields: dict[str, Any]) -> Role:
     )
 
 
-# Keeps schemas and roles of applications, which are edited as one (ApplicationStore).
+# Stores schemas and roles of applications, which are edited together (ApplicationStore).
 
 
 INSERT_SCHEMA = Statement(insert(application_schemas))
@@ -198,7 +201,7 @@ UPDATE_SCHEMA = Statement(
         | {"version": application_schemas.c.version + 1}
     )
 )
-TOUCH_SCHEMA = Statement(  # PostgreSQL would store a long section anew although it is the same
+TOUCH_SCHEMA = Statement(  # PostgreSQL would rewrite a long section even if it is unchanged
     update(application_schemas)
     .where(application_schemas.c.application_id == bindparam("of"))
     .values(updated_at=bindparam("updated_at"), version=application_schemas.c.version + 1)
@@ -227,7 +230,7 @@ _MODELS = (
 )
 MODELS = Statement(_MODELS.where(InNumberList(applications.c.application_id, "applications")))
 ALL_MODELS = Statement(_MODELS)
-# Rows of their own, not one document of all: each is decoded by a call of its own, and no call is long.
+# Each role is its own row, not part of one document: each is decoded by its own short call.
 _ROLES = select(*(roles.c[name] for name in _ROLE_COLUMNS)).order_by(roles.c.application_id, roles.c.role_key)
 ROLES = Statement(_ROLES.where(InNumberList(roles.c.application_id, "applications")))
 ALL_ROLES = Statement(_ROLES)
@@ -256,7 +259,7 @@ DROP_PROJECT_ASSIGNMENTS = Statement(_DROP_ASSIGNMENTS.where(role_assignments.c.
 
 
 def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:
-    """Part of verbs that make applications."""
+    """Insert the schema; part of verbs that create applications."""
     made = list(its_roles)
     refuse_role_conditions((), made)
     yield INSERT_SCHEMA(
@@ -269,20 +272,20 @@ def insert_schema(application_id: int, schema: ApplicationSchema, its_roles: Ite
 
 
 def application_models(application_ids: Collection[int]) -> Verb[Mapping[int, ApplicationModel]]:
-    """Part of verbs that see one moment."""
+    """Return the models of applications; part of verbs that read one snapshot."""
     rows = yield MODELS(applications=sorted(application_ids))
     its_roles = yield ROLES(applications=sorted(application_ids))
     return _models_from_rows(rows, its_roles)
 
 
 def all_application_models() -> Verb[Mapping[int, ApplicationModel]]:
-    """Removed ones too."""
+    """Return the models of all applications, also of removed ones."""
     rows = yield ALL_MODELS()
     return _models_from_rows(rows, (yield ALL_ROLES()))
 
 
 def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor: str = "") -> Verb[ApplicationModel]:
-    """`actor`: who is named as the one who saved where the change has no record of its own."""
+    """Edit a schema. `actor` is the author of the version where the change has no audit record of its own."""
     yield from lock_structure()
     if not (yield LOCK_SCHEMA(of=application_id)):
         raise ApplicationNotFound
@@ -304,7 +307,7 @@ def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor:
 
 
 def _with_new_versions(before: ApplicationModel, state: ApplicationModel) -> ApplicationModel:
-    """What is kept of an edited model, with the versions it gets."""
+    """Return the edited model as it is stored, with its new versions."""
     application_id = before.application.application_id
     return ApplicationModel(
         application=before.application,
@@ -371,7 +374,7 @@ def _model_from_row(row: Row, role_rows: Iterable[Row]) -> ApplicationModel:
         if name.startswith(_SCHEMA_PREFIX)
     }
     schema |= {section: trees.intern_tree(schema[section], f"{section}.") for section in RuleSection}
-    its_roles = sorted((_role_from_row(one, trees) for one in role_rows), key=lambda role: role.key)
+    its_roles = sorted((_role_from_row(role_row, trees) for role_row in role_rows), key=lambda role: role.key)
     application = application_from_row(row)
     return ApplicationModel(
         application=application,

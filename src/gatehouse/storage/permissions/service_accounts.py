@@ -66,7 +66,10 @@ def all_service_accounts() -> Verb[Sequence[ServiceAccount]]:
 
 
 def update_service_account(before: ServiceAccount, after: ServiceAccount, now: int) -> Verb[None]:
-    """Part of verbs that change an account; who is revoked holds no token any more. Raises VersionConflict."""
+    """Update a service account; a revoked one loses its token.
+
+    Part of verbs that change one. Raises VersionConflict.
+    """
     fields = {name: getattr(after, name) for name in _CHANGEABLE_COLUMNS}
     if not (yield UPDATE_ACCOUNT(of=before.user_id, seen=before.version, **fields)):
         raise VersionConflict

@@ -1,6 +1,6 @@
 """Reads projects with their groups and connections, under one structure version that caches compare (R5).
 
-Lock order: the structure first (shared to assign something, alone to change projects, groups or applications),
+Lock order: the structure first (shared to assign something, exclusive to change projects, groups or applications),
 then the schema of the application, then user records by user id. Several rows of another table are locked in the
 order of their keys.
 """
@@ -81,23 +81,24 @@ BUMP_STRUCTURE_VERSION = Statement(
 
 
 def lock_structure_shared() -> Verb[None]:
-    """First in every verb that assigns something: the project's resources stay until the commit.
+    """Lock the structure shared.
 
-    Taken before any row lock, here and in the two below, so that no holder of row locks waits for it.
+    First in every verb that assigns something, so that the project's resources stay until the commit. This and the
+    two locks below are taken before any row lock, so that no holder of row locks waits for them.
     """
     yield LOCK_STRUCTURE_SHARED()
 
 
 def lock_structure() -> Verb[None]:
-    """First in every verb that may come to change it, by an application that moves or a role that ends."""
+    """Lock the structure; first in every verb that may change it, by moving an application or removing a role."""
     yield LOCK_STRUCTURE()
 
 
 def begin_structure_change() -> Verb[None]:
-    """First in every verb that changes a project or a group.
+    """Lock the structure and increment its version; first in every verb that changes a project or a group.
 
-    It is held until the commit, so such verbs run one after the other: what they look up before they write
-    (is the title free, how many projects has the author) is still true at the commit.
+    The lock is held until the commit, so such verbs run one after the other: what they read before they write
+    (whether the title is free, how many projects the author has) is still true at the commit.
     """
     yield from lock_structure()
     yield BUMP_STRUCTURE_VERSION()
@@ -135,7 +136,7 @@ TOUCH_PROJECT = Statement(
 
 
 def services_from_cells(rows: Iterable[Cells]) -> ServiceGrants:
-    """The grants of one project, in their order; an application that is connected and grants nothing has none."""
+    """Return the grants of one project, in their order; a connected application that grants nothing has none."""
     found: defaultdict[int, list[GroupGrant]] = defaultdict(list)
     for application_id, _, group_id, roles, action, _ in sorted(rows, key=lambda cells: (cells[0], cells[1])):
         grants = found[application_id]
@@ -158,7 +159,7 @@ def replace_services(project_id: str, services: ServiceGrants) -> Verb[None]:
 
 
 def refuse_unknown_roles(before: ServiceGrants, after: ServiceGrants) -> Verb[None]:
-    """The edit has checked the roles; one that is gone or protected now became so meanwhile."""
+    """Refuse unknown or protected roles; the edit has checked them, but a role may have changed since."""
     for application_id, grants in after.items():
         named = _role_keys(grants) - _role_keys(before.get(application_id, ()))
         if not named:
@@ -171,16 +172,16 @@ def refuse_unknown_roles(before: ServiceGrants, after: ServiceGrants) -> Verb[No
 
 
 def connecting_projects(application_id: int) -> Verb[frozenset[str]]:
-    """Ids of the projects that connect the application, whether they grant anything of it or not."""
+    """Return the ids of the projects that connect the application, even if they grant nothing of it."""
     found = yield SERVICES_OF_APPLICATION(application=application_id)
     return frozenset(cells[-1] for cells in found[0].rows or ())
 
 
 def strip_roles(application_id: int, keys: Collection[str]) -> Verb[None]:
-    """Take roles that end, or that no project may give any more, out of every grant.
+    """Remove roles that are deleted, or that no project may grant any more, from every grant.
 
-    Before anything else about the roles is written: an edit of a project waits for the structure, and
-    finds them gone.
+    This runs before anything else about the roles is written: a concurrent edit of a project waits for the structure
+    and then no longer finds them.
     """
     if not keys or application_id == CENTRAL_ID:  # which nothing connects
         return
@@ -240,7 +241,7 @@ _GROUPS = select(RowsAsJson(*_GROUP_COLUMNS)).where(groups.c.project_id == proje
 _APPLICATIONS = select(RowsAsJson(applications.c.application_id)).where(
     applications.c.project_id == projects.c.project_id, applications.c.removed.is_(False)
 )
-_CONNECTED = (  # the services as they stand themselves, each as often as it is connected
+_CONNECTED = (  # the connected services, one row per connection
     select(RowsAsJson(*columns(applications, "application_id", "project_id", "service_meta")))
     .join(project_services, project_services.c.application_id == applications.c.application_id)
     .where(project_services.c.project_id == projects.c.project_id, applications.c.removed.is_(False))
@@ -282,7 +283,7 @@ CONNECTING_PROJECTS = Statement(
     .order_by(project_services.c.application_id, project_services.c.project_id)
 )
 _MEMBERS_OF_ONE = select(RowsAsJson(*_MEMBER_COLUMNS)).where(group_members.c.group_id == bindparam("of"))
-GROUP_BY_ID = Statement(  # one statement: all of one moment
+GROUP_BY_ID = Statement(  # one statement, so that all rows are consistent
     select(
         select(RowsAsJson(*_GROUP_COLUMNS))
         .where(groups.c.group_id == bindparam("of"))
@@ -304,7 +305,7 @@ def read_structure(project_ids: Collection[str], application_ids: Collection[int
 
 
 def projects_by_id(project_ids: Collection[str]) -> Verb[Mapping[str, ProjectModel]]:
-    """Groups without the users they list."""
+    """Return projects by id; groups without their listed users."""
     rows = yield PROJECTS_BY_ID(ids=sorted(project_ids))
     return {row.project_id: _model_from_row(row) for row in rows}
 
@@ -317,7 +318,7 @@ def project_by_name(project_id: str) -> Verb[ProjectModel]:
 
 
 def all_projects() -> Verb[Mapping[str, ProjectModel]]:
-    """Removed ones too, groups with their listed users."""
+    """Return all projects, also removed ones; groups with their listed users."""
     rows = yield ALL_PROJECTS()
     return {row.project_id: _model_from_row(row, with_members=True) for row in rows}
 
@@ -344,7 +345,7 @@ def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
 
 
 def _connected_application(cells: Cells) -> Application:
-    """The fields that decide who may connect it."""
+    """Return the fields that decide who may connect the application."""
     application_id, home, meta = cells
     return Application(
         application_id=application_id, name="", project_id=home, service_meta=decode_document(meta), created_at=0

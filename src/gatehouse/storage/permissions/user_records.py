@@ -43,7 +43,10 @@ from gatehouse.storage.tables.permissions import application_schemas, role_assig
 
 
 def refuse_foreign_resources(steps: Iterable[RecordChange]) -> Verb[None]:
-    """Raise Malformed for something new on what is not the project's; what is held already is saved back (R6)."""
+    """Raise Malformed for a new entry on a resource that is not the project's.
+
+    Existing entries may be saved again (R6).
+    """
     fresh = dict.fromkeys(
         scope
         for step in steps
@@ -58,17 +61,17 @@ def refuse_foreign_resources(steps: Iterable[RecordChange]) -> Verb[None]:
 
 
 def gains_something(before: ScopeHoldings, after: ScopeHoldings) -> bool:
-    """Whether it is more, or something else: what is left of something gone may be taken away piece by piece."""
+    """Whether the change adds or changes an entry; entries on a removed resource may still be removed one by one."""
     trees = ((before.private_data, after.private_data), (before.public_data, after.public_data))
     return bool(set(after.roles) - set(before.roles)) or any(new and new != old for old, new in trees)
 
 
-# Keeps what users have in applications (UserRecordStore).
+# Stores what users have in applications (UserRecordStore).
 
 
 _THIS_RECORD = (user_records.c.application_id == bindparam("application"), user_records.c.user_id == bindparam("of"))
 
-# Kept from changing while a record of the application is written: roles neither go nor become protected.
+# Locks the schema while a record of the application is written: no role is removed or becomes protected.
 LOCK_SCHEMA_SHARED = Statement(
     select(application_schemas.c.version)
     .where(application_schemas.c.application_id == bindparam("application"))
@@ -77,9 +80,9 @@ LOCK_SCHEMA_SHARED = Statement(
 LOCK_USER_SHARED = Statement(
     select(users.c.user_id)
     .where(users.c.user_id == bindparam("of"))
-    .with_for_update(read=True, key_share=True)  # the user must not be deleted; other changes do not matter
+    .with_for_update(read=True, key_share=True)  # the lock prevents only the deletion of the user
 )
-# Held until the commit, and its version grown: the first step of every change of what a user has.
+# Locks the record until the commit and increments its version: the first step of every change.
 TOUCH_RECORD = Statement(
     insert(user_records)
     .values(
@@ -141,7 +144,7 @@ _VERSIONS = select(RowsAsJson(user_records.c.user_id, user_records.c.version)).w
         )
     ),
 )
-RECORDS_IN_PROJECT = Statement(  # one statement: all of one moment
+RECORDS_IN_PROJECT = Statement(  # one statement, so that all rows are consistent
     select(
         _VERSIONS.scalar_subquery().label("versions"),
         select(RowsAsJson(*ENTRY_COLUMNS)).where(_in_project(scope_records)).scalar_subquery().label("entries"),
@@ -165,7 +168,7 @@ def edit_records(
     *,
     new_roles: AbstractSet[str] = frozenset(),
 ) -> Verb[Sequence[UserRecord]]:
-    """For every verb that changes what users hold. In the order of user ids, in which rows are locked too.
+    """Edit records, in the order of user ids, in which rows are locked; for every verb that changes what users hold.
 
     `new_roles`: keys of roles whose limit is not checked, because they are created together with these holders.
     """
@@ -188,7 +191,7 @@ def edit_records(
 
 
 def add_holdings(given: Iterable[UserRecord], now: int) -> Verb[None]:
-    """Add this to what the users have, each record written once: part of verbs that make something new."""
+    """Add these assignments to the users' records, each written once; part of verbs that create something."""
     by_place: dict[int, dict[str, UserRecord]] = {}
     for one in given:
         people = by_place.setdefault(one.application_id, {})
@@ -212,7 +215,7 @@ def _merge_records(held: UserRecord, given: UserRecord) -> UserRecord:
 
 
 def lock_record(application_id: int, user_id: str) -> Verb[UserRecord]:
-    """The record, locked until the commit; its version is already incremented."""
+    """Return the record, locked until the commit; its version is already incremented."""
     if not (yield LOCK_USER_SHARED(of=user_id)):
         raise UserNotFound
     yield from touch_record(application_id, user_id)
@@ -226,7 +229,7 @@ def touch_record(application_id: int, user_id: str) -> Verb[None]:
 
 
 def drop_holdings_on(kind: ResourceKind, resource_id: str, projects: Collection[str]) -> Verb[None]:
-    """For verbs that remove a resource from these projects: delete what people hold on it (R5)."""
+    """Delete what people hold on a resource that is removed from these projects (R5)."""
     taken: list[Row] = []
     for drop in DROP_HOLDINGS_ON:
         taken += yield drop(kind=kind.value, resource=resource_id, projects=sorted(projects))
@@ -240,7 +243,7 @@ def touch_records(written: Iterable[tuple[int, str]]) -> Verb[None]:
 
 
 def _versioned_record(state: UserRecord, before: UserRecord) -> UserRecord:
-    """What is kept of an edited state: its id and version are not the editor's to choose."""
+    """Return the edited record with its own id and version, which an edit cannot change."""
     return replace(
         state,
         application_id=before.application_id,
@@ -325,7 +328,7 @@ def _scope_columns(one: UserRecord, scope: Scope) -> dict[str, object]:
 
 
 def assign_root_role(application_id: int, user_id: str, role_key: str) -> Verb[None]:
-    """Part of verbs that make an administrator."""
+    """Assign a role at the root; part of verbs that create an administrator."""
     yield from touch_record(application_id, user_id)
     rows = yield NEXT_POSITION(application=application_id, user_id=user_id)
     yield ASSIGN_ROLE(

@@ -19,7 +19,7 @@ from gatehouse.storage.statements import BatchedStatement, Row
 
 MAX_BATCH_SIZE: Final = 64
 MAX_ACTIVE_WORKERS: Final = 2  # workers that do not wait for a lock; more of them would only make batches smaller
-MAX_BATCHES: Final = 256  # with one connection, which is checked when it is returned to the pool
+MAX_BATCHES: Final = 256  # batches per connection, which is checked when it is returned to the pool
 SLOW_SECONDS: Final = 0.005  # a slower statement may be waiting for a lock; the others do not wait for it
 
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
@@ -43,8 +43,8 @@ class QueuedQuery:
 class StatementBatcher:
     def __init__(self, connecting: Connect, *, max_workers: int, queue_timeout: float) -> None:
         self.connect = connecting
-        self._max_workers = max_workers  # carriers, each with a connection of its own
-        self._queue_timeout = queue_timeout  # seconds that a question waits for one of them
+        self._max_workers = max_workers  # workers, each with its own connection
+        self._queue_timeout = queue_timeout  # seconds that a query waits for a worker
         self._loop = asyncio.get_running_loop()
         self._queue: dict[BatchedStatement, list[QueuedQuery]] = {}
         self._workers: set[asyncio.Task[None]] = set()
@@ -53,29 +53,29 @@ class StatementBatcher:
         self._timeout_check: asyncio.TimerHandle | None = None
 
     async def execute(self, statement: BatchedStatement, parameters: Mapping[str, object]) -> list[Row]:
-        """Raises what the driver raises for this question."""
+        """Run one query in a batch. Raises what the driver raises for this query."""
         question = QueuedQuery(statement.driver_values(parameters), self._loop.create_future(), self._loop.time())
         self._queue.setdefault(statement, []).append(question)
-        self._start_soon()  # not now: others may ask in this turn of the loop
+        self._start_soon()  # later: more queries may arrive in this turn of the event loop
         return await question.result
 
     def next_batch(self) -> tuple[BatchedStatement, list[QueuedQuery]] | None:
-        """What a carrier takes along; None when it may go home."""
+        """Return the next batch for a worker; None when the worker may stop."""
         if not self._queue or self._active_workers > MAX_ACTIVE_WORKERS:
             return None
         statement = next(iter(self._queue))
         questions = self._queue.pop(statement)
         if len(questions) > MAX_BATCH_SIZE:
-            self._queue[statement] = questions[MAX_BATCH_SIZE:]  # at the end of the line
+            self._queue[statement] = questions[MAX_BATCH_SIZE:]  # moved to the end of the queue
         return statement, questions[:MAX_BATCH_SIZE]
 
     def change_active_workers(self, by: int) -> None:
-        """One carrier more, or one less, that nothing holds up."""
+        """Change the number of workers that do not wait for a lock by one."""
         self._active_workers += by
         self._start_soon()
 
     def fail_queued(self, error: Exception, *, queued_before: float) -> None:
-        """Those who have waited since then."""
+        """Fail the queries that have waited since that time."""
         for statement, questions in list(self._queue.items()):
             self._queue[statement] = [question for question in questions if question.queued_at > queued_before]
             if not self._queue[statement]:
@@ -91,9 +91,9 @@ class StatementBatcher:
     def _start_worker(self) -> None:
         self._start = None
         if not self._queue or self._active_workers >= MAX_ACTIVE_WORKERS:
-            return  # those under way will take it along
+            return  # running workers will take the query
         if len(self._workers) < self._max_workers:
-            # In a context of its own, for it does not work for the request that made it start.
+            # The worker has its own context, because it does not belong to the request that started it.
             carrier = self._loop.create_task(BatchWorker(self).run(), name="asked-together", context=Context())
             self._workers.add(carrier)
             carrier.add_done_callback(self._worker_ended)
@@ -153,21 +153,21 @@ class BatchWorker:
 
 
 async def run_batch(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> None:  # noqa: ANN401
-    """Raises errors that end the use of the connection, after every caller got one."""
+    """Run one batch. Raises errors that make the connection unusable, after every caller got its error."""
     try:
         await run_batch_or_each(connection, statement, questions)
-    except BaseException as error:  # its outcome is unknown
+    except BaseException as error:  # the outcome of the batch is unknown
         fail_queries(questions, error if isinstance(error, Exception) else Unavailable("interrupted"))
         raise
 
 
 async def run_batch_or_each(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> None:  # noqa: ANN401
-    """One transaction for all; when one of them goes wrong, which is rare, each by itself."""
+    """Run the batch in one transaction; if one query fails, which is rare, run each by itself."""
     try:
         found = await fetch_batch(connection, statement, questions)
-    except asyncpg.PostgresConnectionError:  # nothing more goes over it
+    except asyncpg.PostgresConnectionError:  # the connection is not usable any more
         raise
-    except (asyncpg.PostgresError, ValueError) as error:  # what a statement or a parameter of it met
+    except (asyncpg.PostgresError, ValueError) as error:  # an error of a statement or parameter
         if len(questions) == 1:
             fail_queries(questions, error)
             return

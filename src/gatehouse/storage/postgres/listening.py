@@ -22,8 +22,8 @@ log = structlog.get_logger(__name__)
 HEARTBEAT: Final = "heartbeat"  # the channel; the payload names the process
 HEARTBEAT_SECONDS: Final = 3.0
 SILENT_AFTER_SECONDS: Final = 5.0  # without a heartbeat
-FALLBACK_POLL_SECONDS: Final = 3.0  # between two looks while nothing is heard
-RECONNECT_AFTER_SECONDS: Final = 15.0  # without a heartbeat: another connection may do better
+FALLBACK_POLL_SECONDS: Final = 3.0  # between two checks while no notices arrive
+RECONNECT_AFTER_SECONDS: Final = 15.0  # without a heartbeat: connect again
 RETRY_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 1.0
 
@@ -38,11 +38,11 @@ CONNECTION_ERRORS: Final = (
 
 class NotificationListener:
     def __init__(self, listeners: Listeners, connect: Callable[[], Awaitable[Any]]) -> None:
-        """`connect`: makes a connection of its own; asyncpg has no types."""
+        """`connect` opens a separate connection; asyncpg has no types."""
         self._listeners = listeners
         self._connect = connect
         self._name = new_request_id()
-        self._last_heartbeat_at: float | None = None  # the last heartbeat; None: nothing is heard
+        self._last_heartbeat_at: float | None = None  # the last heartbeat; None: no notices arrive
         self._loop = asyncio.get_running_loop()
         self._tasks = [
             asyncio.create_task(self._listen(), name="postgres-listen"),
@@ -89,9 +89,7 @@ class NotificationListener:
                 if self._loop.time() - (self._last_heartbeat_at or since) > RECONNECT_AFTER_SECONDS:
                     raise TimeoutError("the connection receives no notifications")
         finally:
-            with suppress(
-                *CONNECTION_ERRORS
-            ):  # else a server that answers no more would hide that we were told to end
+            with suppress(*CONNECTION_ERRORS):  # otherwise an unresponsive server would hide the cancellation
                 await connection.close(timeout=CLOSE_SECONDS)
 
     def _on_notification(self, notice: Notification) -> None:

@@ -1,7 +1,7 @@
 """PostgreSQL: a pool of asyncpg connections, one round trip per statement, NOTIFY for wake-ups.
 
-Any number of processes. A multi-host URL with `target_session_attrs=read-write` survives a failover:
-broken connections are dropped, and new ones find the primary.
+Any number of processes may use the database. A multi-host URL with `target_session_attrs=read-write` survives a
+failover: broken connections are dropped, and new ones find the primary.
 """
 
 import asyncio
@@ -38,10 +38,10 @@ MAX_ATTEMPTS: Final = 5  # of a verb that met a deadlock or a serialization fail
 CHARACTERS_PER_WEIGHT: Final = 20  # of stored text that are decoded for a unit of weight
 LISTEN_SECONDS: Final = 10.0
 SNAPSHOT_IDLE_SECONDS: Final = 600.0  # a backup may be written to something slow, and a snapshot blocks no write
-SETTLE_SECONDS: Final = 5.0  # for which an unknown outcome is looked into while the caller waits
-SETTLE_PAUSES: Final = (0.0, 0.05, 0.2, 0.5, 1.0)  # seconds before each further run; the last one goes on
+SETTLE_SECONDS: Final = 5.0  # seconds a caller waits while an unknown outcome is resolved
+SETTLE_PAUSES: Final = (0.0, 0.05, 0.2, 0.5, 1.0)  # seconds before each further run; the last value repeats
 MILLISECONDS: Final = 1_000
-CLOSE_SECONDS: Final = 1.0  # for a server that answers no more; then connections are cut
+CLOSE_SECONDS: Final = 1.0  # seconds for an unresponsive server; then connections are cut
 
 TIMELINE: Final = (
     "SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
@@ -51,11 +51,11 @@ RETRYABLE_ERRORS: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedE
 UNREACHABLE_ERRORS: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # used between the server's last word and the end of the connection
+    asyncpg.InternalClientError,  # used after the server's last message and before the end of the connection
     asyncpg.OperatorInterventionError,  # shutdown, crash recovery, cannot connect now
     asyncpg.InsufficientResourcesError,  # disk full, out of memory, too many connections
-    asyncpg.IdleInTransactionSessionTimeoutError,  # this process stood still for too long
-    asyncpg.ReadOnlySQLTransactionError,  # a primary that was demoted under us
+    asyncpg.IdleInTransactionSessionTimeoutError,  # this process was stopped for too long
+    asyncpg.ReadOnlySQLTransactionError,  # the primary was demoted
     asyncpg.exceptions.TargetServerAttributeNotMatched,
     OSError,
     TimeoutError,
@@ -72,8 +72,8 @@ CONNECTION_LOST_ERRORS: Final = (
 )
 ACCESS_ERRORS: Final = (
     asyncpg.ObjectNotInPrerequisiteStateError,  # a database that accepts no connections
-    asyncpg.InvalidCatalogNameError,  # one that is being put in place of another
-    asyncpg.InvalidAuthorizationSpecificationError,  # a role or a password that was changed under us
+    asyncpg.InvalidCatalogNameError,  # a database that is being replaced by another
+    asyncpg.InvalidAuthorizationSpecificationError,  # a role or password that was changed
 )
 TRANSLATED_ERRORS: Final = (asyncpg.IntegrityConstraintViolationError, *ACCESS_ERRORS, *UNREACHABLE_ERRORS)
 
@@ -129,7 +129,7 @@ class PostgresRunner:
         return await retry_until_outcome_known(attempt) if repeatable else await attempt()
 
     async def _write_single_statement(self, verb: Verb[T]) -> T:
-        """The first statement by itself, which is committed with its answer; a transaction for what may follow."""
+        """Run the first statement by itself, which commits it; run a transaction if there are more."""
         rows = await self._run_statement(next(verb), is_write=True)
         if not rows:
             return await self._run_transaction(verb, answer=rows)
@@ -160,7 +160,7 @@ class PostgresRunner:
         return await retry_serialization_failures(lambda: drive_async(make(), self._run_statement))
 
     async def _run_statement(self, step: VerbStep, *, is_write: bool = False) -> list[Row]:
-        """One statement, batched with those of concurrent callers. `is_write`: it changes something."""
+        """Run one statement, batched with those of concurrent callers. `is_write`: it changes something."""
         if not isinstance(step, BoundStatement) or (statement := step.statement.for_batch) is None:
             async with self._connection() as connection:
                 try:
@@ -242,9 +242,10 @@ class PostgresRunner:
 
 
 class PromotionGuard:
-    """Looks at the timeline of every new connection: a promoted database is used once that was noted (faults R-06).
+    """Checks the timeline of every new connection.
 
-    Noting ends every token and may take longer than a request waits, so it has a connection of its own.
+    A promoted database is used only after the promotion was handled (faults R-06). Handling ends every token and may
+    take longer than a request waits, so it has its own connection.
     """
 
     def __init__(self, url: str, limits: PoolLimits) -> None:
@@ -261,7 +262,7 @@ class PromotionGuard:
         if self._handle is None:
             return
         timeline = await connection.fetchval(TIMELINE)
-        if timeline in ("", self._known_timeline):  # "": a standby, which was asked for nothing it could have missed
+        if timeline in ("", self._known_timeline):  # "": a standby; no request depends on it
             return
         if self._handling is None:
             self._handling = asyncio.create_task(self._run_handler(self._handle), name="postgres-promoted")
@@ -272,7 +273,7 @@ class PromotionGuard:
             connection = await asyncpg.connect(self._url, server_settings={"application_name": "gatehouse"})
             try:
                 timeline = await connection.fetchval(TIMELINE)
-                # Several nodes may note it, and wait for the one that was first for as long as it takes.
+                # Several nodes may handle it, and wait for the first one as long as it takes.
                 beginning = begin_statement(idle_in_transaction_session_timeout=self._limits.idle_transaction_seconds)
                 async with transaction(connection, beginning):
                     await drive_async(handle(timeline), partial(execute, connection))
@@ -280,7 +281,7 @@ class PromotionGuard:
             finally:
                 await connection.close(timeout=CLOSE_SECONDS)
         except (*UNREACHABLE_ERRORS, asyncpg.PostgresError) as error:
-            log.warning("storage.promotion_not_noted", reason=str(error))  # the next connection begins anew
+            log.warning("storage.promotion_not_noted", reason=str(error))  # the next connection tries again
         finally:
             self._handling = None
 
@@ -291,7 +292,10 @@ class PromotionGuard:
 
 
 async def retry_serialization_failures(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Reads can fail to, too: where every transaction is serializable, or as the victim of a deadlock."""
+    """Retry serialization failures and deadlocks.
+
+    Reads can fail too: if every transaction is serializable, or in a deadlock.
+    """
     for _ in range(MAX_ATTEMPTS):
         try:
             return await attempt()
@@ -303,7 +307,7 @@ async def retry_serialization_failures(attempt: Callable[[], Awaitable[T]]) -> T
 async def retry_until_outcome_known(attempt: Callable[[], Awaitable[T]]) -> T:
     """Run a repeatable verb again while its outcome is unknown, for a bounded time.
 
-    A second run waits for the locks of the first one, should that still be under way at the server.
+    A second run waits for the locks of the first one if that is still running on the server.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -318,23 +322,24 @@ async def retry_until_outcome_known(attempt: Callable[[], Awaitable[T]]) -> T:
             break
         try:
             return await attempt()
-        except Unavailable as error:  # also one that is certain: the first run's outcome is not
+        except Unavailable as error:  # also for a definite error: the first run's outcome is still unknown
             log.warning("storage.outcome_still_unknown", reason=str(error))
     raise unknown
 
 
 async def skip_reset(connection: object) -> None:
-    """What asyncpg does to a connection that comes back costs a round trip each time, and we leave nothing behind.
+    """Skip asyncpg's reset of a returned connection, which costs a round trip and is not needed.
 
-    No session of ours listens, locks by hand, or sets anything; an open transaction it rolls back all the same.
+    These sessions never listen, take advisory session locks or change settings; asyncpg still rolls back an open
+    transaction.
     """
 
 
 def begin_statement(mode: str = "", **limits: float) -> str:
     """Begin a transaction and set limits for it alone, in one round trip.
 
-    For the transaction and not for the session: behind PgBouncer in transaction mode a session belongs to others too,
-    and what is given when connecting is refused.
+    The limits are set for the transaction and not for the session: behind PgBouncer in transaction mode sessions are
+    shared, and settings in the connection request are refused.
     """
     settings = (f"SET LOCAL {name} = {int(seconds * MILLISECONDS)}" for name, seconds in limits.items())
     return "; ".join((f"BEGIN {mode}".strip(), *settings))
@@ -355,7 +360,7 @@ BEGIN_SNAPSHOT: Final = begin_statement(
 
 @asynccontextmanager
 async def transaction(connection: Any, beginning: str) -> AsyncIterator[None]:  # noqa: ANN401 - asyncpg has no types
-    """Commit at the end, roll back when the body raises; asyncpg's own begins with BEGIN alone."""
+    """Commit at the end, roll back when the body raises. asyncpg's own transaction starts with a separate BEGIN."""
     try:
         await connection.execute(beginning)
         yield
@@ -390,7 +395,7 @@ def encode_step(step: VerbStep) -> EncodedStep:
 
 
 async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401 - asyncpg has no types
-    """The rows as the driver has them."""
+    """Return the rows as the driver returns them."""
     step = asked.step
     if isinstance(step, Notification):
         await connection.execute("SELECT pg_notify($1, $2)", *asked.values)
@@ -404,7 +409,7 @@ async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa:
 
 
 async def fetch_rows_in_transaction(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401
-    """Execute a statement of a transaction; one that says that it takes longer gets the time from the server too."""
+    """Execute a statement of a transaction; one with a longer `patience` gets that timeout on the server too."""
     step = asked.step
     if isinstance(step, BoundStatement) and step.statement.timeout is not None:
         await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.timeout * MILLISECONDS)}")
@@ -429,7 +434,10 @@ async def drive_with_offloading(
     weight: int = 0,
     answer: list[Row] | None = None,
 ) -> T:
-    """As `drive_async`; a verb that has read a lot goes on off the loop, to decode it, judge it and write it."""
+    """Drive a verb like `drive_async`.
+
+    One that has read a lot continues off the event loop, where it decodes, checks and writes.
+    """
     try:
         asked, ended = await run_off_loop_in_transaction(weight, advance_verb, verb, answer)
         while asked is not None:
@@ -438,7 +446,7 @@ async def drive_with_offloading(
             asked, ended = await run_off_loop_in_transaction(weight, advance_with_rows, verb, asked, rows)
         return cast("T", ended)
     finally:
-        with suppress(ValueError):  # cancelled while the worker has it: it ends there
+        with suppress(ValueError):  # canceled while the worker thread runs the verb, which ends there
             verb.close()
 
 
@@ -447,7 +455,7 @@ def advance_with_rows(verb: Verb[T], asked: EncodedStep, rows: list[Any]) -> tup
 
 
 def advance_verb(verb: Verb[T], answer: list[Row] | None) -> tuple[EncodedStep | None, T | None]:
-    """What the verb asks next, or what it ends with."""
+    """Return the verb's next step, or its result."""
     try:
         return encode_step(next(verb) if answer is None else verb.send(answer)), None
     except StopIteration as end:
@@ -455,7 +463,7 @@ def advance_verb(verb: Verb[T], answer: list[Row] | None) -> tuple[EncodedStep |
 
 
 def decoding_weight(rows: list[Any]) -> int:
-    """Of decoding them: by the length of their texts."""
+    """Return the cost of decoding these rows, by the length of their texts."""
     length = sum(len(value) for row in rows for value in row.values() if isinstance(value, str))
     return len(rows) + length // CHARACTERS_PER_WEIGHT
 

@@ -1,4 +1,4 @@
-"""A connection to an SQLite file, set up as we need it, and statements run on it."""
+"""Opens connections to an SQLite file with our settings, and runs statements on them."""
 
 import os
 from contextlib import suppress
@@ -9,7 +9,7 @@ import apsw
 from gatehouse.kernel.errors import Conflict, Misconfigured, Unavailable
 from gatehouse.storage.statements import BulkStatement, Notification, Row, VerbStep
 
-BUSY_MILLISECONDS: Final = 5_000  # how long a write waits for the command line's
+BUSY_MILLISECONDS: Final = 5_000  # seconds a write waits for one of the command line
 WAL_RETRY_MILLISECONDS: Final = 50
 WAL_KEPT_BYTES: Final = 64 * 2**20
 CACHE_KIB: Final = 16 * 2**10  # at most: the upper levels of every index with a million users
@@ -17,7 +17,7 @@ SYNCHRONOUS_FULL: Final = 2
 PRIVATE_MODE: Final = 0o600
 UNAVAILABLE_ERRORS: Final = (
     *(apsw.FullError, apsw.IOError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError),
-    *(apsw.CorruptError, apsw.NotADBError),  # nothing read from it is to be believed (faults I12)
+    *(apsw.CorruptError, apsw.NotADBError),  # nothing read from the file can be trusted (faults I12)
 )
 
 
@@ -37,14 +37,14 @@ def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
     connection.pragma("synchronous", "full")  # NORMAL loses acknowledged commits on power loss
     connection.pragma("foreign_keys", True)
     connection.pragma("trusted_schema", False)
-    # Else whatever is compared with < or > is planned anew at each execution, for the very values bound: 20 times the
-    # cost of running it. Our look-ups go by key; no plan should depend on a value.
+    # Otherwise every statement with < or > is planned again at each execution, for the bound values, which costs 20
+    # times the run. Lookups go by key, so no plan should depend on a value.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
 
 
 def create_private_file(path: str) -> None:
-    """Make a missing file for its owner only, from the first byte on; those SQLite puts beside it take its mode.
+    """Create a missing file that only its owner may read; the files SQLite creates beside it get the same mode.
 
     O_EXCL, because closing an existing file would drop the locks SQLite holds on it in this process.
     """
@@ -53,7 +53,10 @@ def create_private_file(path: str) -> None:
 
 
 def enable_wal(connection: apsw.Connection) -> None:
-    """Of several that open a new file at once SQLite lets none wait for the other here, whatever its timeout."""
+    """Enable WAL, with retries.
+
+    When several connections open a new file at once, SQLite ignores the busy timeout here.
+    """
     for _ in range(BUSY_MILLISECONDS // WAL_RETRY_MILLISECONDS):
         try:
             connection.pragma("journal_mode", "wal")
@@ -75,7 +78,7 @@ def execute(connection: apsw.Connection, step: VerbStep) -> list[Row]:
 
 
 def as_storage_error(error: Exception) -> Exception:
-    """Tell a database that cannot write now (503, try again) from a mistake of ours (500)."""
+    """Convert an SQLite error: a database that cannot write now is a 503, a programming error a 500."""
     if isinstance(error, UNAVAILABLE_ERRORS):
         return Unavailable(f"SQLite: {error}")
     if isinstance(error, apsw.ConstraintError):

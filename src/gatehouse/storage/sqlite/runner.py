@@ -47,7 +47,7 @@ class QueuedWrite:
     notifications: list[Notification] = field(default_factory=list)
 
     def resolve(self) -> None:
-        if self.future.done():  # the caller went away; what was written stays
+        if self.future.done():  # the caller was canceled; what was written stays
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -56,7 +56,7 @@ class QueuedWrite:
 
 
 class GroupCommitWriter:
-    """One transaction at a time. The connection is the loop's, and the thread's while it has a task."""
+    """Runs one transaction at a time. The event loop owns the connection, except while the thread has a task."""
 
     def __init__(self, path: str, loop: asyncio.AbstractEventLoop, listeners: Listeners) -> None:
         self._connection = connect(path)
@@ -74,16 +74,16 @@ class GroupCommitWriter:
         self._queue.append(work)
         if self._drained is None:
             self._drained = self._loop.create_future()
-            self._loop.call_soon(self._next_group)  # not now: others may come along
+            self._loop.call_soon(self._next_group)  # later: more writes may join the group
 
     async def stop(self) -> None:
-        """Finish what waits, and let the file go."""
+        """Finish the queued writes and close the file."""
         if self._drained is not None:
             await self._drained
         self._idle_check.cancel()
         self._tasks.put(None)
-        # Not on the loop, for the last connection that may write empties the -wal file into the database as it
-        # leaves: of a service that was stopped, the one file is the whole.
+        # Closing runs in the thread: the last writable connection copies the -wal file into the database when it
+        # closes. So the database of a stopped service is a single file.
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -120,10 +120,10 @@ class GroupCommitWriter:
         self._loop.call_soon_threadsafe(self._release_group, group)
 
     def _try_begin(self) -> bool:
-        """False when the command line is writing, which only the thread has the time to wait for."""
+        """Begin a transaction; False when the command line is writing, which only the thread may wait for."""
         try:
             self._begin(timeout=0)
-        except apsw.Error:  # whatever else it is, the thread will meet it too
+        except apsw.Error:  # any other error occurs again in the thread
             return False
         return True
 
@@ -140,7 +140,10 @@ class GroupCommitWriter:
         return True
 
     def _execute_group(self, group: list[QueuedWrite]) -> None:
-        """All together; when one of them raises, which is rare, all anew and each in a savepoint of its own."""
+        """Run the group without savepoints.
+
+        If a verb raises, which is rare, run all again, each in its own savepoint.
+        """
         self._check_other_writers()
         self._connection.execute("SAVEPOINT everyone")
         try:
@@ -150,7 +153,7 @@ class GroupCommitWriter:
             self._roll_back_to("everyone", error)
         else:
             return
-        # Not within `except`: the next error would hold this one, and with it all that its verb had read.
+        # Outside of `except`: otherwise the next error would refer to this one, and to everything its verb had read.
         for work in group:
             self._execute_in_savepoint(work)
 
@@ -166,8 +169,8 @@ class GroupCommitWriter:
 
     def _roll_back_to(self, savepoint: str, error: Exception) -> None:
         if not self._connection.in_transaction:
-            # SQLite has rolled the whole transaction back (disk full, input or output error): what came before in
-            # this group is gone too.
+            # SQLite has rolled the whole transaction back (disk full, input or output error): the earlier writes of
+            # this group are lost too.
             raise error
         self._connection.execute(f"ROLLBACK TO {savepoint}")
 
@@ -227,7 +230,7 @@ class GroupCommitWriter:
 T = TypeVar("T")
 
 SNAPSHOT_THREADS: Final = 2
-READ_CACHE_BYTES: Final = 16 * 2**20  # seldom reached: every commit clears the cache
+READ_CACHE_BYTES: Final = 16 * 2**20  # rarely reached: every commit clears the cache
 READ_CACHE_GROUP: Final = "read"
 
 
@@ -273,12 +276,12 @@ class SQLiteRunner:
         answer: T | None = self._read_cache.get(READ_CACHE_GROUP, key)
         if answer is None:
             answer = await self.read(make)
-            if answer is not None:  # what is not there may be asked for by any name, and any number of them
+            if answer is not None:  # missing rows are not cached: callers could ask for any number of names
                 self._read_cache.put(READ_CACHE_GROUP, key, answer, getattr(answer, "weight", 0))
         return answer
 
     def _data_version(self) -> int:
-        """Changes with every commit of another connection; every writer has its own."""
+        """Return SQLite's data version, which changes with every commit of another connection."""
         return int(self._reader.execute("PRAGMA data_version").get)
 
     async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
@@ -310,18 +313,18 @@ class SQLiteRunner:
         return None
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
-        """Never: there is one history."""
+        """Do nothing: SQLite has only one timeline."""
 
     async def close(self) -> None:
         self._closed = True
         self._snapshot_pool.shutdown()
         self._reader.close()
-        await self._writer.stop()  # last: see there
+        await self._writer.stop()  # last: see GroupCommitWriter.stop
 
 
 @contextmanager
 def serve_lock(path: str) -> Iterator[None]:
-    """Hold the right to serve this file: a second serving process would not hear the first one's notices."""
+    """Lock the file for one serving process: a second one would not get the first one's notices."""
     with Path(f"{path}.serving").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,8 +1,8 @@
-"""The schema, once, for both databases: a module for each package.
+"""The schema of both databases, with one module per package.
 
-Times are Unix seconds as integers; 0 stands for "no end" and "never", as on the wire. Everything that must be
-unique, single use or limited is a constraint here, never a count in the code. Importing this package fills
-`metadata` with all of it.
+Times are Unix seconds as integers; 0 stands for "no end" and "never", as on the wire. Everything that must be unique,
+single use or limited is a constraint here, never a count in the code. Importing this package fills `metadata` with
+all tables.
 """
 
 from gatehouse.storage.tables import accounts, gamesessions, installation, oauth, outgoing, permissions

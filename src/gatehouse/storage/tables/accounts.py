@@ -14,7 +14,7 @@ from gatehouse.storage.tables.columns import (
 
 user_ids = Table(
     "user_ids", metadata, text_column("user_id", primary_key=True)
-)  # every id ever given: never reused (R1)
+)  # every id ever used; never reused (R1)
 
 users = Table(
     "users",
@@ -36,7 +36,7 @@ users = Table(
     number_column("rev"),  # revocation epoch: tokens with an older one are refused (R2)
     document_column("meta"),
     number_column("version"),
-    # What the console's list of people walks along, and the few that it singles out.
+    # Indexes of the console's list of people and of its filters.
     Index("ix_users_reg_time", "reg_time", "user_id"),
     Index(
         "ix_users_blocked",
@@ -54,7 +54,7 @@ users = Table(
     ),
 )
 
-# By how they begin: the console's search among a hundred thousand.
+# Prefix indexes for the console's search among a hundred thousand people.
 Index("ix_users_login_begins", Bytewise(users.c.login_key))
 Index("ix_users_nick_begins", Bytewise(func.lower(users.c.nick)))
 Index("ix_users_id_begins", Bytewise(users.c.user_id))
@@ -113,13 +113,13 @@ sessions = Table(
     "sessions",
     metadata,
     Column("digest", LargeBinary, primary_key=True, nullable=False),  # of the cookie's secret
-    text_column("session_id", unique=True),  # what lists show and ends are asked for by
+    text_column("session_id", unique=True),  # the id that lists show and that ends a session
     text_column("user_id"),
-    number_column("rev"),  # the account's when it began: an older one is no session any more
+    number_column("rev"),  # the account's epoch when it began; a session with an older one is invalid
     text_column("auth"),
     text_column("strength"),  # full, or limited after a short-lived token (R1)
     time_column("created_at"),
-    time_column("proved_at"),  # when the person last showed a password or factor
+    time_column("proved_at"),  # when the person last used a password or factor
     time_column("seen_at"),
     time_column("idle_ends_at"),
     time_column("ends_at"),
@@ -138,19 +138,19 @@ login_tokens = Table(  # the opaque `token` of login data (R1)
     number_column("rev"),
     number_column("application_id"),
     time_column("ends_at"),
-    Index(None, "user_id"),  # to end everything that a user holds
+    Index(None, "user_id"),  # to end all logins of a user
     Index(None, "ends_at"),
 )
 
-interactions = Table(  # a person's way through one sign-in
+interactions = Table(  # a running sign-in flow of a person
     "interactions",
     metadata,
     Column("digest", LargeBinary, primary_key=True, nullable=False),
     text_column("kind"),
     text_column("step"),
-    document_column("ask"),  # what it is for, as its kind wrote it
+    document_column("ask"),  # its purpose, as its kind wrote it
     Column("user_id", Text),
-    text_column("auth"),  # what was proved so far
+    text_column("auth"),  # the factors proved so far
     number_column("failures"),
     time_column("created_at"),
     time_column("ends_at"),

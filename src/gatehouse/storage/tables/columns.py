@@ -14,7 +14,7 @@ NAMING_CONVENTION: Final = {
 }
 metadata = MetaData(naming_convention=NAMING_CONVENTION)
 
-# A row number the database gives out; SQLite does so for INTEGER PRIMARY KEY only.
+# A row number that the database assigns; SQLite does so for INTEGER PRIMARY KEY only.
 Position: Final = BigInteger().with_variant(Integer, "sqlite")
 
 

@@ -21,7 +21,7 @@ installation = Table(  # facts about this installation: base_url, master_key_che
     text_column("value"),
 )
 
-once = Table(  # single-use things, under the digest of their secret
+once = Table(  # single-use secrets, by their digest
     "once",
     metadata,
     text_column("kind"),
@@ -39,7 +39,7 @@ once = Table(  # single-use things, under the digest of their secret
 attempts = Table(  # failed guesses, exact and surviving restarts (checklist LG-06, LG-13; defaults S-15)
     "attempts",
     metadata,
-    text_column("subject", primary_key=True),  # a digest of who is counted
+    text_column("subject", primary_key=True),  # a digest of the counted subject
     number_column("failures"),
     time_column("first_at"),
     time_column("blocked_until"),
@@ -99,7 +99,8 @@ audit_events = Table(
     Column("place", BigInteger, unique=True),  # its number in the chain, once sealed
     Index(None, "subject", "at"),
     Index(None, "at"),
-    # What happens all day (sign-ins, people about themselves) stays out of these two: it is found by the others.
+    # Frequent events (sign-ins, people changing their own account) are not in these two indexes; the others find
+    # them.
     Index(
         "ix_audit_events_rare",
         "event",
@@ -148,7 +149,7 @@ audit_refusals = Table(  # capped: the oldest go first
     sqlite_autoincrement=True,
 )
 
-tallies = Table(  # how often people came in, by the hour
+tallies = Table(  # how often people signed in, by the hour
     "tallies",
     metadata,
     time_column("hour"),

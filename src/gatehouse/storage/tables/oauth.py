@@ -56,7 +56,7 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     text_column("grant_id", primary_key=True),
     text_column("client_id"),
     text_column("user_id"),
-    number_column("rev"),  # the account's when the grant was made: an older one is no grant any more
+    number_column("rev"),  # the account's epoch when the grant was created; a grant with an older one is invalid
     text_column("session_id"),
     document_column("scopes"),
     text_column("redirect_uri"),
@@ -78,7 +78,7 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     Index(None, "user_id", "client_id"),
     Index(None, "session_id"),
     Index(None, "client_id"),
-    # What the sweep walks along.
+    # Indexes for the sweep.
     Index(None, "ends_at"),
     Index(None, "created_at"),
     Index(

@@ -15,13 +15,13 @@ outbox = Table(
     "outbox",
     metadata,
     text_column("mail_id", primary_key=True),
-    Column("sealed", LargeBinary, nullable=False),  # address, subject and text: they carry links that open doors
+    Column("sealed", LargeBinary, nullable=False),  # address, subject and text, which may contain login links
     text_column("user_id"),  # the account it was written for; "" for none
     text_column("template"),
     time_column("created_at"),
     number_column("tries"),
     time_column("next_try_at"),
-    text_column("trouble"),  # what the last try ended with
+    text_column("trouble"),  # the result of the last try
     Index(None, "next_try_at"),
 )
 
@@ -49,7 +49,7 @@ webhooks = Table(  # addresses that receive events
     number_column("version"),
 )
 
-webhook_deliveries = Table(  # the events on their way to webhooks, and the log of those that are over
+webhook_deliveries = Table(  # pending webhook deliveries, and the log of finished ones
     "webhook_deliveries",
     metadata,
     text_column("delivery_id", primary_key=True),
@@ -59,7 +59,7 @@ webhook_deliveries = Table(  # the events on their way to webhooks, and the log 
     number_column("place"),
     text_column("body"),
     text_column("state"),
-    number_column("tries"),  # grows with every taking, as that of gdpr_calls
+    number_column("tries"),  # grows with every claim, like that of gdpr_calls
     time_column("next_try_at"),
     time_column("held_until"),
     time_column("ends_at"),
@@ -74,17 +74,17 @@ webhook_deliveries = Table(  # the events on their way to webhooks, and the log 
 )
 
 
-# What applications are asked about someone's data.
+# Requests to applications about a person's data.
 
 
-gdpr_requests = Table(  # someone's data is asked for, or to be removed, in applications (R6)
+gdpr_requests = Table(  # a request to export or remove a person's data in applications (R6)
     "gdpr_requests",
     metadata,
     text_column("request_id", primary_key=True),
     text_column("kind"),
     text_column("user_id"),
     time_column("created_at"),
-    time_column("ends_at"),  # neither tried nor kept any longer
+    time_column("ends_at"),  # when it is neither tried nor stored any longer
     Index(None, "user_id"),
     Index(None, "ends_at"),
 )

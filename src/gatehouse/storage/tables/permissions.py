@@ -24,7 +24,7 @@ from gatehouse.storage.tables.columns import (
     time_column,
 )
 
-application_ids = Table(  # every id ever given: never reused (R5)
+application_ids = Table(  # every id ever used; never reused (R5)
     "application_ids",
     metadata,
     Column("application_id", BigInteger, primary_key=True, autoincrement=False),
@@ -40,7 +40,7 @@ applications = Table(
     flag_column("removed"),
     document_column("settings"),
     document_column("service_meta"),  # without private_key
-    Column("sealed_private_key", LargeBinary),  # service_meta.private_key: written, never answered
+    Column("sealed_private_key", LargeBinary),  # service_meta.private_key: stored, never returned
     time_column("created_at"),
     number_column("version"),
     # Names are unique in a project (interface §4.6); a removed application gives its name free.
@@ -52,7 +52,7 @@ applications = Table(
         postgresql_where=text("NOT removed"),
         sqlite_where=text("NOT removed"),
     ),
-    Index(None, "project_id"),  # the one above serves those alone who ask in its very words
+    Index(None, "project_id"),  # the index above is used only by queries with exactly its condition
 )
 
 access_keys = Table(
@@ -121,8 +121,8 @@ schema_versions = Table(  # every save of a schema and its roles, bounded by cou
     Column("application_id", BigInteger, nullable=False),
     number_column("version"),
     time_column("saved_at"),
-    text_column("actor"),  # as the audit log names them; "" for what was there before any save
-    document_column("changes"),  # since the version before, counted
+    text_column("actor"),  # the actor as in the audit log; "" for the state before any save
+    document_column("changes"),  # the number of changes since the previous version
     Column("replaced", LargeBinary),  # what the next save replaced of it, compressed; NULL in the newest version
     PrimaryKeyConstraint("application_id", "version"),
 )
@@ -163,7 +163,7 @@ projects = Table(
     text_column("title"),
     text_column(
         "title_key", unique=True
-    ),  # the id its title would give: no two projects look alike (checklist PR-04)
+    ),  # the id derived from its title, so that no two projects look alike (checklist PR-04)
     text_column("description"),
     document_column("tags"),
     document_column("allowed_domains"),
@@ -214,7 +214,7 @@ groups = Table(
     UniqueConstraint("project_id", "title_key"),
 )
 
-group_members = Table(  # those listed by id; others belong by condition
+group_members = Table(  # members listed by id; others are members by condition
     "group_members",
     metadata,
     text_column("group_id"),
@@ -290,7 +290,7 @@ role_assignments = Table(
     UniqueConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id", "position"),
     Index(None, "application_id", "role_key", "user_id"),
     Index(None, "user_id"),
-    Index(None, "project_id", "application_id"),  # What ends soon: few of many assignments ever do.
+    Index(None, "project_id", "application_id"),  # Assignments that end soon; few assignments have an end.
     Index(
         "ix_role_assignments_ending",
         "expired",

@@ -31,32 +31,35 @@ PROOF_HEADERS: Final = {
 
 
 class ProofFields(msgspec.Struct, frozen=True, kw_only=True):
-    """What the body may carry of a proof."""
+    """The fields of a proof that the body may contain."""
 
     public_key: str = ""
-    ip: str = ""  # this and the next: what a Signature is about (R6)
+    ip: str = ""  # this and the next field: what a Signature covers (R6)
     ts: int | str = 0
 
 
 class AccessKeySignatureVerifier:
-    """`Signature` on a game session request: an application vouches for its client's address (interface §4.8)."""
+    """Verifies `Signature` of a game session request.
+
+    An application vouches for its client's address (interface §4.8).
+    """
 
     def __init__(self, keys: AccessKeyVerifier) -> None:
         self._keys = keys
 
     async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
-        """None without a Signature; raises InvalidToken."""
+        """Verify the Signature; None without one. Raises InvalidToken."""
         if "signature" not in request.headers:
             return None
-        given = read_credential_headers(request.scope["headers"])
-        signed = signed_request_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
+        credential_headers = read_credential_headers(request.scope["headers"])
+        signed = signed_request_of(request, credential_headers, SignedFields(ip=ip, ts=ts), await raw_body(request))
         by = await self._keys.verify_signature(signed, source=caller_address_of(request.scope).source)
         await self._keys.record_use(by.key)
         return VouchedAddress(application_id=by.key.application_id, address=by.address)
 
 
 async def read_proof(request: Request, keys: AccessKeySignatureVerifier, asked: ProofFields) -> GameClientProof:
-    """Raises InvalidToken, and BadInput for a proof that is given twice in two ways."""
+    """Read the proof. Raises InvalidToken, and BadInput for a proof with two different values."""
     message = await raw_body(request)
     vouched = await keys.verify_signature(request, asked.ip, asked.ts)
     return proof_from(request, message, public_key=asked.public_key, vouched=vouched)
@@ -65,28 +68,28 @@ async def read_proof(request: Request, keys: AccessKeySignatureVerifier, asked: 
 def proof_from(
     connection: HTTPConnection, message: bytes, *, public_key: str = "", vouched: VouchedAddress | None = None
 ) -> GameClientProof:
-    given = read_proof_values(connection, public_key)
-    address, proven = resolve_address(caller_address_of(connection.scope), given.get("ip"))
+    proof_values = read_proof_values(connection, public_key)
+    address, proven = resolve_address(caller_address_of(connection.scope), proof_values.get("ip"))
     return GameClientProof(
         address=address,
         source=source_of(address),
         proven=proven,
         vouched=vouched,
-        location=given.get("location"),
-        signature=given.get("signature", ""),
-        public_key=given.get("public_key", ""),
+        location=proof_values.get("location"),
+        signature=proof_values.get("signature", ""),
+        public_key=proof_values.get("public_key", ""),
         message=message,
     )
 
 
 def address_only_proof(connection: HTTPConnection) -> GameClientProof:
-    """The address of the connection alone, for what is open to the operator's chosen addresses."""
+    """Return a proof with only the connection's address, for requests that addresses of the operator may make."""
     caller = caller_address_of(connection.scope)
     return GameClientProof(address=caller.address, source=caller.source, proven=caller.proven)
 
 
 def read_proof_values(connection: HTTPConnection, public_key: str = "") -> Mapping[str, str]:
-    """Each thing in whichever of its forms it came; in several, they have to say the same."""
+    """Return each value from any of its places; several places must have the same value."""
     found: dict[str, str] = {}
     for name, value in (*iter_proof_values(connection), *((("public_key", public_key),) if public_key else ())):
         if not is_same_value(name, found.setdefault(name, value), value):
@@ -95,7 +98,10 @@ def read_proof_values(connection: HTTPConnection, public_key: str = "") -> Mappi
 
 
 def is_same_value(name: str, one: str, other: str) -> bool:
-    """A key has several spellings (R4): PEM with its line ends fits into no header."""
+    """Whether two values are equal.
+
+    A key has several spellings (R4), because PEM with line breaks does not fit into a header.
+    """
     if one == other or name != "public_key":
         return one == other
     try:
@@ -119,15 +125,15 @@ def named_values(form: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def location_value(location: str) -> str:
-    """The value inside the text of the header that getGsid answered with; or it was sent alone."""
+    """Return the value from the header text that getGsid returned; the value may also be sent alone."""
     inside = dict(parse_qsl(location.partition("?")[2])) if "?" in location else {}
     return inside.get("location", location)
 
 
 def resolve_address(caller: CallerAddress, claimed: str | None) -> tuple[Address, bool]:
-    """`Ip` is trusted from one of our proxies that says nothing else about its client (R4).
+    """Return the client's address; `Ip` is trusted from a trusted proxy that does not name its client otherwise (R4).
 
-    A proxy that names its client in the chain passes on an `Ip` that the client may have written.
+    A proxy that names its client in the chain may forward an `Ip` that the client wrote.
     """
     is_proxys_word = caller.by_proxy and not caller.proven
     address = parse_address(claimed) if claimed and is_proxys_word else None

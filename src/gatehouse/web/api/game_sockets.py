@@ -79,7 +79,7 @@ class GameSocket:
     sources: SocketsPerSource
     clock: Clock
     joined: bool = False
-    socket: OpenWebSocket | None = None  # none before the handshake is finished
+    socket: OpenWebSocket | None = None  # None before the handshake is finished
 
     def is_open(self) -> bool:
         return self.socket is not None
@@ -126,9 +126,10 @@ class GameSocketEndpoint:
         return WebSocketRoute(f"{SOCKET_PATH_PREFIX}{{gsid:path}}", self, name="game.socket")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What is refused is refused before the handshake is finished, in HTTP; the rest is told on the socket.
+        """Open the socket of a session.
 
-        `receive` is left alone: nothing is read from the client before it has its answer.
+        Invalid requests get an HTTP status before the handshake ends, other results are sent on the socket. `receive`
+        is not called: nothing is read from the client before it has its response.
         """
         scope["state"]["dialect"] = Dialect.GAME
         try:
@@ -145,12 +146,12 @@ class GameSocketEndpoint:
             return
         await self._finish_handshake(visit, scope, send)
         if ending is None:
-            self._presence.schedule_check(visit.gsid)  # what it has missed, or what is over by now
+            self._presence.schedule_check(visit.gsid)  # events before the handshake, or the end of the session
         else:
             visit.close_with_reason(*ending)
 
     async def _record_violation(self, error: GatehouseError, connection: HTTPConnection) -> GatehouseError:
-        """Refuse a page of another site with an id that can be looked up, like every violation."""
+        """Record a request from a page of another site, with an id that can be looked up, like every violation."""
         if not isinstance(error, ForeignOrigin):
             return error
         gsid = connection.scope["path"].removeprefix(SOCKET_PATH_PREFIX)
@@ -166,7 +167,7 @@ class GameSocketEndpoint:
         if wait:
             raise TooMany(wait, "sockets opened by one source")
         gsid = connection.scope["path"].removeprefix(SOCKET_PATH_PREFIX)
-        presented = proof_from(connection, gsid.encode())  # there is no body to sign (R4)
+        presented = proof_from(connection, gsid.encode())  # a handshake has no body to sign (R4)
         self._sources.acquire(caller.source)
         visit = GameSocket(
             gsid=gsid,
@@ -181,7 +182,10 @@ class GameSocketEndpoint:
     async def _join(
         self, game_socket: GameSocket, presented: GameClientProof
     ) -> tuple[SocketCloseReason, str] | None:
-        """Why not, and the record of it; None when it takes part. Raises TooMany."""
+        """Add the socket to its session; return why it was refused and the record id, or None if it was added.
+
+        Raises TooMany.
+        """
         try:
             if GSID_PATTERN.fullmatch(game_socket.gsid) is None:
                 raise await self._records.unknown_session(game_socket.gsid, game_socket.origin, game_socket.source)

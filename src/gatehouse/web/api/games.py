@@ -35,9 +35,9 @@ from gatehouse.web.http.routing import DEFAULT_BODY_LIMIT, Endpoint, RateClass
 from gatehouse.web.pages.template_filters import qr_data_uri
 from gatehouse.web.server.protocol import CONNECTION_KEY
 
-ACTOR: Final = "game"  # no person is known yet
+ACTOR: Final = "game"  # the person is not known yet
 RESULT_PATH: Final = "/proxy/api/gameSession/getGsidResult"
-REGISTER_BODY_LIMIT: Final = 2 * 1024 * 1024  # bytes: what is too long in it is told by name (checklist GS-29)
+REGISTER_BODY_LIMIT: Final = 2 * 1024 * 1024  # bytes; an error names the field that is too long (checklist GS-29)
 
 
 class GetGsidRequest(LoginFields, frozen=True, kw_only=True):
@@ -203,7 +203,7 @@ class GameSessionEndpoints:
         ask = await read_json_or_form(request, GsidInfoRequest)
         found = await self._game_sessions.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
         session = found.session
-        told = GameSessionInfo(
+        session_info = GameSessionInfo(
             distr=session.distr,
             factor=found.factor,
             app_id=session.app_id,
@@ -213,7 +213,7 @@ class GameSessionEndpoints:
             last_seen=session.last_seen,
             state=session.closed,
         )
-        return json_response(GameSessionInfoResponse(session=told))
+        return json_response(GameSessionInfoResponse(session=session_info))
 
     async def close(self, request: Request) -> Response:
         ask = await read_json_or_form(request, CloseGsidRequest)

@@ -26,7 +26,7 @@ from gatehouse.web.http.metrics import Metrics
 from gatehouse.web.http.responses import NO_STORE, json_response
 from gatehouse.web.http.routing import Endpoint, RateClass, RequiredAuth, build_application
 
-CHECK_TIMEOUT: Final = 2.0  # after which a check counts as failed
+CHECK_TIMEOUT: Final = 2.0  # seconds after which a check counts as failed
 REPORT_CACHE_SECONDS: Final = 1.0  # the path is public and the checks are expensive
 SERVICE_UNAVAILABLE: Final = 503
 
@@ -100,12 +100,12 @@ class Readiness:
 
 
 def allow_everyone(_request: Request) -> bool:
-    """For the operations listener, which is protected by its address."""
+    """Allow every request; for the operations listener, which is protected by its address."""
     return True
 
 
 def allow_bearer(token: str) -> DetailsAllowed:
-    """For the public listener; without a configured token it allows no one."""
+    """Allow requests with the token, on the public listener; without a configured token no request is allowed."""
 
     def has_token(request: Request) -> bool:
         given = request.headers.getlist("authorization")
@@ -125,8 +125,8 @@ class HealthEndpoints:
 
     async def ready(self, request: Request) -> Response:
         report = await self._readiness.report()
-        told = report if self._details_allowed(request) else HealthStatus(status=report.status)
-        return json_response(told, status=200 if report.status == "ok" else SERVICE_UNAVAILABLE)
+        visible_report = report if self._details_allowed(request) else HealthStatus(status=report.status)
+        return json_response(visible_report, status=200 if report.status == "ok" else SERVICE_UNAVAILABLE)
 
     async def show_metrics(self, request: Request) -> Response:
         if not self._details_allowed(request):
@@ -173,7 +173,10 @@ class HealthEndpoints:
 
 
 def operations_app(*, readiness: Readiness, metrics: Metrics, clock: Clock) -> ASGIApp:
-    """What the separate operations address serves: the same three paths, with all details and without rate limits."""
+    """Build the application of the operations listener.
+
+    The same three paths, with all details and without rate limits.
+    """
     health = HealthEndpoints(readiness=readiness, metrics=metrics, details_allowed=allow_everyone)
     errors = ErrorRenderer(render_error=plain_error_page)
     served = build_application(health.endpoints(), limiter=RateLimiter({}, clock=clock), errors=errors)

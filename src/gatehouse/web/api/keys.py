@@ -13,7 +13,7 @@ from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import NOT_MODIFIED, cacheable_response
 from gatehouse.web.http.routing import Cors, Endpoint, RateClass
 
-# Well under the time a key is published before it signs (S-06), so that caches have it in time.
+# Far below the time a key is published before it signs (S-06), so that caches have it in time.
 KEYS_CACHE_CONTROL: Final = "public, max-age=300"
 
 

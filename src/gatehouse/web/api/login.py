@@ -87,7 +87,7 @@ def check_switches(ask: msgspec.Struct, *names: str) -> None:
 
 
 def check_public_key(name: str, text: str) -> str | None:
-    """The key as it was given, once it is known to be one."""
+    """Return the key unchanged after checking that it is a public key."""
     if not text:
         return None
     if json_length(text) > MAX_PUBLIC_KEY_BYTES:
@@ -103,7 +103,7 @@ def check_public_key(name: str, text: str) -> str | None:
 
 
 LOGIN_KIND: Final = "login"  # of the interaction that waits for a second factor
-NO_BROWSER: Final = ""  # no cookie: only the caller knows the handle of the flow
+NO_BROWSER: Final = ""  # no cookie is set: only the caller knows the handle of the flow
 SEAL_PURPOSE: Final = "login-options"
 
 
@@ -245,7 +245,7 @@ class LoginEndpoint:
         return await self._login_result.login_data(user, auth, options, origin_of(request, user.user_id))
 
     def _open_options(self, interaction: SignInFlow) -> LoginOptions:
-        """Raise InteractionGone when they are damaged: it begins anew."""
+        """Open the sealed options. Raises InteractionGone when they are damaged: the login has to start again."""
         sealed = base64.b64decode(interaction.ask["options"])
         opened = self._masters.try_open(sealed, purpose=SEAL_PURPOSE)
         if opened is None:
@@ -269,6 +269,6 @@ class LoginEndpoint:
 
 
 def refuse_other_sites(request: Request) -> None:
-    """No page of another site signs a person in, or tries passwords through their browser (R1)."""
+    """Refuse pages of other sites, which could sign a person in or try passwords through their browser (R1)."""
     if request.headers.get("sec-fetch-site") == "cross-site":
         raise ForeignPage("login from another site")

@@ -87,7 +87,9 @@ class DecisionVisibility:
             return None
         group = project.groups.get(membership.group.group_id)
         conditions = group.conditions if group else ()
-        return next((one.condition for one in conditions if one.title == membership.condition), None)
+        return next(
+            (condition.condition for condition in conditions if condition.title == membership.condition), None
+        )
 
 
 def decision_tree(explanation: Explanation, visibility: DecisionVisibility) -> DecisionNode:
@@ -114,7 +116,7 @@ def scope_node(
         key="place_root" if scope.is_root else "place_project" if scope.kind is None else f"place_{scope.kind}",
         values={"project": scope.project_id, "id": scope.resource_id},
         tone="yes" if any(one.decides and one.value for one in contributions) else "no",
-        decides=any(one.decides for one in contributions),
+        decides=any(contribution.decides for contribution in contributions),
         parts=tuple(contribution_node(one, visibility) for one in ordered),
     )
 

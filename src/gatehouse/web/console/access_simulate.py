@@ -195,7 +195,7 @@ class SimulateScreens:
         return await ways[query.change]()
 
     async def _propose_assignment(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
-        """Given in a project it is held there, else at the root; all else of the record stays."""
+        """Propose an assignment in a project, or at the root without one; the rest of the record stays."""
         model = admin.authenticated.named_application()
         role = model.roles.get(query.role.strip().lower())
         if role is None:
@@ -241,7 +241,7 @@ class SimulateScreens:
         return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), edit_address=address)
 
     async def _load_group(self, admin: AdminRequest, group_id: str) -> Group:
-        """Readable for those who manage it; for others there is nothing to show."""
+        """Load a group for those who manage it; others see nothing."""
         try:
             group = await self._groups.group(group_id.strip())
         except GroupNotFound:
@@ -255,12 +255,17 @@ class SimulateScreens:
 
     async def _propose_group_member(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
         group = await self._load_group(admin, query.group_id)
-        users = [one for one in group.users if one != user_id] + ([user_id] if query.way == "add" else [])
+        users = [member_id for member_id in group.users if member_id != user_id] + (
+            [user_id] if query.way == "add" else []
+        )
         return self._group_access_change(group, AccessDraft(users=list(users)))
 
     async def _propose_group_condition(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         group = await self._load_group(admin, query.group_id)
-        old = [{"title": one.title, "condition": dict(one.condition.document)} for one in group.conditions]
+        old = [
+            {"title": condition.title, "condition": dict(condition.condition.document)}
+            for condition in group.conditions
+        ]
         test = {"everyone": True} if query.test == "everyone" else {query.test: query.wanted.strip()}
         new = {"title": "Simulated", "condition": test}
         return self._group_access_change(group, AccessDraft(conditions=[*old, new]))

@@ -237,7 +237,7 @@ def rule_prefixes(offered: Sequence[Rule]) -> Sequence[str]:
 
 
 def has_prefix(rule: Rule, prefixes: Collection[str]) -> bool:
-    return any(rule.path.startswith(one) or str(rule).startswith(one) for one in prefixes)
+    return any(rule.path.startswith(prefix) or str(rule).startswith(prefix) for prefix in prefixes)
 
 
 def mark_of(cell: HolderCell) -> str:

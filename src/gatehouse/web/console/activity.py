@@ -193,7 +193,7 @@ class ActivityScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def _search(self, activity_filter: ActivityFilter, query: ActivityQuery) -> ActivityPage:
-        """What was typed is first taken for an id: that is found however old it is; else it is looked for."""
+        """Search: the text is first looked up as an id, which is found at any age; otherwise it is searched for."""
         text = query.q.strip()[:SEARCH_LONGEST]
         if not text or activity_filter.subject or activity_filter.actor or activity_filter.subjects is not None:
             return await self._store.activity(replace(activity_filter, text=text), PAGE)
@@ -270,7 +270,7 @@ RECORD_COLUMNS: Final = {
 
 
 def json_lines_response(records: Sequence[AuditRecord]) -> Response:
-    """Without the personal part: a file is not reached by an erasure."""
+    """Return the records as JSON lines, without the personal part: an erasure does not reach a file."""
     entries = (
         {
             "at": record.at,
@@ -328,7 +328,7 @@ def parse_day(text: str, *, days: int = 0) -> int:
 
 
 REFUSALS_ENTRY: Final = ConsoleEntry.ACTIVITY
-# A file is not reached by an erasure: so it has no client addresses.
+# An erasure does not reach a file, so the file has no client addresses.
 REFUSAL_COLUMNS: Final = {
     **{name: RECORD_COLUMNS[name] for name in ("at", "event", "subject", "request_id", "record_id")},
     "reason": lambda refusal: refusal.reason,
@@ -368,7 +368,7 @@ class RefusalScreens:
             whole = await self._store.refusals(0, EXPORT_MOST)
             return csv_file("refusals", REFUSAL_COLUMNS, [redact_record(one, admin.rights) for one in whole.rows])
         found = await self._store.refusals(query.after, PAGE)
-        cut = [redact_record(one, admin.rights) for one in found.rows]
+        cut = [redact_record(row, admin.rights) for row in found.rows]
         context = RefusalsContext(
             lines=[RefusalLine(refusal=one, meaning=event_meaning(one.event)) for one in cut],
             is_first=not query.after,

@@ -144,10 +144,12 @@ def parse_application_subject(text: str) -> int:
 
 
 def people_in(records: Sequence[AuditRecord]) -> set[str]:
-    return {name for one in records for name in (one.actor, one.subject) if name.isascii() and name.isdigit()}
+    return {
+        name for record in records for name in (record.actor, record.subject) if name.isascii() and name.isdigit()
+    }
 
 
 def applications_in(records: Sequence[AuditRecord]) -> set[int]:
-    found = {parse_application_subject(name) for one in records for name in (one.actor, one.subject)}
+    found = {parse_application_subject(name) for record in records for name in (record.actor, record.subject)}
     numbers = {value for one in records if isinstance(value := one.details.get("application_id"), int)}
     return (found | numbers) - {0}

@@ -186,7 +186,9 @@ class ImpactForecaster:
     async def _describe(
         self, forecast: Forecast, application_id: int, application: str, *, names_shown: bool = True
     ) -> Impact:
-        people = await self._names.people_by_id([one.user_id for one in forecast.effects]) if names_shown else {}
+        people = (
+            await self._names.people_by_id([effect.user_id for effect in forecast.effects]) if names_shown else {}
+        )
         nicks = {user_id: person.nick for user_id, person in people.items()}
         described = describe_impact(forecast, nicks, application_id=application_id, application=application)
         return described if names_shown else without_names(described)
@@ -206,13 +208,13 @@ def may_see_names(authenticated: AuthenticatedRequest) -> bool:
 
 
 def describe_impact(forecast: Forecast, nicks: Mapping[str, str], *, application_id: int, application: str) -> Impact:
-    people = [person_effect(one, nicks.get(one.user_id, "")) for one in forecast.effects]
+    people = [person_effect(effect, nicks.get(effect.user_id, "")) for effect in forecast.effects]
     return Impact(
         application_id=application_id,
         application=application,
         people=people,
         counts=count_items(people),
-        gaining=sum(bool(one.gained) for one in people),
+        gaining=sum(bool(person.gained) for person in people),
         losing=sum(bool(one.lost) for one in people),
         more=forecast.after is not None,
         forecast=forecast,
@@ -269,4 +271,4 @@ def review_context(
 
 
 def has_no_impact(impacts: Sequence[Impact]) -> bool:
-    return all(one.is_nothing for one in impacts)
+    return all(impact.is_nothing for impact in impacts)

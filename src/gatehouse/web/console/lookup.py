@@ -49,7 +49,7 @@ MIN_SEARCH_LENGTH: Final = 2  # characters, before people are suggested
 
 
 class SuggestQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The field itself is sent, whatever it is called."""
+    """A suggestion request; the field itself is sent under its own name."""
 
     user_id: str = ""
     actor: str = ""
@@ -143,7 +143,11 @@ class Suggestions:
             Suggestion(value=str(one.application_id), label=one.name)
             for one in await self.visible_applications(admin)
         )
-        return [one for one in suggestions if wanted in one.value or wanted in one.label.lower()][:MAX_SUGGESTIONS]
+        return [
+            suggestion
+            for suggestion in suggestions
+            if wanted in suggestion.value or wanted in suggestion.label.lower()
+        ][:MAX_SUGGESTIONS]
 
     async def visible_applications(self, admin: AdminRequest) -> Sequence[NamedApplication]:
         return await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS)

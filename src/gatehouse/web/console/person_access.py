@@ -116,7 +116,9 @@ class PersonAccessScreens:
         assignments = await self._loader.lists.direct_permissions(user.user_id)
         if read_list_query(request).is_file:
             return csv_file("roles", ROLE_COLUMNS, assignments.roles)
-        owned_projects = [one for one in assignments.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
+        owned_projects = [
+            role for role in assignments.roles if role.application_id == CENTRAL_ID and role.role == OWNER
+        ]
         body = {"action": "get", "data": {"user_id": user.user_id}}
         call = ApiCall(path="user/roles", body=body, record=user_roles_entry(assignments))
         context = PersonRolesContext(head=head, assignments=assignments, owned_projects=owned_projects, call=call)
@@ -126,10 +128,10 @@ class PersonAccessScreens:
         """The first application in which something is assigned to them."""
         assignments = await self._loader.lists.direct_permissions(user_id)
         about = [
-            *(one.application_id for one in assignments.roles),
-            *(one.application_id for one in assignments.entries),
+            *(role.application_id for role in assignments.roles),
+            *(entry.application_id for entry in assignments.entries),
         ]
-        known = {one.application_id for one in applications}
+        known = {application.application_id for application in applications}
         return next((one for one in about if one in known and one != CENTRAL_ID), CENTRAL_ID)
 
     async def _held_scopes(self, user_id: str, application_id: int) -> Sequence[HeldScope]:

@@ -220,7 +220,7 @@ class PersonSessionScreens:
         user, head = await self._loader.load(request, admin, "methods")
         t, is_all = self._view.words(request), factor == ALL_FACTORS
         passkeys = (await self._profile.load_details(user)).passkeys
-        name = next((one.name for one in passkeys if one.passkey_id == passkey_id), "")
+        name = next((passkey.name for passkey in passkeys if passkey.passkey_id == passkey_id), "")
         what = t("people.every_factor") if is_all else name or t(f"method.{parse_factor(factor)}")
         removed = len(passkeys) if is_all else 1 if factor == Factor.PASSKEY else 0
         leaves_nothing = user.password_hash is None and removed == len(passkeys) > 0

@@ -138,11 +138,11 @@ def role_head(admin: AdminRequest, model: ApplicationModel, role: Role, tab: str
 def rule_groups(model: ApplicationModel, role: Role) -> Sequence[RuleGroup]:
     """What the role says, by the first segment of a rule's path."""
     known = schema_rules(model.schema.private_data, model.schema.public_data)
-    said = [
+    role_rules = [
         RoleRule(rule=rule, entry=entry, leaf=known.get(rule))
         for rule, entry in sorted(meta_entries(role.meta).items(), key=lambda item: (item[0].path, item[0].section))
     ]
-    return [RuleGroup(name=name, rules=list(rules)) for name, rules in groupby(said, key=first_segment)]
+    return [RuleGroup(name=name, rules=list(rules)) for name, rules in groupby(role_rules, key=first_segment)]
 
 
 def first_segment(rule: RoleRule) -> str:
@@ -151,7 +151,7 @@ def first_segment(rule: RoleRule) -> str:
 
 def count_unset_rules(model: ApplicationModel, groups: Iterable[RuleGroup]) -> int:
     known = schema_rules(model.schema.private_data, model.schema.public_data)
-    return len(known.keys() - {said.rule for group in groups for said in group.rules})
+    return len(known.keys() - {role_rule.rule for group in groups for role_rule in group.rules})
 
 
 # The role editor: saving with a preview of its impact, and removal.
@@ -367,7 +367,7 @@ def count_granting_projects(structure: Structure, loaded: LoadedRole) -> int:
         for project_id in structure.connecting.get(loaded.application_id, ())
         if project_id in structure.projects
     )
-    return sum(any(loaded.role.key in one.roles for one in each) for each in grants)
+    return sum(any(loaded.role.key in one.roles for one in grant) for grant in grants)
 
 
 def role_call(loaded: LoadedRole, holders: int) -> ApiCall:

@@ -84,8 +84,8 @@ class RoleMemberScreens:
         members = await self._search.find_page(loaded.application_id, wanted, known=loaded.model)
         names = await self._names.people_by_id([one.user_id for one in members.members])
         found = [
-            RoleHolder(nick=names[one.user_id].nick if one.user_id in names else one.user_id, member=one)
-            for one in members.members
+            RoleHolder(nick=names[member.user_id].nick if member.user_id in names else member.user_id, member=member)
+            for member in members.members
         ]
         return found, members.after
 

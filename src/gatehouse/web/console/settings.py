@@ -135,7 +135,7 @@ class SettingScreens:
         return await self._render_email(request, admin)
 
     async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        """To oneself only, past the outbox, so that what the server says is seen at once."""
+        """Send a test email to oneself only, bypassing the outbox, so that the server's response is shown at once."""
         require_operation(admin.rights, Operation.ADMINISTER)
         message = self._composer.compose(MailTemplate.TEST, to=admin.user.login or "", lang=admin.user.lang)
         try:
@@ -336,7 +336,7 @@ class SigningKeyScreens:
 
 
 def is_mode_offered(mode: str, strip: KeyLineTimeline) -> bool:
-    """No second key is planned while one waits, and what sealed the audit log is never distrusted."""
+    """Whether the mode is offered: no second rotation while one is pending, and no distrust of audit log keys."""
     if mode == "planned":
         return not strip.waits
     return mode != "distrust" or strip.line.purpose is not KeyPurpose.AUDIT

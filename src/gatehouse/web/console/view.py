@@ -271,7 +271,7 @@ class ConsoleView:
                 back = self.redirect_to_reauthentication(page_address(request).removesuffix(form_suffix))
                 return self._flash.set(
                     back, NOT_SAVED_MESSAGE, lifetime=REAUTHENTICATION_SECONDS
-                )  # nor is it sent by itself
+                )  # the form is not sent automatically
             if rerender is None:
                 return await self._render_refusal_on_error(request, admin, form_handler(request, admin, form))
             try:
@@ -418,7 +418,7 @@ class ConsoleView:
             return self._render_refusal(request, admin, problem_from(error))
 
     def _render_refusal(self, request: Request, admin: AdminRequest, problem: FormProblem) -> Response:
-        """A refusal is shown inside the console, with a reference to report."""
+        """Show a refusal inside the console, with a reference to report."""
         context = RefusalContext(problem=problem, reference=admin.origin.request_id)
         return self.render(request, admin, current_entry(request), context)
 

@@ -234,7 +234,7 @@ class WebhookScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def _log_call(self, admin: AdminRequest, webhook_id: str) -> ApiCall:
-        """The newest: over the API the log has no pages."""
+        """Return the call for the newest deliveries; the API has no pages for them."""
         found = await self._webhooks.list_deliveries(admin.actor, webhook_id, limit=PAGE_SIZE)
         return ApiCall(
             path="webhook",
@@ -277,4 +277,4 @@ def form_of(webhook: Webhook) -> WebhookForm:
 
 
 def webhooks_call(webhooks: Sequence[Webhook]) -> ApiCall:
-    return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(one) for one in webhooks])
+    return ApiCall(path="webhook", body={"action": "get"}, record=[webhook_entry(webhook) for webhook in webhooks])

@@ -1,4 +1,4 @@
-"""A browser's own words, as a person would say them: "Firefox on Linux"."""
+"""Reads a User-Agent header as a short device name: "Firefox on Linux"."""
 
 from dataclasses import dataclass
 from typing import Final, TypeGuard
@@ -13,7 +13,7 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import Refused
 from gatehouse.kernel.ids import new_secret
 
-# The first that is found counts: Edge and Opera call themselves Chrome, and Chrome calls itself Safari.
+# The first match counts: Edge and Opera also contain Chrome, and Chrome also contains Safari.
 BROWSER_NAMES: Final = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -37,7 +37,7 @@ SYSTEM_NAMES: Final = (
 
 
 def device_name(agent: str) -> str:
-    """Empty when nothing is known about it."""
+    """Return the short name of a browser; empty when the header is unknown."""
     browser = next((name for mark, name in BROWSER_NAMES if mark in agent), "")
     system = next((name for mark, name in SYSTEM_NAMES if mark in agent), "")
     return " on ".join(part for part in (browser, system) if part)
@@ -46,7 +46,7 @@ def device_name(agent: str) -> str:
 # A state-changing request from a browser must come from one of our own pages (S-10).
 
 
-OWN_SITE_VALUES: Final = frozenset({"same-origin", "none"})  # none: typed or bookmarked by the person
+OWN_SITE_VALUES: Final = frozenset({"same-origin", "none"})  # none: the person typed or bookmarked the address
 
 
 class ForeignPage(Refused):
@@ -56,9 +56,9 @@ class ForeignPage(Refused):
 def refuse_foreign_page(request: Request, base_url: str) -> None:
     """Raise ForeignPage when the browser says, by Sec-Fetch-Site or Origin, that another page sent this.
 
-    Our pages forbid the referrer, and then browsers send `Origin: null` with their own forms too: null counts
-    as ours only beside a Sec-Fetch-Site that says so. A caller who sends neither header is no browser, and
-    has no session that a foreign page could ride on.
+    Our pages forbid the referrer, and then browsers send `Origin: null` with their own forms too: null counts as ours
+    only beside a Sec-Fetch-Site that says so. A caller that sends neither header is not a browser and has no session
+    that a foreign page could use.
     """
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site")
@@ -69,11 +69,10 @@ def refuse_foreign_page(request: Request, base_url: str) -> None:
     raise ForeignPage(f"Origin {origin!r}")
 
 
-# The browser at the other end: its cookies, who is signed in with it, and that its forms are its own.
+# The browser of a request: its cookies, its session, and the CSRF check of its forms.
 #
-# Three cookies: `gh_browser` names the browser and is worth nothing by itself; `gh_session` is the
-# session; `gh_device` says which login was used here before. Over https all carry `__Host-` and
-# Secure (R8).
+# There are three cookies: `gh_browser` identifies the browser and gives no access; `gh_session` is the session;
+# `gh_device` records which login was used here before. Over https all carry `__Host-` and Secure (R8).
 
 
 BROWSER_COOKIE: Final = "gh_browser"
@@ -81,7 +80,7 @@ SESSION_COOKIE: Final = "gh_session"
 DEVICE_COOKIE: Final = "gh_device"
 YEAR_SECONDS: Final = 365 * 86_400
 MAX_COOKIE_LENGTH: Final = 256
-SIGNED_IN_LANG_KEY: Final = "reader_lang"  # in the state of a request
+SIGNED_IN_LANG_KEY: Final = "reader_lang"  # the key in the state of a request
 PREFETCH_HEADERS: Final = (b"sec-purpose", b"purpose", b"x-moz")
 
 
@@ -123,7 +122,7 @@ class BrowserSessions:
         )
 
     def csrf_token(self, browser: Browser) -> str:
-        """Bound to browser and session: it changes when someone signs in or out."""
+        """The CSRF token, bound to browser and session: it changes when a person signs in or out."""
         signed_in = browser.signed_in
         session = signed_in.session.digest if signed_in else b""
         return hmac_sha256(self._csrf_key, browser.browser_id.encode() + b"\0" + session).hex()
@@ -135,7 +134,7 @@ class BrowserSessions:
             raise FormExpired
 
     def set_browser_cookie(self, response: Response, browser: Browser) -> Response:
-        """Name a browser that came without a name."""
+        """Set gh_browser for a browser that does not have it."""
         if browser.is_new:
             self._set_cookie(response, BROWSER_COOKIE, browser.browser_id, max_age=YEAR_SECONDS)
         return response
@@ -157,7 +156,10 @@ class BrowserSessions:
         )
 
     def _own_cookies(self, request: Request) -> dict[str, str]:
-        """Ours by their bare names; one that is empty, too long or sent twice is none."""
+        """Return our cookies by their names without prefix.
+
+        Those that are empty, too long or sent twice are ignored.
+        """
         ours: dict[str, str] = {}
         for pair in "; ".join(request.headers.getlist("cookie")).split("; "):
             name, _, value = pair.partition("=")
@@ -174,11 +176,11 @@ def is_full_session(signed_in: UserSession | None) -> TypeGuard[UserSession]:
 
 
 def signed_in_lang(scope: Scope) -> str:
-    """The language of the account that is signed in, as far as this request's browser was read."""
+    """The language of the signed-in account; empty if the browser of this request was not read yet."""
     return str(scope.get("state", {}).get(SIGNED_IN_LANG_KEY, ""))
 
 
 def is_prefetch(request: Request) -> bool:
-    """A browser that reads ahead is not a person who goes there (AZ-30)."""
+    """Whether the browser only prefetches the page, so that no person has opened it (AZ-30)."""
     headers: list[tuple[bytes, bytes]] = request.scope["headers"]
     return any(name in PREFETCH_HEADERS and b"prefetch" in purpose.lower() for name, purpose in headers)

@@ -1,8 +1,8 @@
 """The address of the caller (S-11, R4).
 
-It is the peer of the connection, unless that is one of the operator's own proxies: then it is the right-most address
-in Forwarded (RFC 7239) or X-Forwarded-For that these proxies did not add themselves. Both headers are read whole or
-not at all (checklist GS-06). The scheme is never taken from a header: `base_url` has it.
+It is the peer of the connection, unless that peer is one of the operator's own proxies: then it is the rightmost
+address in Forwarded (RFC 7239) or X-Forwarded-For that these proxies did not add themselves. A header is read whole
+or not at all (checklist GS-06). The scheme comes from `base_url`, never from a header.
 """
 
 import re
@@ -20,7 +20,7 @@ PEER_CACHE_SIZE: Final = 4_096  # parsing an address costs more than looking it 
 MAX_HOPS: Final = 32
 CHAIN_HEADERS: Final = frozenset({b"forwarded", b"x-forwarded-for"})
 BLANK: Final = " \t"
-# No escapes inside quotes: no address needs one.
+# Escapes inside quotes are not supported; no address needs one.
 FORWARDED_PAIR: Final = re.compile(r"""([A-Za-z]+)=(?:"([^"\\]*)"|([A-Za-z0-9!#$%&'*+.^_`|~-]+))""")
 BRACKETED_ADDRESS: Final = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?")
 V4_WITH_PORT: Final = re.compile(r"([0-9.]+):[0-9]{1,5}")
@@ -31,7 +31,7 @@ class UnreadableChain(Exception):
 
 
 def read_forwarded_chain(headers: Headers) -> list[Address]:
-    """The hops, the client's claim first; raises UnreadableChain for anything doubtful."""
+    """Return the hops, the client's claim first. Raises UnreadableChain for anything doubtful."""
     standard = [parse_forwarded_for(element) for element in header_elements(headers, "forwarded")]
     customary = [parse_node(element) for element in header_elements(headers, "x-forwarded-for")]
     if standard and customary and standard != customary:
@@ -40,7 +40,10 @@ def read_forwarded_chain(headers: Headers) -> list[Address]:
 
 
 def header_elements(headers: Headers, name: str) -> list[str]:
-    """The comma-separated elements of all lines of one header. A quoted comma ends up as unreadable halves."""
+    """Return the comma-separated elements of all lines of one header.
+
+    A quoted comma splits into two unreadable elements.
+    """
     found = [element.strip(BLANK) for line in headers.getlist(name) for element in line.split(",")]
     if len(found) > MAX_HOPS:
         raise UnreadableChain
@@ -48,7 +51,7 @@ def header_elements(headers: Headers, name: str) -> list[str]:
 
 
 def parse_forwarded_for(element: str) -> Address:
-    """The node after `for=`; an element without one hides a hop, and is refused."""
+    """Return the node after `for=`. An element without it hides a hop and is refused."""
     pairs = [FORWARDED_PAIR.fullmatch(part.strip(BLANK)) for part in element.split(";")]
     named = [(pair[1].lower(), pair[2] or pair[3] or "") for pair in pairs if pair is not None]
     nodes = [value for name, value in named if name == "for"]
@@ -58,7 +61,7 @@ def parse_forwarded_for(element: str) -> Address:
 
 
 def parse_node(text: str) -> Address:
-    """An address, with or without a port. `unknown` and `_hidden` are no addresses."""
+    """Parse an address with or without a port. `unknown` and `_hidden` are not addresses."""
     match = BRACKETED_ADDRESS.fullmatch(text) or V4_WITH_PORT.fullmatch(text)
     address = parse_address(match[1] if match else text)
     if address is None:
@@ -75,7 +78,7 @@ class CallerAddress:
 
 
 def resolve_caller_address(scope: Scope, trusted_proxies: tuple[Network, ...]) -> CallerAddress:
-    """The caller, by the peer of the connection and the headers. Raises UnreadableChain."""
+    """Return the caller's address, from the peer of the connection and the headers. Raises UnreadableChain."""
     forwarded = not CHAIN_HEADERS.isdisjoint(dict(scope["headers"]))
     host = (scope.get("client") or ("", 0))[0]
     if not trusted_proxies:
@@ -84,14 +87,14 @@ def resolve_caller_address(scope: Scope, trusted_proxies: tuple[Network, ...]) -
     if not any_network_contains(trusted_proxies, peer):
         return cached_direct_caller(host, proven=not forwarded)
     if not forwarded:
-        # One of the operator's proxies that does not name its client: it may be anyone.
+        # The peer is an operator's proxy that does not name its client, so the client may be anyone.
         return cached_caller_address(peer, proven=False, by_proxy=True)
     client = first_untrusted(read_forwarded_chain(Headers(scope=scope)), trusted_proxies)
     return cached_caller_address(client, proven=True, by_proxy=True)
 
 
 def first_untrusted(chain: list[Address], trusted_proxies: tuple[Network, ...]) -> Address:
-    """From the right: any client can write what stands further left."""
+    """Return the first untrusted hop from the right: a client can write everything to its left."""
     return next((hop for hop in reversed(chain) if not any_network_contains(trusted_proxies, hop)), chain[0])
 
 
@@ -109,10 +112,10 @@ def cached_direct_caller(host: str, *, proven: bool) -> CallerAddress:
 def peer_address(host: str) -> Address:
     """The address of the other end of the connection.
 
-    A Unix socket has none, nor has a client that disconnected early. Both look alike, so neither may pass for the
-    loopback address: we serve TCP only, and refuse.
+    A Unix socket has none, nor has a client that disconnected early. Both look alike, so neither counts as the
+    loopback address: only TCP is served, and such a request is refused.
     """
-    address = parse_address(host.partition("%")[0])  # the zone of a link-local peer is our interface's name
+    address = parse_address(host.partition("%")[0])  # the zone of a link-local peer is the name of a local interface
     if address is None:
         raise UnreadableChain
     return address

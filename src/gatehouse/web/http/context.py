@@ -1,7 +1,8 @@
 """The context of a request: its id, the address of its caller, the headers of its response, its log line.
 
 `RequestContext` is the outermost of the three ASGI applications that a request passes; routing.py has the other two,
-the path dispatcher and the application of the path. Plain ASGI: Starlette's BaseHTTPMiddleware hides a disconnect.
+the path dispatcher and the application of the path. It is plain ASGI, because Starlette's BaseHTTPMiddleware hides a
+disconnect.
 """
 
 from collections.abc import Iterable
@@ -50,7 +51,7 @@ UNUSED_FEATURES: Final = (
 
 
 def content_security_policy(*, form_action: Iterable[str] = (), images: Iterable[str] = ()) -> str:
-    """The strict policy, with these sources beside 'self': a client's redirect origin, `data:` on /docs."""
+    """Return the strict policy with these sources beside 'self': a client's redirect origin, or `data:` on /docs."""
     return "; ".join(
         [
             "default-src 'none'",
@@ -88,9 +89,10 @@ HSTS: Final[Header] = (b"strict-transport-security", b"max-age=%d; includeSubDom
 
 
 class AccessLog:
-    """One log line and one set of figures per request, by the name of the endpoint.
+    """Writes one log line and one set of metrics per request, by the name of the endpoint.
 
-    Never the raw path or the query: both can contain codes, session ids and locations (checklist GS-32, AK-11).
+    The raw path and query are never logged: both can contain codes, session ids and locations (checklist GS-32,
+    AK-11).
     """
 
     def __init__(self, *, metrics: Metrics, clock: Clock) -> None:
@@ -116,10 +118,10 @@ class AccessLog:
 
 
 class RequestContext:
-    """Gives a request its id and its caller, and sends every response with the headers that all have in common.
+    """Gives a request its id and its caller, and adds the common headers to every response.
 
-    The id is always new, never the caller's: a caller could otherwise point at the log lines of another request.
-    `log`: None where requests are neither logged nor counted.
+    The id is always new and never taken from the caller, who could otherwise reuse the id of another request's log
+    lines. `log`: None where requests are neither logged nor counted.
     """
 
     def __init__(
@@ -173,7 +175,10 @@ class RequestContext:
                 )
 
     def missing_headers(self, present: Iterable[Header]) -> Iterable[Header]:
-        """The headers that a response lacks: a page may set its own policy, a static file its own caching."""
+        """Return the common headers that a response lacks.
+
+        A page may set its own policy, a static file its own caching.
+        """
         names = tuple(map(name_of, present))
         missing = self._missing_cache.get(names)
         if missing is None:
@@ -184,7 +189,7 @@ class RequestContext:
         return missing
 
     def _app_for(self, scope: Scope) -> ASGIApp:
-        """The application, with the caller's address in the state; without an address, a refusal."""
+        """Return the application with the caller's address in the state, or a refusal if there is no address."""
         try:
             scope["state"][CALLER_ADDRESS_KEY] = resolve_caller_address(scope, self._trusted_proxies)
         except UnreadableChain:
@@ -196,7 +201,7 @@ class RequestContext:
 
 
 def origin_of(request: HTTPConnection, actor: str) -> AuditOrigin:
-    """The origin of an act, for the audit log: the actor, the address and the request."""
+    """Return the origin of an action for the audit log: the actor, the address and the request."""
     caller = caller_address_of(request.scope)
     return AuditOrigin(
         actor=actor,

@@ -39,7 +39,7 @@ class Dialect(Enum):
     PLAIN = "plain"  # ours
 
 
-# For what happens before a route is known. The longest prefix decides, at a slash only.
+# The dialect before a route is known. The longest prefix that ends at a slash decides.
 DIALECT_PREFIXES: Final[tuple[tuple[str, Dialect], ...]] = (
     ("/proxy/api/gameSession", Dialect.GAME),
     ("/api/permissions", Dialect.PERMISSIONS),
@@ -80,20 +80,20 @@ def dialect_for_path(path: str) -> Dialect:
 
 
 def dialect_of(scope: Scope) -> Dialect:
-    """The dialect of the endpoint once there is one, and until then that of the path."""
+    """Return the dialect of the endpoint, or of the path while no endpoint is known."""
     known = scope.get("state", {}).get("dialect")
     return known if isinstance(known, Dialect) else dialect_for_path(scope["path"])
 
 
 def request_id_of(scope: Scope) -> str:
-    """The id of the request; empty where it was refused before it got one."""
+    """Return the id of the request; empty if it was refused before it got one."""
     return str(scope.get("state", {}).get("request_id", ""))
 
 
 # An exception becomes a response in the dialect of its endpoint.
 #
-# A package's error has a public half, which may be shown, and a private half, which goes to the log under the
-# request id. An unforeseen exception is a 500 that shows that id and nothing else (checklist HT-14).
+# A package's error has a public part, which may be shown, and a private part, which is logged with the request id. An
+# unexpected exception is a 500 that shows only that id (checklist HT-14).
 
 
 REALM: Final = "gatehouse"
@@ -106,13 +106,13 @@ log: FilteringBoundLogger = structlog.get_logger("gatehouse.web.http.errors")
 
 
 class TooLarge(BadInput):
-    """The request has more in it than is read: 413."""
+    """The request is larger than the limit: 413."""
 
     public = "The request is too large."
 
 
 class UnsupportedMediaType(BadInput):
-    """The body is of a kind this endpoint does not read: 415."""
+    """The endpoint does not accept this kind of body: 415."""
 
     public = "The Content-Type is not supported here."
 
@@ -121,7 +121,7 @@ IdentifyReader = Callable[[Request], Awaitable[object]]
 
 
 async def identify_no_reader(request: Request) -> None:
-    """For applications that show no page to a signed-in person."""
+    """Identify no one; for applications that show no page to a signed-in person."""
 
 
 # Status, title, message, request id and scope become the HTML of an error page, in the language of the reader.
@@ -130,12 +130,12 @@ RenderError = Callable[[int, str, str, str, Scope], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProblem:
-    """What may be told about an exception."""
+    """The part of an exception that may be shown."""
 
     status: int
     code: str = "invalid_request"
     public: str  # the fixed text of its class
-    message: str  # that text, or what is wrong with the caller's own input
+    message: str  # that text, or the error in the caller's own input
     record_id: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -153,7 +153,7 @@ ERROR_STATUSES: Final[Mapping[type, tuple[int, str]]] = {
     Unavailable: (503, "temporarily_unavailable"),
 }
 
-# An error that brings its own OAuth code has the status of that code; all others are 400 (R3, RFC 6749 §5.2).
+# An error with its own OAuth code has the status of that code; all others are 400 (R3, RFC 6749 §5.2).
 CODE_STATUSES: Final[Mapping[str, int]] = {
     "invalid_client": 401,
     "invalid_token": 401,
@@ -203,7 +203,7 @@ def problem_of(error: Exception) -> HttpProblem:
     if isinstance(error, HTTPException):
         return problem_of_status(error.status_code, error.headers)
     if isinstance(error, ClientDisconnect):
-        return problem_of_status(400)  # no one reads it; the metrics must not count it as our failure
+        return problem_of_status(400)  # no client reads it, and the metrics must not count it as a server error
     if not isinstance(error, GatehouseError):
         return INTERNAL_PROBLEM
     status, code = _status_and_code(error)
@@ -252,7 +252,7 @@ class WebSocketErrorClose(Response):
 class ErrorRenderer:
     """Renders problems; `render_error` makes the page of the PAGE dialect.
 
-    `identify_reader` finds out who is signed in, so that the page is in their language.
+    `identify_reader` finds the signed-in person, so that the page is in their language.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class ErrorRenderer:
         self._always_200 = permissions_always_200
 
     async def response_for(self, scope: Scope, error: Exception) -> Response:
-        """The response to an exception; a WebSocket is closed without a reason."""
+        """Return the response to an exception; a WebSocket is closed without a reason."""
         problem = problem_of(error)
         _log_problem(problem, error)
         if scope["type"] == "websocket":
@@ -277,7 +277,7 @@ class ErrorRenderer:
         return self.render(problem, scope)
 
     async def _try_identify_reader(self, scope: Scope) -> None:
-        """A failure here is logged only: the response is an error already."""
+        """Identify the reader; a failure is only logged, because the response is an error already."""
         try:
             await self._identify_reader(Request(scope))
         except Exception:
@@ -324,26 +324,26 @@ class ErrorRenderer:
 
 
 def _oauth_response(problem: HttpProblem, headers: Mapping[str, str]) -> Response:
-    """Fixed texts only: an error of the token endpoint echoes no input (checklist TK-30)."""
+    """Render an OAuth error with fixed texts only: the token endpoint echoes no input (checklist TK-30)."""
     body = OAuthFailure(error=problem.code, error_description=oauth_description(problem.public))
     status = 400 if problem.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE else problem.status  # R3
     return json_response(body, status=status, headers=headers)
 
 
 def _game_response(problem: HttpProblem, request_id: str, headers: Mapping[str, str]) -> Response:
-    """An id to look up and no reason (interface §4.3), except for input that cannot be read."""
+    """Render a record id without a reason (interface §4.3), except for input that cannot be read."""
     readable = problem.status in (HTTPStatus.BAD_REQUEST, 413, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     error = problem.message if readable else problem.record_id or request_id
     return json_response(Failure(error=error), status=problem.status, headers=headers)
 
 
 def oauth_description(text: str) -> str:
-    """Printable ASCII without quote and backslash, all that RFC 6749 §5.2 allows in a description."""
+    """Return printable ASCII without quote and backslash, which is all that RFC 6749 §5.2 allows in a description."""
     return "".join(letter for letter in text if " " <= letter <= "~" and letter not in '"\\')
 
 
 def _challenge(problem: HttpProblem, scope: Scope) -> str:
-    """A client that tried Basic is answered in that scheme (RFC 6749 §5.2), all others with Bearer (RFC 6750 §3)."""
+    """Return the challenge: Basic if the client tried Basic (RFC 6749 §5.2), Bearer for all others (RFC 6750 §3)."""
     given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
     if problem.code == "invalid_client" and given[:6].lower() == b"basic ":
         return f'Basic realm="{REALM}"'

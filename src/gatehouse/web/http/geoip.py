@@ -1,4 +1,4 @@
-"""The location of a network address, by a GeoIP file of the operator; no service is asked."""
+"""The location of a network address, from a GeoIP file of the operator; no external service is used."""
 
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +13,7 @@ class GeoIpLookup(Protocol):
 
 
 class NoGeoIp:
-    """Without a file nothing is known of any place."""
+    """The lookup without a file: no location is known."""
 
     def country(self, address: str) -> str:  # noqa: ARG002 - the protocol's signature
         return ""
@@ -25,7 +25,7 @@ class NoGeoIp:
 def open_geoip(file: str) -> GeoIpLookup:
     if not file:
         return NoGeoIp()
-    # Its library takes 2 MB, and few installations have a file.
+    # The GeoIP library takes 2 MB, and few installations have a file.
     from gatehouse.web.http.geoip_file import GeoIpFile  # noqa: PLC0415
 
     return GeoIpFile(Path(file))

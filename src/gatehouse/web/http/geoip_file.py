@@ -1,4 +1,4 @@
-"""Reads a file in MaxMind's format; loaded where there is one (web/http/geoip.py)."""
+"""Reads a file in MaxMind's format; loaded only if one is configured (web/http/geoip.py)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ FALLBACK_LANG: Final = "en"
 
 
 class GeoIpFile:
-    """A file in MaxMind's format, mapped into memory once; country and city files will do."""
+    """A file in MaxMind's format, mapped into memory once; country and city files both work."""
 
     def __init__(self, file: Path) -> None:
         try:
@@ -33,7 +33,7 @@ class GeoIpFile:
         known = parse_address(address)
         try:
             found = None if known is None else self._reader.get(known)
-        except (ValueError, maxminddb.InvalidDatabaseError):  # IPv6 in a file that knows IPv4 only; a damaged file
+        except (ValueError, maxminddb.InvalidDatabaseError):  # an IPv6 address in an IPv4 file, or a damaged file
             return {}
         return found if isinstance(found, Mapping) else {}
 

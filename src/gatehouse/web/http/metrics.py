@@ -35,7 +35,7 @@ class Durations:
         self.total += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
-        """The upper bound of each bucket, and how many lasted at most so long."""
+        """The upper bound of each bucket, and how many requests took at most that long."""
         bounds = [*map(floatToGoString, BUCKETS), "+Inf"]
         return list(zip(bounds, accumulate(self._counts), strict=True))
 
@@ -77,7 +77,7 @@ class Metrics(Collector):
         durations.add(seconds)
 
     def collect(self) -> Iterator[Metric]:
-        """The request metrics, made when they are read: counting is all that a request waits for."""
+        """Build the request metrics when they are read, so that a request only has to count."""
         requests = CounterMetricFamily(
             "gatehouse_requests", "Completed requests.", labels=("endpoint", "method", "status")
         )

@@ -23,7 +23,8 @@ COMPONENT_REFERENCE: Final = "#/components/schemas/{name}"
 PATH_PARAMETER: Final = re.compile(r"\{([a-zA-Z_]+)(:[a-z]+)?\}")
 NO_BODY: Final = frozenset({"GET", "HEAD"})
 
-# How a request may fail: anywhere, by what it must show, and by what it is about. A 500 is nowhere: it is a bug.
+# How a request may fail: at any endpoint, by its authentication, and by its subject. A 500 is a bug, so no endpoint
+# lists it.
 COMMON_FAILURES: Final = (400, 413, 414, 429, 431, 503)
 AUTH_FAILURES: Final = (401, 403)
 RECORD_FAILURES: Final = (404, 409)
@@ -63,18 +64,18 @@ AUTH_SCHEMES: Final[Mapping[RequiredAuth, tuple[tuple[str, ...], ...]]] = {
 
 
 def openapi_document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> bytes:
-    """The same table gives the same bytes."""
-    told = [endpoint for endpoint in endpoints if not endpoint.hidden]
-    schemas = Schemas(told)
+    """Render the document; the same table gives the same bytes."""
+    visible_endpoints = [endpoint for endpoint in endpoints if not endpoint.hidden]
+    schemas = Schemas(visible_endpoints)
     paths: dict[str, Json] = {}
-    for endpoint in told:
+    for endpoint in visible_endpoints:
         item = paths.setdefault(PATH_PARAMETER.sub(r"{\1}", endpoint.path), {})
         item.update({method.lower(): _operation(endpoint, method, schemas) for method in endpoint.methods})
     whole = {
         "openapi": OPENAPI_VERSION,
         "info": {"title": "Gatehouse", "version": version},
         "servers": [{"url": base_url}],
-        "tags": [{"name": section} for section in dict.fromkeys(endpoint.section for endpoint in told)],
+        "tags": [{"name": section} for section in dict.fromkeys(endpoint.section for endpoint in visible_endpoints)],
         "paths": paths,
         "components": {"schemas": schemas.components, "securitySchemes": _security_schemes()},
     }
@@ -82,7 +83,7 @@ def openapi_document(endpoints: Sequence[Endpoint], *, base_url: str, version: s
 
 
 def document_endpoint(make: Callable[[], bytes]) -> Endpoint:
-    """The endpoint that hands the document out: made for the first who asks, and kept for the others."""
+    """Return the endpoint of the document, which is built at the first request and then cached."""
     made = cache(make)
 
     async def serve(request: Request) -> Response:
@@ -102,7 +103,10 @@ def document_endpoint(make: Callable[[], bytes]) -> Endpoint:
 
 
 def _any_json_schema(kind: type) -> Json:
-    """A field that is read member by member, with errors that name the place, may hold whatever JSON holds."""
+    """Return the schema of a field that accepts any JSON.
+
+    It is checked member by member, with errors that name the place.
+    """
     if kind is object:
         return {"description": "any JSON value"}
     raise TypeError(f"{kind} has no JSON schema")
@@ -131,7 +135,7 @@ class Schemas:
             yield name, name in schema.get("required", ()), member
 
     def _component(self, kind: type) -> Json:
-        """Types of one name in several modules are told apart by longer names."""
+        """Return the component of a type; types of the same name in several modules get longer names."""
         found: Json = self.components[self._references[kind]["$ref"].rpartition("/")[2]]
         return found
 
@@ -175,10 +179,12 @@ def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iter
 def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
     failed = dict.fromkeys(_failures(endpoint), FAILURE_TYPES[endpoint.dialect])
     answers: Mapping[int, type | None] = {**failed, **endpoint.answers}
-    told = {status: _response(HTTPStatus(status).phrase, kind, schemas) for status, kind in sorted(answers.items())}
+    responses = {
+        status: _response(HTTPStatus(status).phrase, kind, schemas) for status, kind in sorted(answers.items())
+    }
     if endpoint.also_as:
-        told[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
-    return {str(status): response for status, response in told.items()}
+        responses[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
+    return {str(status): response for status, response in responses.items()}
 
 
 def _failures(endpoint: Endpoint) -> Iterator[int]:

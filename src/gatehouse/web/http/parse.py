@@ -1,7 +1,7 @@
-"""From bytes to a frozen typed request, once, at the edge: no package ever gets a dict from the wire.
+"""Parses the bytes of a request into a frozen typed request, so that no package ever gets a dict from the wire.
 
-Request types forbid unknown fields where the interface wants that (docs/interface.md R6); what a type does
-not allow is answered by name. The bytes stay readable through `raw_body`, for signatures over them.
+Request types forbid unknown fields where the interface wants that (docs/interface.md R6); an error names the field.
+The bytes stay readable through `raw_body`, for signatures over them.
 """
 
 import re
@@ -19,11 +19,11 @@ from gatehouse.kernel.errors import BadInput
 from gatehouse.web.http import parse_form, parse_json
 from gatehouse.web.http.errors import UnsupportedMediaType
 
-BODY_KEY: Final = "gatehouse.body"  # where the scope keeps the body that was read
-MAX_CONTENT_TYPE_LENGTH: Final = 256  # characters; the parsers of the libraries are never shown a longer one
-CONTENT_TYPE_CACHE_SIZE: Final = 64  # clients send one of a few over and over
-BYTES_PER_WEIGHT: Final = 10  # that are parsed for a unit of weight
-MAX_MESSAGE_LENGTH: Final = 256  # characters of an answer that may name what the caller sent
+BODY_KEY: Final = "gatehouse.body"  # the scope key of the body that was read
+MAX_CONTENT_TYPE_LENGTH: Final = 256  # characters; a longer one is not passed to the library parsers
+CONTENT_TYPE_CACHE_SIZE: Final = 64  # clients send the same few values again and again
+BYTES_PER_WEIGHT: Final = 10  # bytes that are parsed per unit of weight
+MAX_MESSAGE_LENGTH: Final = 256  # characters of the caller's input that an error may repeat
 
 HTTP_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - RFC 9110's word for a name
 # A parameter may be empty: `application/json;` (RFC 9110 §5.6.6).
@@ -57,12 +57,12 @@ class ContentType:
 
 
 def header_values(scope: Scope, name: bytes) -> list[str]:
-    """The values of a header, one for each of its lines; `name` in lower case."""
+    """Return the values of a header, one per line; `name` is in lower case."""
     return [value.decode("latin-1") for given, value in scope["headers"] if given == name]
 
 
 async def raw_body(request: Request) -> bytes:
-    """The body as it came, readable before and after it was parsed: Request-Sign and Signature are over it."""
+    """Return the body as received, before or after it was parsed: Request-Sign and Signature cover it."""
     body: bytes | None = request.scope.get(BODY_KEY)
     if body is None:
         message = await receive_part(request)
@@ -90,7 +90,7 @@ async def read_form(request: Request, into: type[StructT]) -> StructT:
 
 
 async def read_json_or_form(request: Request, into: type[StructT]) -> StructT:
-    """Whatever a game client sends: JSON, either kind of form, or no body at all (R4)."""
+    """Read what a game client sends: JSON, either kind of form, or no body at all (R4)."""
     return await read_body(request, into, kinds=ANY_BODY, may_be_empty=True)
 
 
@@ -117,13 +117,13 @@ def read_query(request: Request, into: type[StructT]) -> StructT:
 
 
 def query_pairs(request: HTTPConnection) -> parse_form.Pairs:
-    """The query with its repetitions, for authorize, which answers each of them differently (AZ-10)."""
+    """Return the query with repeated names, for authorize, which treats each repeated name differently (AZ-10)."""
     query: bytes = request.scope["query_string"]
     return parse_form.parse_urlencoded(query)
 
 
 def content_type(request: Request, kinds: frozenset[BodyKind]) -> ContentType:
-    """Read the one Content-Type strictly; anything but the kinds asked for is UnsupportedMediaType."""
+    """Read the single Content-Type strictly; a kind that is not expected raises UnsupportedMediaType."""
     given = header_values(request.scope, b"content-type")
     parsed = _parse_content_type(given[0]) if len(given) == 1 and len(given[0]) <= MAX_CONTENT_TYPE_LENGTH else None
     if parsed is None or parsed.kind not in kinds:
@@ -155,7 +155,7 @@ def convert(value: object, into: type[StructT]) -> StructT:
 
 
 def validation_message(text: str) -> str:
-    """Say in our words what the converter found: `data.roles[2]: expected str, got int`."""
+    """Return the converter's error in our words: `data.roles[2]: expected str, got int`."""
     what, _, where = text.partition(" - at `$")
     said = what[:1].lower() + what[1:]
     path = where.removesuffix("`").removeprefix(".")

@@ -31,7 +31,7 @@ FormValue = str | int | list[str]
 
 
 def parse_urlencoded(text: bytes) -> Pairs:
-    """The fields in the order they came, repetitions included; text rules applied."""
+    """Return the fields in their order, with repetitions; the text rules are applied."""
     if text.count(b"&") >= MAX_FIELDS:
         raise TooLarge(f"there are more than {MAX_FIELDS} fields")
     try:
@@ -39,7 +39,7 @@ def parse_urlencoded(text: bytes) -> Pairs:
         pairs = tuple((_percent_decode(name), _percent_decode(value)) for name, _, value in fields)
     except UnicodeDecodeError as error:
         raise BadInput("a field is not UTF-8") from error
-    if b"%00" in text or b"\0" in text or len(text) > MAX_STRING:  # nothing else brings in what the text rules forbid
+    if b"%00" in text or b"\0" in text or len(text) > MAX_STRING:  # nothing else breaks the text rules
         return _check_pairs(pairs)
     return pairs
 
@@ -50,9 +50,9 @@ def _percent_decode(text: str) -> str:
 
 
 def parse_multipart(body: bytes, boundary: str) -> Pairs:
-    """The fields of a multipart/form-data body; no body at all is an empty form as well."""
+    """Return the fields of a multipart/form-data body; no body at all is an empty form too."""
     delimiter = b"--" + boundary.encode("latin-1")
-    # The second is what the HttpClient of .NET writes for no fields: a part that does not even have headers.
+    # The second form is what the HttpClient of .NET writes for no fields: one part without headers.
     if not body or body.removesuffix(b"\r\n") == delimiter + b"\r\n\r\n" + delimiter + b"--":
         return ()
     reader = MultipartReader()
@@ -64,7 +64,7 @@ def parse_multipart(body: bytes, boundary: str) -> Pairs:
 
 
 def without_preamble(body: bytes, delimiter: bytes) -> bytes:
-    """Lines before the first delimiter belong to no part (RFC 2046 §5.1.1)."""
+    """Remove the lines before the first delimiter, which belong to no part (RFC 2046 §5.1.1)."""
     return body if body.startswith(delimiter) else body[max(body.find(b"\r\n" + delimiter), 0) :]
 
 
@@ -91,7 +91,7 @@ def parse_integer(name: str, value: str) -> int:
 
 @cache
 def field_kinds(into: type[msgspec.Struct]) -> tuple[frozenset[str], frozenset[str]]:
-    """The names whose type is a list, and those whose type is an integer and cannot be text."""
+    """Return the names whose type is a list, and those whose type is an integer and not text."""
     kinds = {field.encode_name: _alternatives(inspect.type_info(field.type)) for field in structs.fields(into)}
     lists = {name for name, kind in kinds.items() if kind & {inspect.ListType, inspect.VarTupleType}}
     integers = {name for name, kind in kinds.items() if inspect.IntType in kind and inspect.StrType not in kind}

@@ -1,10 +1,10 @@
-"""JSON as this service accepts it: one meaning only, the same for every database behind it.
+"""JSON as this service accepts it: with one meaning only, the same for every database.
 
-Decoders keep the last of two equal names, take integers of any length, recurse as deep as they are told and let NUL
-through (docs/interface.md R6; checklist SC-15, HT-08, HT-09). Everything of that kind is refused here, and what is
-cheap to count is counted before a single value is built.
+Decoders keep the last of two equal names, accept integers of any length, recurse without a limit and accept NUL
+(docs/interface.md R6; checklist SC-15, HT-08, HT-09). All of that is refused here, and limits that are cheap to count
+are checked before any value is built.
 
-msgspec decodes what is in order. For anything that is not, the standard decoder with our hooks finds the words.
+msgspec decodes valid documents. For invalid ones the standard decoder with our hooks finds the error text.
 """
 
 import json
@@ -21,7 +21,7 @@ from gatehouse.web.http.errors import TooLarge
 MAX_DEPTH: Final = 64
 MAX_KEYS: Final = 10_000  # in one document
 MAX_ITEMS: Final = 100_000  # commas in one document: no list of a million things (checklist GR-09)
-MAX_QUOTES: Final = 2 * (MAX_KEYS + MAX_ITEMS + 1)  # each item is one string at most, and each name
+MAX_QUOTES: Final = 2 * (MAX_KEYS + MAX_ITEMS + 1)  # each item and each name is at most one string
 MAX_STRING: Final = 65_536  # bytes of UTF-8
 MAX_INTEGER: Final = 2**63 - 1
 MIN_INTEGER: Final = -(2**63)
@@ -36,7 +36,7 @@ JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | boo
 
 
 def decode_json(body: bytes) -> JsonValue:
-    """Return the document, or raise BadInput with words that may be shown to the caller."""
+    """Return the document. Raises BadInput with a text that may be shown to the caller."""
     if body.startswith(BYTE_ORDER_MARK):
         raise BadInput("the JSON starts with a byte order mark")
     if not _is_surely_bounded(body):
@@ -48,14 +48,14 @@ def decode_json(body: bytes) -> JsonValue:
     else:
         if not _is_unambiguous(value, body):
             value = _loads(body)
-    if b"\\u" in body or len(body) > MAX_STRING:  # nothing else can bring in what the text rules forbid
+    if b"\\u" in body or len(body) > MAX_STRING:  # nothing else can break the text rules
         for text in _iter_texts(value):
             check_text(text)
     return value
 
 
 def _is_surely_bounded(body: bytes) -> bool:
-    """Whether it keeps every bound even if all brackets, colons and commas in strings counted too."""
+    """Whether the body is within every limit even if brackets, colons and commas inside strings are counted."""
     return (
         body.count(b"[") + body.count(b"{") <= MAX_DEPTH
         and body.count(b":") <= MAX_KEYS
@@ -64,7 +64,10 @@ def _is_surely_bounded(body: bytes) -> bool:
 
 
 def _is_unambiguous(document: JsonValue, body: bytes) -> bool:
-    """Whether no name is lost and no number out of range: each colon outside of strings is a name of an object."""
+    """Whether no name was lost and no number is out of range.
+
+    Each colon outside of strings is one name of an object.
+    """
     names = 0
     waiting: list[Any] = [document]
     while waiting:
@@ -81,7 +84,7 @@ def _is_unambiguous(document: JsonValue, body: bytes) -> bool:
 
 
 def check_text(text: str) -> None:
-    """Refuse what one of the databases could not keep: NUL, half a surrogate pair, endless text (S-19)."""
+    """Refuse what one of the databases could not store: NUL, half a surrogate pair, endless text (S-19)."""
     if "\0" in text:
         raise BadInput("a text contains a NUL character")
     try:
@@ -93,14 +96,14 @@ def check_text(text: str) -> None:
 
 
 def shorten_name(name: str) -> str:
-    """A name the caller sent, short enough to stand in an answer."""
+    """Return a name the caller sent, shortened for an error text."""
     return name if len(name) <= MAX_SHOWN_NAME else f"{name[:MAX_SHOWN_NAME]}..."
 
 
 def _without_strings(body: bytes) -> bytes:
-    """Outside of strings a quote begins one; so every second part between quotes is none.
+    """Return the document without its strings: of the parts between quotes, every second one is outside of strings.
 
-    Built of a few calls that are each short for any body: one regular expression would hold the interpreter.
+    This takes a few calls that are each short for any body; one regular expression would block the interpreter.
     """
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     if plain.count(b'"') > MAX_QUOTES:
@@ -109,7 +112,7 @@ def _without_strings(body: bytes) -> bytes:
 
 
 def _check_structure(skeleton: bytes) -> None:
-    """Count on the document without its strings, where every colon is a name and every comma an item."""
+    """Check the limits on the document without its strings, where every colon is a name and every comma an item."""
     brackets = skeleton.translate(None, NOT_BRACKETS)
     depth = 0
     for bracket in brackets[: 2 * MAX_ITEMS]:
@@ -157,7 +160,7 @@ def _refuse_constant(text: str) -> NoReturn:
     raise BadInput(f"{text} is not valid JSON")
 
 
-# Made once: json.loads would make one for every document.
+# Created once, because json.loads would create one for every document.
 DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_build_object,
     parse_int=_parse_integer,

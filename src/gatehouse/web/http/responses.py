@@ -1,4 +1,4 @@
-"""The few shapes of a response. Caches store nothing unless an endpoint says that they may."""
+"""The kinds of responses. Caches store nothing unless an endpoint allows it."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +14,7 @@ from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 
 Header = tuple[bytes, bytes]
 NO_STORE: Final = {"Cache-Control": "no-store"}
-SEE_OTHER: Final = 303  # after a POST with credentials never a status that repeats the body (checklist LG-25)
+SEE_OTHER: Final = 303  # never a status that repeats the body after a POST with credentials (checklist LG-25)
 NOT_MODIFIED: Final = 304
 TAG_DIGITS: Final = 32
 TAG_CACHE_SIZE: Final = 32  # documents; few are served, and each of them often
@@ -23,7 +23,7 @@ JSON_HEADERS: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"), (b"c
 
 
 class PreparedResponse(Response):
-    """A body and headers as they are sent: Starlette's constructor costs more than encoding a small body."""
+    """A response with its final body and headers: Starlette's constructor costs more than encoding a small body."""
 
     def __init__(self, body: bytes, status: int, headers: Iterable[Header]) -> None:
         self.status_code = status
@@ -44,7 +44,7 @@ def html_response(page: str, *, status: int = 200, headers: Mapping[str, str] | 
 
 
 class OffLoopHtmlResponse(Response):
-    """A page that may be long: it is rendered off the event loop, when it is sent."""
+    """A page that may be long, rendered off the event loop when it is sent."""
 
     media_type = "text/html"
 
@@ -60,12 +60,12 @@ class OffLoopHtmlResponse(Response):
 
 
 def see_other(location: str, *, headers: Mapping[str, str] | None = None) -> Response:
-    """Send the browser on; the caller has decided that the address is one it may be sent to."""
+    """Redirect the browser; the caller of this function has checked that the address is allowed."""
     return RedirectResponse(location, SEE_OTHER, {**NO_STORE, **(headers or {})})
 
 
 def cacheable_response(request: Request, body: bytes, *, media_type: str, cache_control: str) -> Response:
-    """An answer that is the same for everyone: tagged by its content, 304 for a caller who has it."""
+    """Return a response that is the same for everyone, with an ETag of its content; 304 for a caller who has it."""
     tag = entity_tag(body)
     known = request.headers.get("if-none-match")
     if known and tag in known:

@@ -49,7 +49,7 @@ class RateClass(StrEnum):
 
 
 class RequiredAuth(Enum):
-    """What a caller must bring; checked by the handler, told by the OpenAPI document."""
+    """The credentials a caller needs; the handler checks them and the OpenAPI document lists them."""
 
     NONE = "none"
     SESSION = "session"
@@ -68,7 +68,7 @@ class Cors(Enum):
 
 
 class HtmlPage:
-    """An answer that is a page for a person."""
+    """A response that is a page for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +86,21 @@ class Endpoint:
     request: type[msgspec.Struct] | None = None
     accepts: frozenset[BodyKind] = JSON_ONLY
     answers: Mapping[int, type | None] = field(default_factory=dict)
-    also_as: str = ""  # another media type in which it answers 200
+    also_as: str = ""  # another media type of its 200 response
     auth: RequiredAuth = RequiredAuth.NONE
     body_limit: int = DEFAULT_BODY_LIMIT  # bytes
     cors: Cors = Cors.NONE
-    hidden: bool = False  # pages and the like, not told by the OpenAPI document
+    hidden: bool = False  # pages and similar, not in the OpenAPI document
 
     def __post_init__(self) -> None:
-        """Permission endpoints refuse unknown fields by name (R6): a type that would not is a mistake."""
+        """Check that a permission endpoint's type forbids unknown fields (R6)."""
         strict = self.request is None or self.request.__struct_config__.forbid_unknown_fields
         if self.dialect is Dialect.PERMISSIONS and not strict:
             raise TypeError(f"{self.name}: {self.request} must forbid unknown fields")
 
 
 async def no_registered_origin(_origin: str) -> bool:
-    """For applications without clients."""
+    """Accept no origin; for applications without clients."""
     return False
 
 
@@ -113,9 +113,9 @@ def build_application(
     more_routes: Sequence[BaseRoute] = (),
     lifespan: Lifespan[None] | None = None,
 ) -> ASGIApp:
-    """The table as an ASGI application in which every exception becomes a response.
+    """Build an ASGI application from the table, in which every exception becomes a response.
 
-    Not Starlette's own application class, which responds to unforeseen errors outside of all middleware, so without
+    Starlette's own application class is not used: it responds to unexpected errors outside of all middleware, without
     security headers and request id.
     """
     routes = build_routes(endpoints, limiter=limiter, is_registered_origin=is_registered_origin)
@@ -130,7 +130,7 @@ def build_routes(
     limiter: RateLimiter,
     is_registered_origin: IsRegisteredOrigin = no_registered_origin,
 ) -> list[Route]:
-    """One route per path, in the order of the table; endpoints that share a path differ in their methods."""
+    """Build one route per path, in the order of the table; endpoints that share a path differ in their methods."""
     by_path: dict[str, list[Endpoint]] = {}
     names: set[str] = set()
     for endpoint in endpoints:
@@ -153,7 +153,7 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class PathDispatcher:
-    """Finds exact paths by one look-up and leaves patterns, WebSockets and the lifespan to the router."""
+    """Finds exact paths by one lookup and leaves patterns, WebSockets and the lifespan to the router."""
 
     def __init__(self, exact: Mapping[str, ASGIApp], router: Router, errors: ErrorRenderer) -> None:
         self._exact = exact
@@ -161,7 +161,10 @@ class PathDispatcher:
         self._errors = errors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Every exception becomes a response; one after the response has begun ends the connection."""
+        """Handle a request.
+
+        Every exception becomes a response, or ends the connection once the response has begun.
+        """
         if scope["type"] == "lifespan":
             await self._router(scope, receive, send)
             return
@@ -198,7 +201,7 @@ class PathApplication:
         state["endpoint"], state["dialect"] = endpoint.name, endpoint.dialect
         check_announced_body(scope["headers"], endpoint.body_limit)
         origin = await self._registered_origin(scope) if self._client_methods else ""
-        state[ALLOWED_ORIGIN_KEY] = origin  # errors too: a page that may not read an error learns nothing from it
+        state[ALLOWED_ORIGIN_KEY] = origin  # errors too, so that the page can read them
         body = LimitedBody(receive, endpoint.body_limit)
         try:
             response = await self._respond(Request(scope, body.receive, send), endpoint, origin)
@@ -215,7 +218,7 @@ class PathApplication:
         await response(scope, body.receive, send)
 
     async def _registered_origin(self, scope: Scope) -> str:
-        """The caller's origin, if a client registered it; that the database is away is for the handler to say."""
+        """Return the caller's origin if a client registered it; the handler reports an unavailable database."""
         given = header_values(scope, b"origin")
         if len(given) != 1:
             return ""
@@ -226,7 +229,7 @@ class PathApplication:
 
     async def _respond(self, request: Request, endpoint: Endpoint, origin: str) -> Response:
         if not request.scope["path"].isprintable():
-            raise HTTPException(404)  # a pattern's `$` lets a trailing newline pass
+            raise HTTPException(404)  # a pattern's `$` accepts a trailing newline
         method = request.scope["method"]
         if method not in self._by_method:
             return self._preflight_response(method, origin)
@@ -254,7 +257,7 @@ class PathApplication:
 
 
 def endpoints_by_method(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:
-    """The endpoint of each method; HEAD belongs to that of GET, unless an endpoint has it itself."""
+    """Return the endpoint of each method; HEAD belongs to the endpoint of GET, unless another endpoint has it."""
     found: dict[str, Endpoint] = {}
     for endpoint in endpoints:
         for method in endpoint.methods:
@@ -276,26 +279,26 @@ def allow_origin(response: Response, origin: str) -> None:
 
 
 def check_announced_body(headers: Iterable[Header], limit: int) -> None:
-    """Refuse a body by its headers. A compressed one is never unpacked: a few kilobytes can become gigabytes."""
+    """Refuse a body by its headers. A compressed body is never decompressed: a few kilobytes can become gigabytes."""
     length = b""
     for name, value in headers:
         if name == b"content-encoding" and value.lower() != b"identity":
             raise unread_body(415)
         if name == b"content-length" and not length and CONTENT_LENGTH_PATTERN.fullmatch(value):
-            length = value  # anything odd was refused before (request_head.py)
+            length = value  # invalid values were refused before (request_head.py)
     if length and int(length) > limit:
         raise unread_body(413)
 
 
 def unread_body(status: int) -> HTTPException:
-    """The body is left unread, so the connection cannot serve another request."""
+    """Leave the body unread; the connection cannot serve another request."""
     return HTTPException(status, headers={"Connection": "close"})
 
 
 class LimitedBody:
-    """Counts what a handler reads. Past the limit the handler sees a disconnect, and its response is not sent.
+    """Counts what a handler reads. Beyond the limit the handler sees a disconnect, and its response is not sent.
 
-    Every handler can deal with a disconnect; an exception of ours it might take for a failure of its own.
+    Every handler can deal with a disconnect, but might treat an exception as its own failure.
     """
 
     def __init__(self, receive: Receive, limit: int) -> None:

@@ -287,7 +287,7 @@ class AccountPage:
         notice: Notice | None = None,
     ) -> AccountContext:
         user = account.user
-        held = await self._profile.load_details(user)
+        details = await self._profile.load_details(user)
         data = await self._data.export_status(user.user_id)
         lang = self._pages.language_of(request)
         caller = caller_address_of(request.scope)
@@ -301,20 +301,20 @@ class AccountPage:
             login=user.login or "",
             email_verified=user.email_verified,
             has_password=user.password_hash is not None,
-            pending_login=held.pending_login,
+            pending_login=details.pending_login,
             typed=typed,
             problem=problem,
             problem_at=at,
             notice=notice,
             notice_at=None if notice is None else NOTICE_SECTIONS.get(notice),
-            passkeys=passkey_rows(held.passkeys),
-            totp_since=held.overview.totp_since,
+            passkeys=passkey_rows(details.passkeys),
+            totp_since=details.overview.totp_since,
             email_code=user.email_code,
-            recovery_left=held.overview.recovery_left,
-            sessions=self._sessions(held, account.session, lang),
+            recovery_left=details.overview.recovery_left,
+            sessions=self._sessions(details, account.session, lang),
             applications=connected_applications(await self._consents.of_user(user.user_id)),
             permissions=await self._permissions.load(user.user_id, address),
-            activity=tuple(activity_row(act) for act in profile.activity_of(held.records, user.user_id)),
+            activity=tuple(activity_row(act) for act in profile.activity_of(details.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),
             data_in=tuple(shown.DataRequestStatus(name=name, state=state.value) for name, state in data.applications),

@@ -221,11 +221,11 @@ class PageRenderer:
         """Render an error; other languages than English have a text for the message or for its status."""
         look = DisplayPreferences(lang=FALLBACK_LANG) if scope is None else self._preferences.read(scope)
         t = self._languages[look.lang]
-        said = self._languages.translate_message(look.lang, message)
+        translated_message = self._languages.translate_message(look.lang, message)
         shown = ErrorContext(
             code=status,
             title=title if look.lang == FALLBACK_LANG else t(_error_key(t, "title", status)),
-            message=t(_error_key(t, "text", status)) if said is None else said,
+            message=t(_error_key(t, "text", status)) if translated_message is None else translated_message,
             request_id=request_id,
         )
         return self.render_html(shown, look)

@@ -1,6 +1,6 @@
-"""The parts of a connection in little memory: ten thousand connections wait at a time (P9).
+"""Parts of a connection that need little memory, because ten thousand connections may wait at a time (P9).
 
-The standard library's Event and deque take 700 bytes each before anything is in them.
+The standard library's Event and deque take 700 bytes each when they are empty.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ STATUSES_WITHOUT_BODY: Final = (204, 304)
 
 
 class CompactEvent(asyncio.Event):
-    """Like its base class, with nothing but a flag until a task waits."""
+    """An event that is only a flag until a task waits for it."""
 
     __slots__ = ("_future", "_is_set")
 
@@ -59,7 +59,7 @@ class CompactFlowControl(FlowControl):
 
 
 class CompactQueue(list[T]):
-    """Requests that wait behind another: rarely one, so a list is enough."""
+    """Requests that wait behind another one. There is rarely more than one, so a list is enough."""
 
     __slots__ = ()
 
@@ -70,11 +70,11 @@ class CompactQueue(list[T]):
         return self.pop(0)
 
 
-# The connection as one request sees it: where its response goes, and whether the client is still there.
+# The connection of one request: its transport, and whether the client is still connected.
 
 
 class ResponseTransport(asyncio.Transport):
-    """The transport as one request's response sees it: closing it leaves the client time to read."""
+    """The transport of one response; closing it leaves the client time to read."""
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class ResponseTransport(asyncio.Transport):
         self._close()
 
     def detach(self) -> None:
-        """The connection is gone, or belongs to another request."""
+        """Detach the response: the connection is closed or belongs to another request."""
         self._close = do_nothing
 
 
@@ -97,9 +97,9 @@ def do_nothing() -> None:
 
 
 class ResponseCycle(RequestResponseCycle):
-    """Like its base class, but a head is checked and written as a whole, together with what is first of the body."""
+    """A response cycle that checks the head as a whole and writes it together with the first part of the body."""
 
-    _head: bytes = b""  # that is not yet written
+    _head: bytes = b""  # the head that is not yet written
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - ASGI's, by its type
         if self.flow.write_paused:
@@ -131,7 +131,7 @@ class ResponseCycle(RequestResponseCycle):
         self.on_response()
 
     def _render_head(self, status: int, headers: Iterable[Header]) -> bytes:
-        """Raise ValueError for a name or value that would break its line (checklist HT-13)."""
+        """Render the head. Raises ValueError for a name or value that contains a line break (checklist HT-13)."""
         sent = [*self.default_headers, *headers]
         named = dict(sent)  # names are in lower case
         length = named.get(b"content-length")
@@ -151,14 +151,14 @@ class ResponseCycle(RequestResponseCycle):
 
 
 def mark_disconnected(cycle: RequestResponseCycle) -> None:
-    """Tell the application that its client is gone; what it still sends goes nowhere."""
+    """Tell the application that its client has disconnected; what it sends from now on is discarded."""
     cycle.disconnected = True
     cycle.waiting_for_100_continue = False
     cycle.message_event.set()
 
 
 def has_hung_up(transport: asyncio.Transport) -> bool:
-    """Whether the other end has closed, also when the event loop has not read that yet."""
+    """Whether the client has closed the connection, even if the event loop has not noticed it yet."""
     watch = select.poll()
     watch.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
     return bool(watch.poll(0))

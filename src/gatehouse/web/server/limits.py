@@ -26,10 +26,10 @@ class ProtocolLimits:
 
 
 class Deadline:
-    """One callback, after a time that is set anew for every request.
+    """A callback after a time that is set again for every request.
 
-    A timer that would fire too early runs on, and looks again when it fires: to set a later time costs a reading of
-    the clock, not a new timer.
+    A timer that fires too early checks the deadline and is started again: a later deadline costs one reading of the
+    clock, not a new timer.
     """
 
     __slots__ = ("_callback", "_clock", "_due", "_fires_at", "_timer")
@@ -51,7 +51,7 @@ class Deadline:
         self._callback = None
 
     def close(self) -> None:
-        """Cancel, and let go of the timer too."""
+        """Cancel the deadline and release its timer."""
         self._callback = None
         if self._timer is not None:
             self._timer.cancel()

@@ -1,7 +1,7 @@
-"""HTTP/1.1 towards hostile clients: uvicorn's protocol with the limits, deadlines and refusals it lacks.
+"""HTTP/1.1 for hostile clients: uvicorn's protocol plus the limits, deadlines and refusals it lacks.
 
-A refused request is the last one of its connection: a bare status goes out after the answers that are
-still owed, in their order, and nothing more is read. Every duration runs on the Clock.
+A refused request is the last one of its connection: its bare status is sent after the pending responses, in their
+order, and nothing more is read. Every duration runs on the Clock.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ from gatehouse.web.server.request_head import (
     refusal_response,
 )
 
-CONNECTION_KEY: Final = "gatehouse.line"  # where a request finds its connection in the scope
+CONNECTION_KEY: Final = "gatehouse.line"  # the scope key of the connection
 PARSE_SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
-BLANK: Final = b" \t"  # no part of a value (RFC 9110 §5.5)
+BLANK: Final = b" \t"  # spaces around a value are not part of it (RFC 9110 §5.5)
 
 
 class Phase(Enum):
-    """What of a request has arrived."""
+    """The part of a request that is being received."""
 
     NEW = auto()
     HEAD = auto()
@@ -52,7 +52,7 @@ class Phase(Enum):
 
 
 class HardenedHttpProtocol(HttpToolsProtocol):
-    __slots__ = (  # the base class has a dict, which stays small without these
+    __slots__ = (  # the base class has a dict; these slots keep it small
         "_answering",
         "_client_owes",
         "_client_reads",
@@ -106,7 +106,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._leaving = True
         if self._answering is not None:
-            mark_disconnected(self._answering)  # the base class tells only the newest of pipelined requests
+            mark_disconnected(self._answering)  # the base class informs only the newest of pipelined requests
         super().connection_lost(exc)
         if self._told_when_lost is not None:
             self._told_when_lost()
@@ -124,7 +124,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self.parser = self.cycle = self.scope = None  # type: ignore[assignment] # as the base class has them in the beginning
         self._answering = self._watched = self._told_when_lost = None
 
-    # What a request that waits asks about its client (gamesessions/store.py: Line)
+    # What a waiting request can learn about its client (gamesessions/store.py: Line)
 
     def is_open(self) -> bool:
         return not (self._leaving or self.transport.is_closing()) and not has_hung_up(self.transport)
@@ -170,7 +170,10 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             self._refuse_endless_input()
 
     def _refuse_endless_input(self) -> None:
-        """Refuse a head that goes on and on, chunk extensions and trailers: the parser does not count them."""
+        """Refuse an endless head, endless chunk extensions and endless trailers.
+
+        The parser does not count their bytes.
+        """
         if self._phase is Phase.HEAD and self._unreported > self._limits.head_bytes + PARSE_SLICE:
             raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if self._phase is Phase.BODY:
@@ -198,7 +201,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._upgrade_is_ignored = upgrades and not self._should_upgrade()
         if self._upgrade_is_ignored:
             return
-        # An underscore is how a caller imitates a header that a proxy vouches for (S-11).
+        # With an underscore a caller can imitate a header that only a proxy may set (S-11).
         self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers if b"_" not in name]
         self._complete_scope(method, version)
         if not upgrades:
@@ -227,8 +230,8 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             default_headers=self.server_state.default_headers,
             message_event=CompactEvent(),
             expect_100_continue=self.expect_100_continue,
-            # A response that does not wait for the body is the last one of its connection, and says so: the rest of
-            # the body may never come, or be meant as something else (RFC 9112 §9.6).
+            # A response that does not wait for the body is the last one of its connection and says so (`Connection:
+            # close`): the rest of the body may never arrive, or may be parsed as another request (RFC 9112 §9.6).
             keep_alive=False,
             on_response=self.on_response_complete,
         )
@@ -241,7 +244,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
         self._phase = Phase.BODY
-        self.headers = []  # trailers go here, not under a running application
+        self.headers = []  # trailers are collected here, not in the headers of a running application
 
     def _complete_body(self, cycle: RequestResponseCycle) -> None:
         if not cycle.response_started:
@@ -257,18 +260,18 @@ class HardenedHttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if self._upgrade_is_ignored:
             return
-        if self._phase is Phase.BODY:  # else it is an upgrade's
+        if self._phase is Phase.BODY:  # otherwise the upgrade owns it
             self._complete_body(self.cycle)
         self._phase = Phase.BETWEEN
 
     # Upgrades
 
     def _should_upgrade(self) -> bool:
-        """Never while an earlier request still owns the connection."""
+        """Whether to upgrade: never while an earlier request still owns the connection."""
         return self._answering is None and super()._should_upgrade()
 
     def _upgrade(self, rest: bytes) -> bytes:
-        """Hand the connection over, or return what has to be parsed instead."""
+        """Hand the connection over, or return the bytes that have to be parsed instead."""
         if self._should_upgrade():
             self.handle_websocket_upgrade()
             return b""
@@ -280,10 +283,10 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._release_references()
 
     def _head_without_upgrade(self) -> bytes:
-        """The same head, not asking for h2c or the like, to be read by a fresh parser (HT-24).
+        """Return the head without its upgrade (h2c and the like), for a new parser (HT-24).
 
-        The old one takes whatever follows for another protocol's bytes: uvicorn lets the body of
-        an ignored upgrade be read as the next request.
+        The old parser treats all following bytes as another protocol's, and uvicorn then reads the body of an ignored
+        upgrade as the next request.
         """
         lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
         self.parser = httptools.HttpRequestParser(self)
@@ -300,7 +303,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self.tasks.add(task)
 
     def on_response_complete(self) -> None:
-        """Replaces the base class's, whose idle deadline runs on the loop's own clock."""
+        """Finish a response. Replaces the base method, whose idle deadline uses the event loop's clock."""
         self.server_state.total_requests += 1
         self._answering = None
         if self._leaving or self.transport.is_closing():
@@ -313,7 +316,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._update_deadline()
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Read no more; answer what is still owed, then this, then close."""
+        """Stop reading, send the pending responses, then this refusal, then close."""
         self._client_owes.cancel()
         self._refusal = status
         if self._phase is Phase.BODY:
@@ -322,7 +325,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             self._send_refusal(status)
 
     def _cancel_request(self, cycle: RequestResponseCycle) -> None:
-        """Take back a request whose head was in order and whose body is not."""
+        """Cancel a request whose head was valid and whose body is not."""
         if cycle is not self._answering:
             self.pipeline.popleft()
             return
@@ -349,12 +352,12 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             self._linger()
 
     def _linger(self) -> None:
-        """Say that we are done, and throw away what the client still sends.
+        """End the sending side and discard what the client still sends.
 
-        Closing at once over unread bytes resets the connection, and some clients then lose our answer.
+        Closing a connection with unread bytes resets it, and some clients then lose the response.
         """
         self._leaving = True
-        with contextlib.suppress(OSError):  # the client may be gone already
+        with contextlib.suppress(OSError):  # the client may have disconnected already
             self.transport.write_eof()
         self.flow.resume_reading()
         self._client_owes.set(self._limits.linger, self._close)
@@ -362,13 +365,13 @@ class HardenedHttpProtocol(HttpToolsProtocol):
     def _close(self) -> None:
         self._leaving = True
         self.transport.close()
-        # That alone would wait for ever for a client that does not read.
+        # Without a deadline, close would wait forever for a client that does not read.
         self._client_owes.set(self._limits.drain, self.transport.abort)
 
     # Deadlines
 
     def _update_deadline(self) -> None:
-        """Start the deadline of what the client owes us now, unless that one is running already."""
+        """Start the deadline of the current phase, unless it is running already."""
         owed = (self._phase, self._requests, self._answering)
         if self._leaving or self._refusal is not None or owed == self._watched:
             return
@@ -386,7 +389,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
 
     def _on_deadline(self) -> None:
         if self.flow.read_paused:
-            # It is we who are not reading, because the application is behind: begin again.
+            # The server itself has paused reading because the application is slow: restart the deadline.
             self._watched = None
             self._update_deadline()
         else:

@@ -1,4 +1,4 @@
-"""Requests that are refused by their head, with a bare status that the protocol writes itself."""
+"""Checks of a request's head; a refused request gets a bare status that the protocol writes itself."""
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
@@ -12,7 +12,7 @@ from gatehouse.web.server.limits import ProtocolLimits
 
 
 class RequestRefused(Exception):
-    """The connection gets this status as its last answer."""
+    """A refused request; its status is the last response of the connection."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -20,7 +20,7 @@ class RequestRefused(Exception):
 
 
 def refusal_from(error: httptools.HttpParserError) -> RequestRefused:
-    """What a callback of ours raised inside the parser, or else its own complaint as a 400."""
+    """Return the refusal that a callback raised inside the parser; a parser error is a 400."""
     cause = error.__context__
     return cause if isinstance(cause, RequestRefused) else RequestRefused(HTTPStatus.BAD_REQUEST)
 
@@ -38,23 +38,23 @@ def refusal_response(status: HTTPStatus, default_headers: Iterable[Header]) -> b
     return b"".join([STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in headers), b"\r\n", text])
 
 
-# What the head of a request must satisfy before anything of ours sees it (checklist HT-04, HT-19).
+# What the head of a request must satisfy before any other code sees it (checklist HT-04, HT-19).
 #
-# The parser refuses bare line feeds, folded headers, spaces before a colon, odd or doubled Content-Length
-# and Content-Length beside Transfer-Encoding by itself. Here stands what it lets pass.
+# The parser refuses bare line feeds, folded headers, spaces before a colon, odd or doubled Content-Length and
+# Content-Length beside Transfer-Encoding by itself. The checks here refuse what the parser accepts.
 
 
 SEPARATORS: Final = len(b": \r\n")
-MAX_CONTENT_LENGTH_DIGITS: Final = 19  # digits of a Content-Length; more would be more bytes than there are
+MAX_CONTENT_LENGTH_DIGITS: Final = 19  # digits of a Content-Length; no real body is longer
 SUPPORTED_VERSIONS: Final = ("1.0", "1.1")
 
 
 def check_request_line(method: bytes, target: bytes, version: str) -> None:
     if method == b"CONNECT":
-        # We are no tunnel; and the parser would take whatever follows for tunnelled bytes (HT-11).
+        # CONNECT is not supported, and the parser would treat all following bytes as tunneled (HT-11).
         raise RequestRefused(HTTPStatus.METHOD_NOT_ALLOWED)
     if version not in SUPPORTED_VERSIONS:
-        # The parser also takes 0.9 and 2.0, whose framing is another one.
+        # The parser also accepts 0.9 and 2.0, which have a different framing.
         raise RequestRefused(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
     if target[:1] != b"/" or b"#" in target:
         # An absolute URI would name a second host beside the Host header (HT-19); a fragment never travels.
@@ -78,22 +78,22 @@ def check_headers(headers: Sequence[Header], version: str, limits: ProtocolLimit
             check_transfer_encoding(value, version)
     if size > limits.header_bytes:
         raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-    # RFC 9112 §3.2 asks for one Host. Its value is never looked at (R0).
-    # The parser refuses most double framings; it is too dear to depend on one parser (HT-04).
+    # RFC 9112 §3.2 asks for one Host. Its value is never used (R0). The parser refuses most double framings, but one
+    # parser alone is not relied on (HT-04).
     if hosts > 1 or (hosts == 0 and version == "1.1") or framings > 1:
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
 def check_content_length(value: bytes) -> None:
-    """The parser lets any number of leading zeros pass."""
+    """Check the digits: the parser accepts any number of leading zeros."""
     if len(value) > MAX_CONTENT_LENGTH_DIGITS:
         raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
 
 def check_transfer_encoding(value: bytes, version: str) -> None:
-    """Every spelling but one is read differently by some proxy (RFC 9112 §6.1, HT-04).
+    """Accept one spelling only: some proxy reads every other one differently (RFC 9112 §6.1, HT-04).
 
-    The parser would refuse a part of them too, but only after the application has been started.
+    The parser refuses some of them too, but only after the application has been started.
     """
     if value.lower() != b"chunked" or version != "1.1":
         raise RequestRefused(HTTPStatus.BAD_REQUEST)

@@ -27,9 +27,9 @@ from gatehouse.web.server.sockets import LazyWebSocketProtocol
 
 DRAIN_SECONDS: Final = 30  # seconds that requests in flight may take to finish after a signal
 CLOSE_SECONDS: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
-POLL_SECONDS: Final = 0.005  # seconds between two looks whether the last answer has gone out
+POLL_SECONDS: Final = 0.005  # seconds between two checks whether the last response was sent
 DEFAULT_LIMITS: Final = ProtocolLimits()
-# Half a minute of silence, then two questions; and what we said is to be acknowledged within half a minute.
+# After half a minute of silence the kernel sends two probes; sent data must be acknowledged within half a minute.
 TCP_KEEPALIVE_OPTIONS: Final = {
     "TCP_KEEPIDLE": 30,  # seconds
     "TCP_KEEPINTVL": 10,
@@ -41,10 +41,10 @@ log = logging.getLogger("gatehouse.web.server.server")
 
 
 class ShutdownSignal:
-    """Watched by every request that waits: once it is set, requests respond with what they have."""
+    """The signal that every waiting request watches: once it is set, requests respond with what they have."""
 
     def __init__(self) -> None:
-        self.announced = False  # told to stop: /readyz says no, and everything else is served as ever
+        self.announced = False  # shutdown was requested: /readyz fails, and everything else is still served
         self._begun = asyncio.Event()
         self._callbacks: list[Callable[[], object]] = []
 
@@ -80,7 +80,7 @@ class HttpServer(uvicorn.Server):
 
     @property
     def port(self) -> int:
-        """The port really bound, also when 0 was asked for."""
+        """The bound port, also when port 0 was requested."""
         port: int = self.servers[0].sockets[0].getsockname()[1]
         return port
 
@@ -92,7 +92,10 @@ class HttpServer(uvicorn.Server):
             self._when_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """In uvicorn's order, but done as soon as every request is answered; uvicorn checks ten times a second."""
+        """Shut down in uvicorn's order, but finish as soon as every request is answered.
+
+        Uvicorn checks ten times a second.
+        """
         log.info("Shutting down")
         await self._announce_shutdown()
         self._stopping.begin()
@@ -108,7 +111,7 @@ class HttpServer(uvicorn.Server):
             log.error("shutdown did not complete within %d seconds", DRAIN_SECONDS + CLOSE_SECONDS)  # noqa: TRY400
 
     async def _announce_shutdown(self) -> None:
-        """A load balancer that asks /readyz stops sending requests before connections are closed (faults R-26)."""
+        """Fail /readyz first: a load balancer then stops sending requests before connections close (faults R-26)."""
         self._stopping.announced = True
         ends = asyncio.get_running_loop().time() + self._leave_seconds
         while not self.force_exit and asyncio.get_running_loop().time() < ends:  # noqa: ASYNC110 - as in _drain
@@ -121,7 +124,7 @@ class HttpServer(uvicorn.Server):
             listener.close()
 
     async def _drain(self) -> None:
-        """Until every request is answered and its connection closed; what takes longer is cut off."""
+        """Wait until every request is answered and its connection closed; cut off those that take too long."""
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 while self._is_busy() and not self.force_exit:  # noqa: ASYNC110 - uvicorn's sets notify no one
@@ -139,7 +142,10 @@ class HttpServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """As uvicorn does, without raising the signal again at the end: a finished drain is exit code 0."""
+        """Capture signals as uvicorn does, but do not raise them again at the end.
+
+        A finished drain is exit code 0.
+        """
         before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
         try:
             yield
@@ -149,22 +155,22 @@ class HttpServer(uvicorn.Server):
 
 
 def enable_tcp_keepalive(listener: int) -> None:
-    """Accepted connections inherit this: a peer that vanished is noticed within a minute (R-18)."""
+    """Enable keepalive, which accepted connections inherit: a vanished peer is noticed within a minute (R-18)."""
     with socket.socket(fileno=os.dup(listener)) as door:
         if door.family not in (socket.AF_INET, socket.AF_INET6):
             return
         door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in TCP_KEEPALIVE_OPTIONS.items():
-            if hasattr(socket, name):  # not all of them everywhere
+            if hasattr(socket, name):  # not every platform has all of them
                 door.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 @contextmanager
 def bind_sockets(host: str, port: int, *, shared: bool = False) -> Generator[list[socket.socket], None, None]:
-    """Sockets on every address of the host that do not listen yet: connections are refused until we are ready.
+    """Bind sockets on every address of the host without listening: connections are refused until the server is ready.
 
-    Bound before any address is printed, so that no setup link leads to another program's port.
-    `shared` leaves room for other workers on the same port. Raises Misconfigured.
+    This is done before any address is printed, so that no setup link leads to another program's port. `shared` lets
+    other workers bind the same port. Raises Misconfigured.
     """
     with ExitStack() as stack:
         try:
@@ -203,20 +209,20 @@ def make_server(
     when_ready: Callable[[], object] | None = None,
     leave_seconds: float = 0,
 ) -> HttpServer:
-    """A server for `run()`, which installs signal handlers and uses uvloop where there is one."""
+    """Create a server for `run()`, which installs signal handlers and uses uvloop if it is installed."""
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
         interface="asgi3",
-        lifespan="on",  # "auto" would serve on after a start-up that failed
+        lifespan="on",  # "auto" would continue after a failed start-up
         http=cast(
             "type[asyncio.Protocol]",
             partial(HardenedHttpProtocol, limits=limits, clock=clock),
         ),
         ws=ws or cast("type[asyncio.Protocol]", LazyWebSocketProtocol(clock)),
         ws_per_message_deflate=False,
-        ws_ping_interval=None,  # web/server/websocket.py has its own
+        ws_ping_interval=None,  # web/server/websocket.py has its own limits
         proxy_headers=False,  # decided in web/http/client_address.py
         server_header=False,
         access_log=False,
@@ -237,7 +243,7 @@ async def serve_in_loop(
     stopping: ShutdownSignal | None = None,
     ws: str | None = None,
 ) -> AsyncIterator[HttpServer]:
-    """Serve inside the running event loop, without touching signals; leaving drains as a signal would."""
+    """Serve inside the running event loop without signal handlers; leaving the context drains as a signal would."""
     server = make_server(
         app,
         host=host,

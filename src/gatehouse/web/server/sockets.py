@@ -1,4 +1,4 @@
-"""What an endpoint knows of a WebSocket; frames are in web/server/websocket.py."""
+"""The WebSocket interface for endpoints; frames are in web/server/websocket.py."""
 
 import asyncio
 from operator import methodcaller
@@ -9,15 +9,15 @@ from uvicorn.server import ServerState
 
 from gatehouse.kernel.clock import Clock, TimerWheel
 
-HANDSHAKE_KEY: Final = "gatehouse.socket"  # where an endpoint finds its Handover in the scope
+HANDSHAKE_KEY: Final = "gatehouse.socket"  # the scope key of the Handover
 
 ROUND_SECONDS: Final = 2.5  # seconds between two turns of a socket
-ROUND_STEPS: Final = 10  # of a round, so that not all of them are pinged at once
+ROUND_STEPS: Final = 10  # parts of a round, so that not all sockets are pinged at once
 
 
 class TakesTurns(Protocol):
     def take_turn(self) -> None:
-        """Called once a round."""
+        """Do the work of one round; called once per round."""
 
 
 class WebSocketListener(Protocol):
@@ -37,11 +37,11 @@ class OpenWebSocket(Protocol):
         """Send a text frame; does nothing when the socket is no longer open."""
 
     def close(self, code: int, reason: str, final_text: bytes = b"") -> None:
-        """Close it with this code, after this text frame if there is one."""
+        """Close the socket with this code, after this text frame if there is one."""
 
 
 class AcceptedHandshake(Protocol):
-    """A handshake that the application has accepted: from now on no task runs for the socket."""
+    """A handshake that the application has accepted; no task runs for the socket after it."""
 
     def hand_over(self, listener: WebSocketListener) -> OpenWebSocket:
         """Open the socket; the listener is called when it closes."""
@@ -51,7 +51,7 @@ class AcceptedHandshake(Protocol):
 
 
 class LazyWebSocketProtocol:
-    """Stands where uvicorn expects a class of protocols."""
+    """A callable that uvicorn uses as its WebSocket protocol class."""
 
     def __init__(self, clock: Clock) -> None:
         self._rounds: TimerWheel[TakesTurns] = TimerWheel(
@@ -59,7 +59,7 @@ class LazyWebSocketProtocol:
         )
 
     def __call__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:
-        # Its library takes 4 MB, and few processes need it.
+        # The WebSocket library takes 4 MB, and few processes need it.
         from gatehouse.web.server.websocket import WebSocketHandshake  # noqa: PLC0415
 
         return WebSocketHandshake(config, server_state, app_state, rounds=self._rounds)

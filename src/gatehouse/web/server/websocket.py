@@ -1,8 +1,8 @@
 """WebSockets for many and hostile clients (RFC 6455, checklist WS-05 to WS-07).
 
-uvicorn's protocol makes the handshake, with an ASGI application that accepts or refuses. An accepted socket is then
-handed over to a protocol of our own, and the task of the application ends: a socket that is open and silent is one
-small object, without task, queue or timer. What its client sends does not matter, only that it is connected.
+uvicorn's protocol does the handshake; an ASGI application accepts or refuses it. An accepted socket is then handed
+over to CompactWebSocket, and the task of the application ends: an open, silent socket is one small object without
+task, queue or timer. The content of a client's messages is ignored; only the connection matters.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from websockets.protocol import OPEN, SERVER, Protocol
 from gatehouse.kernel.clock import TimerWheel
 from gatehouse.web.server.sockets import HANDSHAKE_KEY, TakesTurns, WebSocketListener
 
-MAX_MESSAGE_BYTES: Final = 4_096  # the client has nothing to say
+MAX_MESSAGE_BYTES: Final = 4_096  # clients send nothing that is used
 PARSE_SLICE: Final = 512  # bytes parsed at a time: frames are counted in between
-FRAME_BURST: Final = 100  # at once
-FRAMES_PER_ROUND: Final = 25  # that come back: ten a second
-MAX_WRITE_BUFFER_BYTES: Final = 16_384  # that may wait for a client to read
+FRAME_BURST: Final = 100  # frames a client may send at once
+FRAMES_PER_ROUND: Final = 25  # frames added to the allowance per round: ten a second
+MAX_WRITE_BUFFER_BYTES: Final = 16_384  # bytes that may wait for a client to read them
 LOST_ROUNDS: Final = 4  # rounds without a sign of life: ten seconds (R4)
-CLOSE_ROUNDS: Final = 2  # rounds for a client to answer our close, and to stop sending
-PING_FRAME: Final = b"\x89\x00"  # an empty one looks the same every time
+CLOSE_ROUNDS: Final = 2  # rounds a client has to answer the close frame and to stop sending
+PING_FRAME: Final = b"\x89\x00"  # an empty ping is always the same bytes
 
 INVALID_DATA: Final = 1007
 POLICY_VIOLATION: Final = 1008
 SERVICE_RESTART: Final = 1012
 SWITCHING_PROTOCOLS: Final = 101
 
-# Both libraries log paths and frames at its lower levels: they hold gsid and Location (checklist GS-32).
+# At lower levels both libraries log paths and frames, which contain gsid and Location (checklist GS-32).
 log: Final = logging.getLogger("gatehouse.web.server.websocket")
 log.setLevel(logging.WARNING)
 
@@ -72,9 +72,9 @@ class CompactWebSocket(asyncio.Protocol):
         self._wire = Protocol(SERVER, max_size=MAX_MESSAGE_BYTES, logger=log)
         self._text: codecs.IncrementalDecoder | None = None  # of the text message that is being read
         self._allowance = FRAME_BURST
-        self._silent = 0  # rounds since the client was heard
+        self._silent = 0  # rounds since the client last sent something
         self._pings_next = False
-        self._ends_in = 0  # rounds until it is cut off; 0 while it is open
+        self._ends_in = 0  # rounds until the connection is cut off; 0 while it is open
         self._deaf = False
         self._told = False
 
@@ -88,7 +88,7 @@ class CompactWebSocket(asyncio.Protocol):
             self._feed(data[start : start + PARSE_SLICE])
 
     def pause_writing(self) -> None:
-        """Nothing we send fills a buffer: this client does not read."""
+        """Drop the client: what the server sends is small, so a full buffer means that the client does not read."""
         self._transport.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
@@ -101,7 +101,7 @@ class CompactWebSocket(asyncio.Protocol):
     # The server calls
 
     def shutdown(self) -> None:
-        """The process ends; a second call closes without waiting."""
+        """Close because the process ends; a second call closes without waiting."""
         self.close(SERVICE_RESTART, "the service is restarting")
         self._transport.close()
 
@@ -138,7 +138,7 @@ class CompactWebSocket(asyncio.Protocol):
         self._ends_in = CLOSE_ROUNDS
         self._notify_closed(by_client=False)
 
-    # What the client says
+    # What the client sends
 
     def _feed(self, data: bytes) -> None:
         self._wire.receive_data(data)
@@ -159,7 +159,7 @@ class CompactWebSocket(asyncio.Protocol):
                 self._fail(POLICY_VIOLATION, "too many frames")
 
     def _is_valid_text(self, frame: Frame) -> bool:
-        """False for text that is no UTF-8, as soon as that shows."""
+        """Whether the text is UTF-8 so far; False as soon as it is not."""
         if frame.opcode is Opcode.TEXT:
             self._text = codecs.getincrementaldecoder("utf-8")()
         elif frame.opcode is not Opcode.CONT or self._text is None:
@@ -177,10 +177,13 @@ class CompactWebSocket(asyncio.Protocol):
         self._discard_then_close()
 
     def _discard_then_close(self) -> None:
-        """Discard what still arrives, for a short time: closing over unread bytes would lose our close frame."""
+        """Discard incoming bytes for a short time, then close.
+
+        Closing with unread bytes would lose the close frame.
+        """
         self._deaf = True
         self._ends_in = CLOSE_ROUNDS
-        with contextlib.suppress(OSError):  # the client may be gone already
+        with contextlib.suppress(OSError):  # the client may have disconnected already
             self._transport.write_eof()
         self._notify_closed(by_client=False)
 
@@ -215,12 +218,12 @@ class WebSocketHandshake(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            # A head within our limits and beyond the library's: uvicorn leaves its answer unsent.
+            # A head within our limits but beyond the library's: uvicorn does not send the library's response.
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.transport.close()
 
     def handle_connect(self, event: Request) -> None:
-        """Nothing is read before the answer: a client that does not wait for it would fill our memory."""
+        """Pause reading until the response is sent: a client that sends before that would fill the memory."""
         self.transport.pause_reading()
         self.read_paused = True
         super().handle_connect(event)
@@ -246,7 +249,7 @@ class WebSocketHandshake(WebSocketsSansIOProtocol):
             opened.connection_lost(None)
             return opened
         self.connections.discard(self)
-        self.connections.add(opened)  # type: ignore[arg-type] # it needs nothing of them but `shutdown`
+        self.connections.add(opened)  # type: ignore[arg-type] # uvicorn uses only their `shutdown`
         self._rounds.add(opened)
         self.transport.set_write_buffer_limits(high=MAX_WRITE_BUFFER_BYTES)
         self.transport.set_protocol(opened)

@@ -1,6 +1,6 @@
-"""Versions of schemas are stored as what the next save replaced, compressed, instead of whole.
+"""Store versions of schemas as what the next save replaced, compressed, instead of whole.
 
-Row by row, newest first: no more than two versions of one application are in memory.
+Rows are migrated one by one, newest first: at most two versions of one application are in memory.
 """
 
 import json
@@ -18,7 +18,7 @@ SECTIONS = ("login", "private_data", "public_data", "secret_data")
 def upgrade() -> None:
     there = op.get_bind()
     op.rename_table("schema_versions", "whole_schema_versions")
-    if there.dialect.name == "postgresql":  # names of indexes are unique there
+    if there.dialect.name == "postgresql":  # index names are unique there
         there.execute(text("ALTER INDEX pk_schema_versions RENAME TO pk_whole_schema_versions"))
     op.create_table(
         "schema_versions",
@@ -70,7 +70,7 @@ def convert(there: Connection, application_id: int) -> None:
 
 
 def replaced(older: dict[str, dict[str, object]], newer: dict[str, dict[str, object]]) -> bytes:
-    """The parts of the older version that the newer one has otherwise; a role that is new there was null before."""
+    """Return the parts of the older version that differ in the newer one; null for a role that is new there."""
     found = {
         kind: {
             name: older[kind].get(name)

@@ -1,1 +1,1 @@
-"""The OAuth and OpenID Connect endpoints: bytes become typed requests, records and errors become answers (R3)."""
+"""The OAuth and OpenID Connect endpoints: bytes become typed requests, records and errors become responses (R3)."""

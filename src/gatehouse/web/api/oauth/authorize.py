@@ -41,7 +41,7 @@ class ClientErrorPage:
         self._pages = pages
 
     async def show(self, request: Request, browser: Browser, refused: NotRedirected) -> Response:
-        """A text for everyone; for administrators, the received address beside the registered ones."""
+        """Show an error text; administrators also see the received address beside the registered ones."""
         context = ClientErrorContext(
             request_id=request_id_of(request.scope),
             application=refused.client.name if refused.client else "",
@@ -75,7 +75,7 @@ def with_details(context: ClientErrorContext, refused: NotRedirected) -> ClientE
 
 
 def compare_target(target: str, received: str) -> RegisteredTarget:
-    """What they have in common from the left, and what is other in each from there."""
+    """Return the common beginning of both addresses, and the rest of each."""
     same = 0
     for ours, theirs in zip(target, received, strict=False):
         if ours != theirs:
@@ -84,11 +84,11 @@ def compare_target(target: str, received: str) -> RegisteredTarget:
     return RegisteredTarget(same=target[:same], other=target[same:], received_other=received[same:])
 
 
-# GET and POST /proxy/oauth/authorize: back to the client at once, or on to the pages (interface §4.2, R3).
+# GET and POST /proxy/oauth/authorize: redirect to the client at once, or to the pages (interface §4.2, R3).
 
 
-AUTHORIZE_LIMIT_KEY: Final = "authorize"  # what is counted: sign-ins begun and kept until they end
-MAX_QUERY_LENGTH: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
+AUTHORIZE_LIMIT_KEY: Final = "authorize"  # the name of the limit that counts pending sign-ins
+MAX_QUERY_LENGTH: Final = 8_000  # characters; the whole address stays below the limit for request lines (S-19)
 URI_TOO_LONG: Final = 414
 SERVICE_UNAVAILABLE: Final = 503
 FORM_ONLY: Final = frozenset({BodyKind.FORM})
@@ -148,21 +148,24 @@ class AuthorizeEndpoint:
     async def _access_denied(
         self, request: Request, asked: AuthorizeParameters, client: Client, back: str
     ) -> Response | None:
-        """The page of a person without access, unless the client wants no page or the browser only prefetches."""
+        """Return the page of a person without access, unless the client wants no page or the browser prefetches."""
         if "none" in asked["prompt"].split(" ") or is_prefetch(request):
             return None
         browser = await self._browsers.read(request)
         return await self._denied_page.show(request, browser.signed_in, client, back)
 
     async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
-        """HEAD answers nothing, so it does nothing: no code is made for someone who does not come along (AZ-30)."""
+        """HEAD has no response body and does nothing.
+
+        No code is created for a request that follows no redirect (AZ-30).
+        """
         return Response(None, 200, NO_STORE)
 
     async def handle_post(self, request: Request) -> Response:
-        """The same by a form: sent on to the address with the same meaning.
+        """Redirect a form to the address with the same parameters.
 
-        The cookies of a person who is signed in do not come along with another site's POST (SameSite=Lax), but
-        they do with the GET that follows.
+        Browsers do not send the cookies of a signed-in person with another site's POST (SameSite=Lax), but they do
+        with the GET that follows.
         """
         content_type(request, FORM_ONLY)
         pairs = (*query_pairs(request), *parse_form.parse_urlencoded(await raw_body(request)))
@@ -187,7 +190,7 @@ class AuthorizeEndpoint:
     async def _begin_sign_in(
         self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep
     ) -> str:
-        """Begin a way through the pages; how many one source may begin is bounded (AZ-33)."""
+        """Start a sign-in flow; how many one source may start is limited (AZ-33)."""
         wait = self._rate_limiter.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins begun from one source")

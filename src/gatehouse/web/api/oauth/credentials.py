@@ -34,7 +34,10 @@ class AccessTokenForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCredentials:
-    """Raise InvalidClient for a header that is doubled or cannot be read (checklist TK-24)."""
+    """Read the client's credentials.
+
+    Raises InvalidClient for a header that is repeated or cannot be read (checklist TK-24).
+    """
     given = header_values(request.scope, b"authorization")
     if len(given) > 1:
         raise InvalidClient("duplicate Authorization header")
@@ -55,7 +58,7 @@ def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCre
 
 
 def read_basic(header: str) -> tuple[str, tuple[str, ...]]:
-    """Id and password; not every client encodes them first, as RFC 6749 §2.3.1 wants."""
+    """Return id and password; not every client encodes them first, as RFC 6749 §2.3.1 requires."""
     found = BASIC.fullmatch(header)
     try:
         text = b64decode(found[1], validate=True).decode() if found else ""
@@ -68,7 +71,7 @@ def read_basic(header: str) -> tuple[str, tuple[str, ...]]:
 
 
 def refuse_query(request: Request, into: type[msgspec.Struct]) -> None:
-    """What belongs into the body is not taken from the address, which ends up in logs (checklist TK-22, UI-03)."""
+    """Refuse body parameters in the query, because addresses are logged (checklist TK-22, UI-03)."""
     if not request.scope["query_string"]:
         return
     if any(name in into.__struct_encode_fields__ for name, _ in query_pairs(request)):
@@ -76,7 +79,10 @@ def refuse_query(request: Request, into: type[msgspec.Struct]) -> None:
 
 
 def bearer_of(request: Request) -> str:
-    """The Bearer; empty without one. Raises InvalidToken for a header that is doubled or of another kind."""
+    """Return the Bearer token; empty without one.
+
+    Raises InvalidToken for a header that is repeated or of another scheme.
+    """
     given = header_values(request.scope, b"authorization")
     if not given:
         return ""
@@ -87,7 +93,10 @@ def bearer_of(request: Request) -> str:
 
 
 async def access_token_of(request: Request) -> str:
-    """From the header, or by POST from a form (RFC 6750 §2); never from the query, and not from both places."""
+    """Return the access token from the header, or by POST from a form (RFC 6750 §2).
+
+    Never from the query, and not from both.
+    """
     refuse_query(request, AccessTokenForm)
     in_header, in_body = bearer_of(request), await access_token_in_form(request)
     if in_header and in_body:

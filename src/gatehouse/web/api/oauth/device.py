@@ -29,7 +29,7 @@ from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import step_address
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 
-DEVICE_LIMIT_KEY: Final = "device"  # what is counted: requests kept until they end
+DEVICE_LIMIT_KEY: Final = "device"  # the name of the limit that counts pending requests
 NOT_FOUND: Final = 404
 TOO_MANY_REQUESTS: Final = 429
 
@@ -75,14 +75,14 @@ class DeviceAuthorizationEndpoint:
 
     async def authorize_device(self, request: Request) -> Response:
         refuse_query(request, DeviceFields)
-        asked = await read_body(request, DeviceFields, kinds=JSON_OR_FORM)
-        client = await self._authentication.authenticate_by_secret(credentials_of(request, asked))
-        # The name of a public client is all it takes: what one source leaves behind is bounded, as at authorize.
+        body = await read_body(request, DeviceFields, kinds=JSON_OR_FORM)
+        client = await self._authentication.authenticate_by_secret(credentials_of(request, body))
+        # A public client needs only its name, so the pending requests of one source are limited, as at authorize.
         wait = self._rate_limiter.admit(DEVICE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "devices begun from one source")
         given = await self._device_authorization.start(
-            client, asked.scope, address=str(caller_address_of(request.scope).address)
+            client, body.scope, address=str(caller_address_of(request.scope).address)
         )
         return json_response(
             DeviceCodesResponse(
@@ -131,7 +131,7 @@ class DevicePages:
         self._pages = pages
 
     async def show(self, request: Request) -> Response:
-        """A code in the address is only filled in: the person compares it with the device first."""
+        """Show the form; a code in the address only fills it in: the person compares it with the device first."""
         browser = await self._browsers.read(request)
         return self._form_page(request, browser, read_query(request, UserCodeQuery).user_code)
 
@@ -140,7 +140,7 @@ class DevicePages:
         form = await read_form(request, UserCodeForm)
         self._browsers.check_form(request, browser, form.csrf)
         try:
-            found = await self._device_authorization.find_pending(
+            pending_request = await self._device_authorization.find_pending(
                 form.user_code, source=caller_address_of(request.scope).source
             )
         except UnknownUserCode:
@@ -151,10 +151,10 @@ class DevicePages:
             answer = self._form_page(request, browser, form.user_code, problem, status=TOO_MANY_REQUESTS)
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
-        return see_other(await self._next_address(browser, found))
+        return see_other(await self._next_address(browser, pending_request))
 
     async def _next_address(self, browser: Browser, found: DeviceRequest) -> str:
-        """To the confirmation; without a full session, through the sign-in first (R1)."""
+        """Return the address of the confirmation; without a full session, of the sign-in first (R1)."""
         signed_in = browser.signed_in
         if not is_full_session(signed_in):
             return step_address(
@@ -168,7 +168,7 @@ class DevicePages:
         return step_address(interaction.step, handle)
 
     async def show_done(self, request: Request) -> Response:
-        await self._browsers.read(request)  # the page is in the language of who did it
+        await self._browsers.read(request)  # the page is in the person's language
         return self._pages.render(request, DeviceDoneContext(is_signed_in=True))
 
     async def show_cancelled(self, request: Request) -> Response:
@@ -176,7 +176,7 @@ class DevicePages:
         return self._cancelled_page(request)
 
     async def show_denied(self, request: Request) -> Response:
-        """The application does not let this account in: which one, and whom to ask."""
+        """Show that the application denies this account access, and whom to ask."""
         browser = await self._browsers.read(request)
         try:
             client = await self._clients.client(read_query(request, DeviceDeniedQuery).client_id)

@@ -25,7 +25,7 @@ from gatehouse.web.pages.forms import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 
-MAX_QUERY_LENGTH: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
+MAX_QUERY_LENGTH: Final = 8_000  # characters; the whole address stays below the limit for request lines (S-19)
 URI_TOO_LONG: Final = 414
 SERVICE_UNAVAILABLE: Final = 503
 
@@ -61,24 +61,24 @@ class LogoutEndpoints:
     async def handle_get(self, request: Request) -> Response:
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
-        asked = read_query(request, LogoutRequest)
-        logout = await self._logouts.check(asked)
+        query = read_query(request, LogoutRequest)
+        logout = await self._logouts.check(query)
         browser = await self._browsers.read(request)
         if browser.signed_in is None:
             return self._signed_out_response(request, logout, returns_to_client=logout.hint is not None)
         if logout.matches_session(browser.signed_in):
             await self._end_session(request, browser.signed_in)
             return self._signed_out_response(request, logout, returns_to_client=True)
-        return self._confirmation_page(request, browser, browser.signed_in, asked, logout)
+        return self._confirmation_page(request, browser, browser.signed_in, query, logout)
 
     async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
-        """HEAD answers nothing, so it ends nothing."""
+        """HEAD has no response body and ends no session."""
         return Response(None, 200, NO_STORE)
 
     async def handle_post(self, request: Request) -> Response:
-        """The same by a form: sent on to the address with the same meaning.
+        """Redirect a form to the address with the same parameters.
 
-        The session's cookie does not come along with another site's POST (SameSite=Lax), but with the GET that
+        Browsers do not send the session cookie with another site's POST (SameSite=Lax), but they do with the GET that
         follows.
         """
         asked = await read_form(request, LogoutRequest)
@@ -103,7 +103,10 @@ class LogoutEndpoints:
         await self._sessions.end(signed_in, signed_in.session.session_id, origin)
 
     def _signed_out_response(self, request: Request, logout: CheckedLogout, *, returns_to_client: bool) -> Response:
-        """Back to the client, if that was asked for and is allowed; else a page of ours, with a link to it."""
+        """Redirect to the client if it requested that and it is allowed.
+
+        Otherwise show a page with a link to the client.
+        """
         if logout.redirect_url and returns_to_client:
             return self._browsers.clear_session_cookie(see_other(logout.redirect_url))
         name = logout.client.name if logout.client else ""
@@ -122,7 +125,7 @@ class LogoutEndpoints:
             post_logout_redirect_uri=asked.post_logout_redirect_uri if logout.redirect_url else "",
             state=asked.state,
         )
-        # Browsers hold the redirects that follow a form to form-action too.
+        # Browsers apply form-action to redirects after a form too.
         leads_to = [csp_source(asked.post_logout_redirect_uri)] if logout.redirect_url else []
         policy = {"Content-Security-Policy": content_security_policy(form_action=leads_to)}
         return self._browsers.set_browser_cookie(self._pages.render(request, context, headers=policy), browser)

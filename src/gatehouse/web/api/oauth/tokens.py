@@ -57,17 +57,17 @@ class TokenHttpEndpoint:
 
     async def issue_tokens(self, request: Request) -> Response:
         refuse_query(request, TokenFields)
-        asked = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
-        credentials = credentials_of(request, asked)
+        body = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
+        credentials = credentials_of(request, body)
         given = await self._tokens.issue_tokens(
             TokenRequest(
-                grant_type=asked.grant_type,
-                code=asked.code,
-                redirect_uri=asked.redirect_uri,
-                code_verifier=asked.code_verifier,
-                refresh_token=asked.refresh_token,
-                scope=asked.scope,
-                device_code=asked.device_code,
+                grant_type=body.grant_type,
+                code=body.code,
+                redirect_uri=body.redirect_uri,
+                code_verifier=body.code_verifier,
+                refresh_token=body.refresh_token,
+                scope=body.scope,
+                device_code=body.device_code,
                 credentials=credentials,
                 origin=credentials.origin,
             )
@@ -158,7 +158,7 @@ class ExchangeEndpoints:
 
 
 def required_bearer(request: Request) -> str:
-    """The Bearer and nothing else: a token in the body is not looked at (checklist UI-08)."""
+    """Return the Bearer token; a token in the body is ignored (checklist UI-08)."""
     shown = bearer_of(request)
     if not shown:
         raise InvalidToken("Bearer token is missing")
@@ -190,8 +190,8 @@ class IntrospectionEndpoint:
 
     async def introspect(self, request: Request) -> Response:
         refuse_query(request, IntrospectionFields)
-        asked = await read_body(request, IntrospectionFields, kinds=JSON_OR_FORM)
-        return json_response(await self._introspection.introspect(credentials_of(request, asked), asked.token))
+        body = await read_body(request, IntrospectionFields, kinds=JSON_OR_FORM)
+        return json_response(await self._introspection.introspect(credentials_of(request, body), body.token))
 
     def endpoint(self) -> Endpoint:
         return Endpoint(
@@ -215,12 +215,12 @@ class IntrospectionEndpoint:
 
 class RefreshTokenFields(ClientCredentialFields, frozen=True, kw_only=True):
     refresh_token: str = ""
-    token: str = ""  # the same by its name in RFC 7009 (R3)
+    token: str = ""  # the same under its RFC 7009 name (R3)
 
 
 class RevocationFields(ClientCredentialFields, frozen=True, kw_only=True):
     token: str = ""
-    token_type_hint: str = ""  # we need none
+    token_type_hint: str = ""  # accepted and ignored
 
 
 class RevocationResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,18 +233,18 @@ class RevocationEndpoints:
 
     async def revoke_refresh_token(self, request: Request) -> Response:
         refuse_query(request, RefreshTokenFields)
-        asked = await read_body(request, RefreshTokenFields, kinds=JSON_OR_FORM)
-        if asked.refresh_token and asked.token:
+        body = await read_body(request, RefreshTokenFields, kinds=JSON_OR_FORM)
+        if body.refresh_token and body.token:
             raise InvalidRequest("two tokens in one request")
         await self._revocation.revoke_refresh_token(
-            credentials_of(request, asked), asked.refresh_token or asked.token, origin_of(request, "client")
+            credentials_of(request, body), body.refresh_token or body.token, origin_of(request, "client")
         )
         return json_response(RevocationResponse())
 
     async def revoke(self, request: Request) -> Response:
         refuse_query(request, RevocationFields)
-        asked = await read_body(request, RevocationFields, kinds=JSON_OR_FORM)
-        await self._revocation.revoke(credentials_of(request, asked), asked.token, origin_of(request, "client"))
+        body = await read_body(request, RevocationFields, kinds=JSON_OR_FORM)
+        await self._revocation.revoke(credentials_of(request, body), body.token, origin_of(request, "client"))
         return Response(None, 200, NO_STORE)
 
     def endpoints(self) -> list[Endpoint]:

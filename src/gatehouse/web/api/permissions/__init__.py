@@ -1,1 +1,1 @@
-"""The permission endpoints: what came by wire becomes a caller and a command, records become the envelope."""
+"""The permission endpoints: requests become a caller and a command, records become the envelope."""

@@ -1,4 +1,4 @@
-"""Public keys of applications, for everyone; and custom keys, for who manages them (interface §4.4, R6)."""
+"""Public keys of applications, for everyone, and custom keys, for those who manage them (interface §4.4, R6)."""
 
 from typing import Final, Literal
 
@@ -52,7 +52,7 @@ class CustomKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     id: str | None = None
     public_key: str = ""
-    data: str = ""  # the same, under the name the list answers it by
+    data: str = ""  # the same, under its name in the list
     created: object = None
 
 

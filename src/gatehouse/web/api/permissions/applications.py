@@ -121,7 +121,7 @@ def draft_application_id(draft: ApplicationDraft) -> int | None:
 
 
 def application_record(application: Application, *, full: bool) -> ApplicationRecord:
-    """Never with private_key (R6)."""
+    """Return the record of an application, never with private_key (R6)."""
     return ApplicationRecord(
         application_id=application.application_id,
         name=application.name,
@@ -141,13 +141,13 @@ class ClientRequest(CredentialFields, frozen=True, kw_only=True):
     """Only `create` creates a client, with an ID chosen by the caller; save never does."""
 
     action: Literal["get", "create", "save", "delete", "rotate", "revoke"]
-    application_id: ApplicationId | None = None  # else that of the service JWT; without any, every client
+    application_id: ApplicationId | None = None  # defaults to that of the service JWT, else every client
     data: ClientDraft = ClientDraft()
 
 
 class ClientSecretEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created: str
-    ends: str = ""  # of the one before the newest
+    ends: str = ""  # of the secret before the newest
 
 
 class ClientEntry(ClientRecord, frozen=True, kw_only=True, omit_defaults=True):

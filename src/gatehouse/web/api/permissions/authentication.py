@@ -1,6 +1,6 @@
 """Reads the credentials of a request: headers first, then the deprecated fields of the body (interface §4.1, R6).
 
-Never from the query or a cookie: those end up in logs and histories (checklist AK-11).
+Credentials are never read from the query or a cookie, which end up in logs and histories (checklist AK-11).
 """
 
 import re
@@ -26,30 +26,33 @@ TIMESTAMP: Final = re.compile(r"[1-9][0-9]{0,14}", re.ASCII)
 
 
 class CredentialFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the body of every permission endpoint may carry beside its own fields."""
+    """The credential fields that the body of every permission endpoint may contain."""
 
     jwt: str = ""  # this and the next two are deprecated: headers are better
     factor: str = ""
     service_jwt: str = ""
-    ip: str = ""  # this and the next: what a Signature is about
+    ip: str = ""  # this and the next field: what a Signature covers
     ts: int | str = 0
 
 
 async def credentials_of(request: Request, asked: CredentialFields) -> RequestCredentials:
-    """Raise InvalidToken for a header that is doubled or cannot be read.
+    """Read the credentials.
 
-    A header that is present wins, even an empty one, so header and body are never mixed (checklist PA-03).
+    Raises InvalidToken for a header that is repeated or cannot be read. A present header wins, even an empty one, so
+    header and body are never mixed (checklist PA-03).
     """
     caller = caller_address_of(request.scope)
     body = await raw_body(request)
-    given = read_credential_headers(request.scope["headers"])
+    credential_headers = read_credential_headers(request.scope["headers"])
     return RequestCredentials(
-        bearer=parse_bearer(given.get(b"authorization")),
+        bearer=parse_bearer(credential_headers.get(b"authorization")),
         jwt=asked.jwt,
-        factor=given.get(b"factor", asked.factor),
-        service_jwt=given.get(b"service-jwt", asked.service_jwt),
-        signed=signed_request_of(request, given, asked, body) if b"signature" in given else None,
-        request_sign=given.get(b"request-sign", ""),
+        factor=credential_headers.get(b"factor", asked.factor),
+        service_jwt=credential_headers.get(b"service-jwt", asked.service_jwt),
+        signed=signed_request_of(request, credential_headers, asked, body)
+        if b"signature" in credential_headers
+        else None,
+        request_sign=credential_headers.get(b"request-sign", ""),
         body=body,
         address=caller.address if caller.proven else None,
         source=caller.source,
@@ -57,7 +60,7 @@ async def credentials_of(request: Request, asked: CredentialFields) -> RequestCr
 
 
 def read_credential_headers(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, str]:
-    """What the request shows in its headers, in one pass over them."""
+    """Read the credential headers of a request in one pass."""
     found: dict[bytes, str] = {}
     for name, value in headers:
         if name in CREDENTIAL_HEADERS:
@@ -77,7 +80,7 @@ def parse_bearer(given: str | None) -> str:
 
 
 def decode_header(header: bytes) -> str:
-    """What a client wrote, as UTF-8 or as Latin-1."""
+    """Decode a header as UTF-8, or else as Latin-1."""
     try:
         return header.decode()
     except UnicodeDecodeError:
@@ -101,7 +104,7 @@ def signed_request_of(
 
 
 def single_value(given: list[str]) -> str:
-    """The query or the body says it, not both in two ways."""
+    """Return the value from the query or the body; two different values are refused."""
     if len(set(given)) != 1:
         raise InvalidToken("a Signature needs exactly one ip and one ts")
     return given[0]
@@ -114,7 +117,7 @@ def parse_timestamp(given: list[str]) -> int:
     return int(text)
 
 
-# From a request to a caller with their rights, for every endpoint of this package.
+# Authenticates the caller of a request and loads their rights, for every endpoint of this package.
 
 
 class RequestAuthenticator:

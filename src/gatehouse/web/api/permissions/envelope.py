@@ -1,6 +1,6 @@
-"""JSON of permission answers: bounded in size, and made in slices where it is large.
+"""JSON of permission responses: limited in size, and encoded in slices if it is large.
 
-One call that encodes 8 MB keeps the interpreter for 20 ms, and with it the event loop, in whatever thread it runs.
+One call that encodes 8 MB blocks the interpreter and the event loop for 20 ms, in any thread.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
@@ -19,11 +19,11 @@ from gatehouse.web.http.routing import DEFAULT_BODY_LIMIT, Endpoint, Handler, Ra
 NARROWER_HINT: Final = "ask for less at a time"
 LIST_SLICE: Final = 5_000  # plain items of a list that are encoded by one call
 CHUNK_BYTES: Final = 2**18  # bytes of a file that are sent at a time
-MAX_SPLIT_DEPTH: Final = 6  # levels that are taken apart; what lies below is one role, one section or one person
+MAX_SPLIT_DEPTH: Final = 6  # levels that are split; below them is one role, one section or one person
 
 
 def encode_bounded(value: object, *, weight: int = 0, narrower: str = NARROWER_HINT) -> bytes:
-    """Raises AnswerTooLarge, with the narrower question to ask instead."""
+    """Encode a response of limited size. Raises AnswerTooLarge with the narrower request to make instead."""
     body = (
         msgspec.json.encode(value)
         if weight <= MAX_INLINE_WEIGHT
@@ -35,7 +35,7 @@ def encode_bounded(value: object, *, weight: int = 0, narrower: str = NARROWER_H
 
 
 async def iter_json_chunks(make: Callable[[], object]) -> AsyncIterator[bytes]:
-    """The JSON of what `make` makes, a few hundred kilobytes at a time, all of it off the event loop."""
+    """Yield the JSON of what `make` returns, a few hundred kilobytes at a time, all of it off the event loop."""
     pieces = iter_json_pieces(await run_off_loop(OFF_LOOP_WEIGHT, make))
     while chunk := await run_off_loop(OFF_LOOP_WEIGHT, next_chunk, pieces):
         yield chunk
@@ -51,7 +51,7 @@ def next_chunk(pieces: Iterator[bytes]) -> bytes:
 
 
 def limit_size(pieces: Iterable[bytes], narrower: str) -> Iterator[bytes]:
-    """So that an endless answer is given up early."""
+    """Pass the pieces on and stop early when the response exceeds the limit."""
     length = 0
     for piece in pieces:
         length += len(piece)
@@ -61,7 +61,7 @@ def limit_size(pieces: Iterable[bytes], narrower: str) -> Iterator[bytes]:
 
 
 def iter_json_pieces(value: object, depth: int = 0) -> Iterator[bytes]:
-    """What `msgspec.json.encode` would make of it, in pieces."""
+    """Yield the output of `msgspec.json.encode` in pieces."""
     if depth < MAX_SPLIT_DEPTH and isinstance(value, msgspec.Struct):
         yield from iter_object_pieces(struct_members(value), depth)
     elif depth < MAX_SPLIT_DEPTH and isinstance(value, Mapping):
@@ -110,10 +110,10 @@ def is_container(item: object) -> bool:
     return isinstance(item, msgspec.Struct | Mapping | list | tuple)
 
 
-# The envelope of every answer (interface §4.1), and what an endpoint of this package has in common.
+# The envelope of every response (interface §4.1), and what all endpoints of this package share.
 
 
-PRIVATE_CACHE_CONTROL: Final = "private, no-cache"  # may be kept, and is asked for again each time with its ETag
+PRIVATE_CACHE_CONTROL: Final = "private, no-cache"  # may be cached, and is revalidated each time with its ETag
 
 JSON: Final = "application/json"
 T = TypeVar("T")
@@ -152,7 +152,7 @@ def untagged_response(value: object, *, weight: int = 0, narrower: str = NARROWE
 
 
 def etag_response(request: Request, value: object) -> Response:
-    """An answer that a caller may keep and ask for again with If-None-Match."""
+    """Return a response that a caller may cache and revalidate with If-None-Match."""
     return or_not_modified(request, make_etag_response(value))
 
 
@@ -196,7 +196,7 @@ def permission_endpoint(
     has_tag: bool = False,
     also_as: str = "",
 ) -> Endpoint:
-    """One endpoint of the permissions interface."""
+    """Build one endpoint of the permissions interface."""
     return Endpoint(
         name=f"permissions.{name}",
         path=f"/api/permissions/{path}",

@@ -15,7 +15,7 @@ from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.members import FoundMember, GrantSource
 
-FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
+FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what starts a formula in a spreadsheet
 
 
 class GroupName(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +68,9 @@ class ExplanationRecord(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     scope: ScopeName
     in_schema: bool
-    left: int  # seconds until it is no longer allowed, 0 for ever
+    left: int  # seconds until it is no longer allowed, 0 for no end
     sentences: tuple[str, ...]
-    path: tuple[PathStep, ...]  # what decides
+    path: tuple[PathStep, ...]  # the deciding steps
     overridden: tuple[PathStep, ...]
     missing: tuple[MissingFact, ...]  # the nearest first
 
@@ -105,7 +105,7 @@ def explanation_record(one: Explanation) -> ExplanationRecord:
         in_schema=one.in_schema,
         left=one.seconds_left,
         sentences=tuple(explanation_sentences(one)),
-        path=tuple(contribution_step(each) for each in one.contributions if each.decides),
+        path=tuple(contribution_step(contribution) for contribution in one.contributions if contribution.decides),
         overridden=tuple(contribution_step(each) for each in one.contributions if not each.decides),
         missing=tuple(map(missing_fact, one.missing)),
     )
@@ -174,12 +174,12 @@ def scope_name(scope: Scope) -> ScopeName:
 
 
 def members_csv(members: Iterable[FoundMember]) -> str:
-    """One line for each way."""
+    """Return one CSV line per path by which a member has the rule."""
     body = io.StringIO()
     writer = csv.writer(body)
     writer.writerow(("user_id", "until", "source", "scope", "role", "group_id", "group"))
-    for one in members:
-        writer.writerows(csv_rows(one))
+    for member in members:
+        writer.writerows(csv_rows(member))
     return body.getvalue()
 
 

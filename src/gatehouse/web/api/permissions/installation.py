@@ -54,7 +54,7 @@ MEBIBYTE: Final = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What does not change while the process runs."""
+    """The values that do not change while the process runs."""
 
     version: str
     opened_at: int
@@ -72,7 +72,7 @@ class Installation:
         return [line for line in self.lines if line.matches(search.strip())]
 
     def value(self, setting: str) -> str:
-        """As it is shown; of no setting, none."""
+        """The value as it is shown; None for an unknown setting."""
         return next((line.value for line in self.lines if line.name == setting), "")
 
     @property
@@ -82,14 +82,14 @@ class Installation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationStatus:
-    """How it is just now."""
+    """The current status of the installation."""
 
     report: HealthReport
     installation: Installation
     database: DatabaseFacts
     seal: Seal | None
     unsealed_since: int  # 0: everything is sealed
-    log_problems: Sequence[str]  # what is wrong with the audit log, as far as its end shows
+    log_problems: Sequence[str]  # the problem of the audit log, as far as its newest records show
     python: str
 
     @property
@@ -149,7 +149,7 @@ class InstallationReader:
         )
 
 
-# The parts of `settings` as the API answers them and the console shows them; loaded with the first of both.
+# The parts of `settings` as the API returns them and the console shows them; loaded with the first request of either.
 
 
 class SettingParts:
@@ -182,15 +182,19 @@ def branding_part(installation: Installation) -> BrandingPart:
 
 
 def policies_part(installation: Installation) -> PoliciesPart:
-    every = (PolicyEntry(name=one.name, settings=setting_entries(one.lines)) for one in installation.policies)
+    every = (
+        PolicyEntry(name=policy.name, settings=setting_entries(policy.lines)) for policy in installation.policies
+    )
     return PoliciesPart(policies=tuple(every))
 
 
 def risks_part(installation: Installation) -> RisksPart:
     return RisksPart(
         risks=tuple(
-            RiskEntry(name=one.name, serious=one.serious, setting=one.setting, value=installation.value(one.setting))
-            for one in installation.risks
+            RiskEntry(
+                name=risk.name, serious=risk.serious, setting=risk.setting, value=installation.value(risk.setting)
+            )
+            for risk in installation.risks
         )
     )
 
@@ -233,8 +237,8 @@ def email_part(found: MailStatus) -> EmailPart:
 
 def setting_entries(lines: Iterable[SettingListItem]) -> tuple[SettingEntry, ...]:
     return tuple(
-        SettingEntry(name=one.name, value=one.value, unit=one.unit, meaning=one.meaning, source=one.source)
-        for one in lines
+        SettingEntry(name=line.name, value=line.value, unit=line.unit, meaning=line.meaning, source=line.source)
+        for line in lines
     )
 
 

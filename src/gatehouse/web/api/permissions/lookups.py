@@ -1,4 +1,4 @@
-"""POST /api/permissions/activity: a record of the audit log, or of what was refused (interface §4.14)."""
+"""POST /api/permissions/activity: a record of the audit log or of a refused request (interface §4.14)."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, TypeAlias
@@ -42,9 +42,9 @@ class ActivityEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     details: Mapping[str, str | int | bool | None]
     refused: bool
     reason: str = ""  # of a refusal
-    actor: str = ""  # this and the next: of what happened
+    actor: str = ""  # this and the next: of an audit record
     place: int | None = None  # in the chain, once it is sealed
-    address: str = ""  # to who administers, until it is erased
+    address: str = ""  # for administrators, until it is erased
 
 
 class ActivityResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class ActivityEndpoint:
 
 
 def activity_entry(found: AuditRecord | Refusal) -> ActivityEntry:
-    """Of what `shown` left of it."""
+    """Return the entry of a record as reduced for its reader."""
     common = ActivityEntry(
         record_id=found.record_id,
         at=iso8601(found.at),

@@ -268,7 +268,7 @@ class GroupEndpoints:
 
 
 def select_group(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
-    """The one among those that the caller manages; of others they do not learn whether they exist."""
+    """Return the group among those that the caller manages; callers do not learn whether other groups exist."""
     found = [group for group in groups if group.group_id == group_id]
     if not found:
         raise GroupNotFound
@@ -287,7 +287,8 @@ def group_record(group: Group) -> GroupRecord:
         description=group.description,
         tags=group.tags,
         conditions=tuple(
-            ConditionEntry(title=one.title, condition=one.condition.document) for one in group.conditions
+            ConditionEntry(title=condition.title, condition=condition.condition.document)
+            for condition in group.conditions
         ),
         users=group.users,
         version=group.version,

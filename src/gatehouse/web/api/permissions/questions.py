@@ -56,7 +56,7 @@ class CheckResponse(msgspec.Struct, frozen=True, kw_only=True):
     data: tuple[bool, ...]  # in the order of the checks
     user_id: str
     expired: int  # the earliest end of anything in the scopes asked about, 0 for none
-    max_age: int  # seconds it may be kept before asking again with If-None-Match
+    max_age: int  # seconds it may be cached before revalidation with If-None-Match
 
 
 class ExplainRequest(CredentialFields, frozen=True, kw_only=True):
@@ -139,8 +139,8 @@ class QuestionEndpoints:
         refuse_about_everyone(visit)
         if visit.model is None:
             raise ApplicationNotFound
-        wanted = await self._members.read_query(ask.data, may_see_missing=visit.rights.administers)
-        found = await self._members.find_page(visit.application_id, wanted, known=visit.model)
+        query = await self._members.read_query(ask.data, may_see_missing=visit.rights.administers)
+        found = await self._members.find_page(visit.application_id, query, known=visit.model)
         if ask.options.format == "csv" or accepts_only_csv(request):
             return await run_off_loop(members_weight(found), csv_response, found)
         weight = members_weight(found)
@@ -187,17 +187,17 @@ def members_page(found: MemberResults) -> MembersPage:
 
 
 def members_weight(found: MemberResults) -> int:
-    return PATH_WEIGHT * sum(len(one.path) for one in found.members)
+    return PATH_WEIGHT * sum(len(member.path) for member in found.members)
 
 
 def accepts_only_csv(request: Request) -> bool:
-    """JSON wins where Accept names both; its weights are ignored."""
+    """Whether Accept names CSV and not JSON; weights are ignored."""
     accepted = request.headers.get("accept", "").lower()
     return CSV in accepted and JSON not in accepted
 
 
 def csv_response(page: MemberResults) -> Response:
-    """Where to go on is told in a header."""
+    """Return the CSV; a header has the start of the next page."""
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="members.csv"'}
     if page.after is not None:
         headers[NEXT_AFTER_HEADER] = page.after
@@ -208,15 +208,15 @@ def csv_response(page: MemberResults) -> Response:
 
 
 MAX_PEOPLE: Final = 1_000
-CHARACTERS_PER_WEIGHT: Final = 40  # of a usual rule: a unit of weight
+CHARACTERS_PER_WEIGHT: Final = 40  # bytes of a usual rule: a unit of weight
 SIMULATE_HINT: Final = "ask for a section or some of the rules with data.prefix"
 
 
 class SimulateData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     change: AnyProposal
     after: str = ""
-    limit: int = MAX_PEOPLE  # of people; there may be fewer, and then `after` tells where to go on
-    prefix: str | None = None  # only rules that begin so; a section alone, or in front of a path
+    limit: int = MAX_PEOPLE  # the number of people; with fewer, `after` is the start of the next page
+    prefix: str | None = None  # only rules that begin with it: a section alone, or a section and a path
 
 
 class SimulateRequest(CredentialFields, frozen=True, kw_only=True):
@@ -233,7 +233,7 @@ class EffectRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForecastRecord(msgspec.Struct, frozen=True, kw_only=True):
-    people: tuple[EffectRecord, ...]  # those for whom something changes, by user id
+    people: tuple[EffectRecord, ...]  # people for whom something changes, by user id
     examined: int
     truncated: bool
     after: str | None  # to go on from, when truncated

@@ -48,12 +48,12 @@ ONE_SECTION_HINT: Final = f"ask for one section with options.section, or {ONE_RO
 
 SchemaSection = Literal["login", "private_data", "public_data", "roles", "secret_data"]
 
-# What an application's schema was at a version; raises NotFound.
+# Returns an application's schema at a version; raises NotFound.
 LoadPastModel = Callable[[ApplicationModel, int], Awaitable[ApplicationModel]]
 
 
 class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    version: int | None = None  # get: as it was then
+    version: int | None = None  # get: the version to return
     section: SchemaSection | None = None  # get: only this one
 
 
@@ -146,7 +146,10 @@ class SchemaEndpoints:
         return await data_response_off_loop(weight, [role_record(one) for one in seen], narrower=ONE_ROLE_HINT)
 
     async def _saved_response(self, saved: SavedSchema) -> Response:
-        """It is saved, so it is never refused: without the roles, where they are too large, which is said."""
+        """Return the saved schema.
+
+        Roles that are too large are left out with a warning, because the save cannot be refused any more.
+        """
         weight = await model_work(saved.model)
         try:
             return await data_response_off_loop(weight, whole_schema(saved.model), warnings=saved.warnings)
@@ -182,7 +185,7 @@ class SchemaEndpoints:
 
 
 def parse_optional_application_id(given: int | str | None) -> int | None:
-    """None asks for the application of the service JWT (R6)."""
+    """Return the application id; None means the application of the service JWT (R6)."""
     return None if given is None else grammar.parse_application_id(given)
 
 
@@ -292,7 +295,7 @@ def schema_version_entry(saved: SchemaVersion) -> SchemaVersionEntry:
         by=saved.actor,
         nick=saved.nick,
         changes=tuple(
-            SchemaChangesEntry(what=one.what.value, how=one.how.value, count=one.count, names=one.names)
-            for one in saved.changes
+            SchemaChangesEntry(what=change.what.value, how=change.how.value, count=change.count, names=change.names)
+            for change in saved.changes
         ),
     )

@@ -1,4 +1,7 @@
-"""POST /api/permissions/settings: what the console shows of the installation itself (interface §4.14)."""
+"""POST /api/permissions/settings.
+
+The settings and status of the installation, as the console shows them (interface §4.14).
+"""
 
 from collections.abc import Callable
 from typing import Annotated, Literal, Protocol
@@ -19,7 +22,7 @@ from gatehouse.web.http.routing import Endpoint
 
 class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
-    page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the letters of email
+    page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the email outbox
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
 
 
@@ -29,7 +32,7 @@ class SettingsRequest(CredentialFields, frozen=True, kw_only=True):
 
 
 class SettingsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag=""):
-    """What every part has: its name."""
+    """The field that every part has: its name."""
 
 
 class SettingEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +51,7 @@ class ColorEntry(msgspec.Struct, frozen=True, kw_only=True):
     theme: str  # light, dark
     use: str  # link, button
     colour: str
-    contrast: float  # the least of it anywhere
+    contrast: float  # the lowest contrast on any background
     adapted: bool
 
 
@@ -128,7 +131,7 @@ class MailEntry(msgspec.Struct, frozen=True, kw_only=True):
     letter: str
     written: str
     tries: int
-    next_try: str  # "": given up
+    next_try: str  # "": failed
     trouble: str
 
 
@@ -154,7 +157,7 @@ class SettingsResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class SettingsPartReader(Protocol):
     async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
-        """For administrators; raises NoRight for anyone else."""
+        """Return one part, for administrators; raises NoRight for others."""
 
 
 class SettingsEndpoint:

@@ -52,7 +52,7 @@ class UserRecordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     with_exp: bool = False
     with_roles: bool = False
     with_apps_data: bool = False
-    prefix: str | None = None  # lists: only rules that begin so; a section alone, or in front of a path
+    prefix: str | None = None  # lists: only rules that begin with it: a section alone, or a section and a path
 
 
 class UserRecordRequest(CredentialFields, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class UserRecordResponse(msgspec.Struct, frozen=True, kw_only=True):
     data: object
     user_id: str
     expired: int  # the earliest end of anything in it, 0 for none
-    max_age: int  # seconds it may be kept before asking again with If-None-Match
+    max_age: int  # seconds it may be cached before revalidation with If-None-Match
     version: int
 
 
@@ -143,7 +143,7 @@ class UserRecordEndpoint:
 
 
 def view_type_of(data: RecordDraft) -> ViewType:
-    """Absent it is `list` (R5)."""
+    """Return the requested view; the default is `list` (R5)."""
     if data.type is UNSET:
         return ViewType.LIST
     try:
@@ -232,19 +232,21 @@ def user_roles_entry(written: DirectPermissions) -> UserRolesEntry:
     return UserRolesEntry(
         roles=tuple(
             DirectRoleEntry(
-                application_id=one.application_id,
-                role=one.role,
-                scope=direct_scope(one),
-                expired=one.ends_at,
-                ttl=one.ttl,
+                application_id=role.application_id,
+                role=role.role,
+                scope=direct_scope(role),
+                expired=role.ends_at,
+                ttl=role.ttl,
             )
-            for one in written.roles
+            for role in written.roles
         ),
         entries=tuple(
-            DirectEntryScope(application_id=one.application_id, scope=direct_scope(one)) for one in written.entries
+            DirectEntryScope(application_id=entry.application_id, scope=direct_scope(entry))
+            for entry in written.entries
         ),
         groups=tuple(
-            DirectGroupEntry(id=one.group_id, title=one.group, project_id=one.project_id) for one in written.groups
+            DirectGroupEntry(id=group.group_id, title=group.group, project_id=group.project_id)
+            for group in written.groups
         ),
     )
 

@@ -68,7 +68,7 @@ class UserResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class UserTagsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str
-    tags: list[object] | None  # null takes all of them away (R6)
+    tags: list[object] | None  # null removes all of them (R6)
 
 
 class UserTagsRequest(CredentialFields, frozen=True, kw_only=True):
@@ -173,16 +173,16 @@ def user_entry(user: User) -> UserEntry:
 
 # POST /api/permissions/user/sessions and user/methods: the sessions and sign-in methods of a user (interface §4.14).
 #
-# Never anything one could sign in with: no cookie, no digest, no key and no code.
+# Nothing here can be used to sign in: no cookie, no digest, no key and no code.
 
 
 PLACE_LANG: Final = "en"  # of the names of places
 
 
 class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
-    session_id: str  # a name for it: it opens nothing
+    session_id: str  # an identifier that gives no access
     device: str
-    place: str  # empty where no GeoIP file says it
+    place: str  # empty when no GeoIP file has it
     address: str
     created: str
     seen: str
@@ -292,7 +292,7 @@ def user_sessions_entry(
     sessions: Sequence[Session], connected: Sequence[tuple[Consent, Client]], places: GeoIpLookup
 ) -> UserSessionsEntry:
     return UserSessionsEntry(
-        sessions=tuple(session_entry(one, places) for one in sessions),
+        sessions=tuple(session_entry(session, places) for session in sessions),
         connected=tuple(
             ConnectedClientEntry(
                 client_id=client.client_id,

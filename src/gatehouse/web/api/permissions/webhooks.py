@@ -33,7 +33,7 @@ class WebhookEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     version: int
     stopped: str = ""  # when the service disabled it
     old_secret_until: str = ""
-    secret: str = ""  # in the answer to its making only
+    secret: str = ""  # only in the response to its creation
 
 
 class DeliveryEntry(msgspec.Struct, frozen=True, kw_only=True, tag="delivery", tag_field="kind"):

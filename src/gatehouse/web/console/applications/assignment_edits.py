@@ -69,7 +69,7 @@ class PersonChange:
 
     @property
     def version(self) -> int:
-        return min(one.version for one in self.edits)
+        return min(edit.version for edit in self.edits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +97,10 @@ class AssignmentState:
             label=person.label,
             note=person.user_id if person.nick else "",
             changes=[
-                StagedChange(edit=reviewed_edit(person, one), change=one, project=self._project_title(one.scope))
-                for one in person.changes
+                StagedChange(
+                    edit=reviewed_edit(person, change), change=change, project=self._project_title(change.scope)
+                )
+                for change in person.changes
             ],
             conflicts=person.conflicts,
             problem=person.problem,
@@ -191,7 +193,7 @@ def inverse_edit(person: PersonChange, change: RoleChange) -> CellEdit:
 
 def seat_counts(state: AssignmentState, people: Sequence[PersonChange]) -> list[SeatCount]:
     """Counts of every limited role that the changes assign or remove."""
-    roles = {change.role.key: change.role for one in people for change in one.changes if change.role.user_limit}
+    roles = {change.role.key: change.role for person in people for change in person.changes if change.role.user_limit}
     holders = next(iter(state.columns.values()))
     return [
         SeatCount(
@@ -287,7 +289,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
             raise BadInput(f"Too many people: apply changes for at most {MAX_PEOPLE} at a time")
         by = Proposer(actor=admin.actor, model=state.model, central=admin.authenticated.central)
         seats = seat_counts(state, people)
-        people = [await self._dry_run(one, by, seats) for one in people]
+        people = [await self._dry_run(person, by, seats) for person in people]
         return AssignmentsReviewContext(
             table=TABLE,
             head=application_head(admin, state.model, TAB),
@@ -340,7 +342,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         try:
             forecast = await self._simulation.run(RecordProposal(data=draft), by, after="", limit=1)
         except RoleFull as error:
-            fits = all(one.then <= one.limit for one in seats)  # after others have lost the role
+            fits = all(seat.then <= seat.limit for seat in seats)  # after others have lost the role
             return person if fits else replace(person, problem=problem_from(error))
         except EXPECTED_ERRORS as error:
             return replace(person, problem=problem_from(error))
@@ -380,14 +382,14 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         application_id = state.model.application.application_id
         among = CandidateFilter(application_id=application_id, user_ids=frozenset(user_ids))
         page = await self._people_facts.candidate_page(among, (), after="", limit=1_000)
-        return {one.subject.user_id: one.records[application_id] for one in page.people}
+        return {person.subject.user_id: person.records[application_id] for person in page.people}
 
 
 def impact_on(admin: AdminRequest, model: ApplicationModel, people: Sequence[PersonChange]) -> Impact:
     """The effects of the dry runs together."""
     impact = describe_impact(
         Forecast(effects=[one.effect for one in people if one.effect is not None]),
-        {one.user_id: one.nick for one in people},
+        {person.user_id: person.nick for person in people},
         application_id=model.application.application_id,
         application=model.application.name,
     )

@@ -103,7 +103,7 @@ class ScopeAssignments:
     now: int
 
     def rows(self, people: Sequence[AssignablePerson], columns: Sequence[RoleColumn]) -> list[AssignmentRow]:
-        facts = {one.subject.user_id: one for one in self.people_facts.people}
+        facts = {person.subject.user_id: person for person in self.people_facts.people}
         return [
             AssignmentRow(
                 person=one,
@@ -129,7 +129,7 @@ class ScopeAssignments:
         return [one for one in columns if one.is_open or one.role.key in held]
 
     def _cells(self, facts: Facts, columns: Sequence[RoleColumn]) -> list[RoleCell]:
-        roles, structure = [one.role for one in columns], self.people_facts.snapshot.structure
+        roles, structure = [column.role for column in columns], self.people_facts.snapshot.structure
         return assignments.role_cells(self.model, facts, structure, self.scope, roles=roles, now=self.now)
 
 
@@ -167,7 +167,7 @@ class AssignmentTable:
         text: str = "",
     ) -> Response:
         scopes = await self.visible_scopes(admin, model)
-        chosen = next((one for one in scopes if one.project_id == query.scope), scopes[0])
+        chosen = next((scope for scope in scopes if scope.project_id == query.scope), scopes[0])
         administers, by_address = admin.rights.administers, may_find_by_email(admin, model)
         query = query if administers else msgspec.structs.replace(query, who="")
         asked = AssignmentPeopleQuery(
@@ -224,7 +224,9 @@ class AssignmentTable:
         snapshot = await self._people_facts.application_snapshot(application.application_id, project_ids, known=model)
         project_ids |= set(snapshot.structure.connecting.get(application.application_id, ()))
         known = [
-            snapshot.structure.projects[one].project for one in project_ids if one in snapshot.structure.projects
+            snapshot.structure.projects[project_id].project
+            for project_id in project_ids
+            if project_id in snapshot.structure.projects
         ]
         choices = [
             ScopeChoice(
@@ -264,7 +266,7 @@ class AssignmentTable:
     async def _load_people_facts(
         self, model: ApplicationModel, scope: Scope, people: Sequence[AssignablePerson]
     ) -> CandidatePage:
-        user_ids = frozenset(one.user_id for one in people)
+        user_ids = frozenset(person.user_id for person in people)
         among = CandidateFilter(application_id=model.application.application_id, user_ids=user_ids)
         projects, limit = {scope.project_id} - {""}, max(1, len(people))
         return await self._people_facts.candidate_page(among, projects, after="", limit=limit, known=model)
@@ -275,7 +277,7 @@ class AssignmentTable:
         visible = {one.project_id for one in await self.visible_scopes(admin, model)}
         lines = await self._people.assignments(application_id, EXPORT_MOST)
         return csv_file(
-            f"users-{application_id}", FILE_COLUMNS, [one for one in lines if one.scope.project_id in visible]
+            f"users-{application_id}", FILE_COLUMNS, [line for line in lines if line.scope.project_id in visible]
         )
 
 

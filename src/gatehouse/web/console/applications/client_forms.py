@@ -136,10 +136,10 @@ def parse_claims(text: str) -> Mapping[str, ClaimSource]:
     claims: dict[str, ClaimSource] = {}
     for line in split_lines(text):
         claim, _, source = line.partition("=")
-        number, _, told = source.partition(":")
-        if not claim or not NUMBER.fullmatch(number) or told not in list(ClaimContent):
+        number, _, content = source.partition(":")
+        if not claim or not NUMBER.fullmatch(number) or content not in list(ClaimContent):
             raise BadClient(f"claims: {line} must be NAME=APPLICATION_ID:{'|'.join(ClaimContent)}")
-        claims[claim] = ClaimSource(application_id=int(number), told=ClaimContent(told))
+        claims[claim] = ClaimSource(application_id=int(number), told=ClaimContent(content))
     return claims
 
 

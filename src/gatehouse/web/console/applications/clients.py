@@ -288,7 +288,7 @@ def clients_call(application_id: int, clients: Sequence[Client]) -> ApiCall:
     return ApiCall(
         path="client",
         body={"action": "get", "application_id": application_id},
-        record=[client_entry(one) for one in clients] if len(clients) <= PAGE_SIZE else None,
+        record=[client_entry(client) for client in clients] if len(clients) <= PAGE_SIZE else None,
     )
 
 

@@ -121,7 +121,7 @@ class MatrixTable:
             path=application_path(model.application.application_id, TAB),
             version=model.schema.version,
             groups=groups,
-            kinds={one for group in groups for line in group.rows for one in line.cells},
+            kinds={cell for group in groups for line in group.rows for cell in line.cells},
             columns=columns,
             total=len(found),
             page=number,
@@ -159,7 +159,8 @@ def filter_rows(found: Sequence[PermissionRow], search: str) -> list[PermissionR
 
 def matrix_group(group: PermissionRowGroup, columns: Sequence[PermissionColumn]) -> MatrixGroup:
     return MatrixGroup(
-        group=group, rows=[MatrixRow(row=row, cells=[matrix_cell(row, one) for one in columns]) for row in group.rows]
+        group=group,
+        rows=[MatrixRow(row=row, cells=[matrix_cell(row, column) for column in columns]) for row in group.rows],
     )
 
 

@@ -59,7 +59,7 @@ class CheckedEdits:
             StagedChangeGroup(
                 label=role.name,
                 is_protected=role.protected,
-                changes=[StagedChange(edit=edit_from_change(one, version), change=one) for one in changes],
+                changes=[StagedChange(edit=edit_from_change(change, version), change=change) for change in changes],
             )
             for role, changes in groupby(self.changes, key=lambda one: one.role)
         ]
@@ -250,8 +250,8 @@ class MatrixEditor(StagedEditor[ApplicationModel]):
             path=application_path(state.application.application_id, TAB),
             applied=checked.groups(version),
             count=len(checked.changes),
-            left=encode_edits(one for one in edits if one.cell in checked.troubles),
-            undo=encode_edits(edit_from_change(one.inverse, version) for one in checked.changes),
+            left=encode_edits(edit for edit in edits if edit.cell in checked.troubles),
+            undo=encode_edits(edit_from_change(change.inverse, version) for change in checked.changes),
             version=version,
         )
 

@@ -250,7 +250,10 @@ def service_form_of(application: Application) -> ServiceMetaForm:
 
 
 def service_meta(before: Application, form: ServiceMetaForm) -> dict[str, object]:
-    """All of it: a save replaces it whole. A private key that was not touched is not named, and so kept."""
+    """Return all of service_meta, because a save replaces it whole.
+
+    An unchanged private key is left out and therefore stays.
+    """
     typed = {
         "name": form.service_name.strip(),
         "description": normalize_newlines(form.service_description).strip(),

@@ -127,7 +127,7 @@ class ServiceTokenScreens:
             await self._email_secrets.list(admin.actor, application.application_id),
             self._view.words(request),
         )
-        found = next((one for one in secrets if one.ref == request.path_params["ref"]), None)
+        found = next((secret for secret in secrets if secret.ref == request.path_params["ref"]), None)
         if found is None:
             raise KeyNotFound
         created = t("applications.email_secret_made") + " " + exact_time(t, found.created_at)

@@ -183,7 +183,7 @@ def condition_index(request: Request, group: Group) -> int | None:
 
 
 def condition_documents(group: Group) -> list[object]:
-    return [{"title": one.title, "condition": one.condition.document} for one in group.conditions]
+    return [{"title": condition.title, "condition": condition.condition.document} for condition in group.conditions]
 
 
 def with_condition(
@@ -205,7 +205,7 @@ def access_draft(group: Group, form: GroupAccessForm) -> AccessDraft:
     if form.drop_condition:
         kept = [one for index, one in enumerate(condition_documents(group)) if str(index) != form.drop_condition]
         return AccessDraft(conditions=kept, version=form.version)
-    users: list[object] = [one for one in group.users if one != form.drop]
+    users: list[object] = [member_id for member_id in group.users if member_id != form.drop]
     if form.add:
         users.append(form.add)
     return AccessDraft(users=users, version=form.version)

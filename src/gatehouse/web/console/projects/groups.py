@@ -109,7 +109,7 @@ def affected_applications(model: ProjectModel, group: Group) -> frozenset[int]:
     if group.group_id in (*project.allow, *project.disallow):
         return frozenset(services)
     return frozenset(
-        number for number, grants in services.items() if any(one.group_id == group.group_id for one in grants)
+        number for number, grants in services.items() if any(grant.group_id == group.group_id for grant in grants)
     )
 
 
@@ -210,7 +210,7 @@ class GroupListScreens:
         if query.is_file:
             return csv_file(f"{model.project.project_id}-groups", GROUP_COLUMNS, groups)
         found = page_of_list(groups, query.page_request)
-        tests = [one.condition.test for group in found.rows for one in group.conditions]
+        tests = [condition.condition.test for group in found.rows for condition in group.conditions]
         context = GroupsContext(
             head=project_head(admin, model.project, "groups"),
             found=found,
@@ -236,7 +236,7 @@ class GroupListScreens:
 
 
 def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
-    """The answer has all of them: of more than a page of this list each one shows its own."""
+    """Return the call for the groups; if they fill more than a page, each group shows its own call."""
     return ApiCall(
         path="group",
         body={"action": "get", "data": {"project_id": project_id}},
@@ -317,7 +317,7 @@ class GroupScreens:
 
     async def _export_listed_people(self, group: Group) -> Response:
         names = await self._names.people_by_id(group.users)
-        listed = [(one, names[one].nick if one in names else "") for one in group.users]
+        listed = [(member_id, names[member_id].nick if member_id in names else "") for member_id in group.users]
         return csv_file(f"{group.title_key}-listed", LISTED_PEOPLE_COLUMNS, listed)
 
     async def save(self, request: Request, admin: AdminRequest, form: GroupForm) -> Response:
@@ -386,7 +386,9 @@ class GroupScreens:
         conflicts: tuple[FieldConflict, ...] = (),
     ) -> Response:
         group, search = loaded.group, read_list_query(request).q if request.method == "GET" else ""
-        about = await self._condition_builders.load_names(*(one.condition.test for one in group.conditions))
+        about = await self._condition_builders.load_names(
+            *(condition.condition.test for condition in group.conditions)
+        )
         context = GroupContext(
             head=group_head(admin, loaded, "group"),
             group=group,

@@ -77,7 +77,7 @@ class ProjectPlaces:
 
     def __init__(self, places: Sequence[HoldingPlace]) -> None:
         self.all = places
-        self._by_scope = {one.scope: one for one in places}
+        self._by_scope = {place.scope: place for place in places}
 
     def place_at(self, scope: Scope) -> HoldingPlace:
         kind = "project" if scope.kind is None else scope.kind.value
@@ -137,9 +137,9 @@ def placed_roles(
     scopes: Mapping[Scope, ScopeHoldings], places: ProjectPlaces, central: ApplicationModel
 ) -> Sequence[PlacedRole]:
     return [
-        PlacedRole(place=places.place_at(scope), role=role_name(central, one.role), end=one.end)
+        PlacedRole(place=places.place_at(scope), role=role_name(central, role.role), end=role.end)
         for scope, holdings in scopes.items()
-        for one in holdings.roles
+        for role in holdings.roles
     ]
 
 
@@ -149,9 +149,9 @@ def role_name(central: ApplicationModel, key: str) -> str:
 
 def rows_of_holdings(scopes: Mapping[Scope, ScopeHoldings]) -> Sequence[HoldingRow]:
     return [
-        HoldingRow(place=scope_value(scope), role=one.role, until=format_end_field(one.end))
+        HoldingRow(place=scope_value(scope), role=role.role, until=format_end_field(role.end))
         for scope, holdings in scopes.items()
-        for one in holdings.roles
+        for role in holdings.roles
     ]
 
 
@@ -202,7 +202,7 @@ def scopes_from_rows(
 
 def assignment_from_row(row: HoldingRow, stored: ScopeHoldings) -> Assignment:
     """An unchanged end keeps its seconds, and one that only programs write."""
-    before = next((one for one in stored.roles if one.role == row.role), None)
+    before = next((role for role in stored.roles if role.role == row.role), None)
     if before is not None and format_end_field(before.end) == row.until:
         return before
     return Assignment(role=row.role, end=parse_end_field(row.until))

@@ -157,7 +157,7 @@ class MemberScreens:
             call=ApiCall(
                 path="project/membership",
                 body={"action": "get", "data": {"id": model.project.project_id}},
-                # The answer has all people: if they fill more than a page, each shows their own.
+                # The response has all people; if they fill more than a page, each person's page shows its own call.
                 record=document if len(users_in(document)) <= PAGE_SIZE else None,
             ),
         )
@@ -342,7 +342,7 @@ RANK: Final = {OWNER: 0, ADMINISTRATOR: 1, "": 2}
 
 
 def leading_role(held: ScopeHoldings) -> str:
-    keys = {one.role for one in held.roles}
+    keys = {role.role for role in held.roles}
     return next((one for one in (OWNER, ADMINISTRATOR) if one in keys), "")
 
 

@@ -64,7 +64,7 @@ class ProjectLoader:
 
 
 def may_in_project(admin: AdminRequest, operation: Operation, model: ProjectModel) -> bool:
-    """Nothing is done in a project that is removed."""
+    """Whether the viewer may do this; nothing is allowed in a removed project."""
     about = GuardTarget(project_id=model.project.project_id)
     return not model.project.removed and is_open(admin.rights, operation, about)
 

@@ -261,7 +261,7 @@ class ProjectServiceScreens:
             ServiceLine(
                 application=names[number],
                 is_own=names[number].project_id == model.project.project_id,
-                grants=[grant_line(model, one) for one in grants],
+                grants=[grant_line(model, grant) for grant in grants],
             )
             for number, grants in sorted(services.items(), key=lambda item: item[0])
             if number in names

@@ -9,7 +9,7 @@ from gatehouse.kernel.errors import GatehouseError, Unavailable
 from tests.faults.simulation.history import History, Op, Result
 from tests.faults.simulation.node import Node, NodeFactory
 from tests.faults.simulation.store import FaultOdds
-from tests.faults.simulation.virtual import Chance
+from tests.faults.simulation.virtual import Chance, pass_time
 
 NodeCall = Callable[[Node, AuditOrigin], Awaitable[object]]
 ADDRESS = "192.0.2.7"
@@ -44,7 +44,7 @@ class SimulatedCluster:
             self._back.notify_all()
 
     async def pause(self, most: float) -> None:
-        await asyncio.sleep(self.chance.random() * most)
+        await pass_time(self.chance.random() * most)
 
     async def kill(self, name: str) -> None:
         """Kill the node; its pending requests get no response."""

@@ -13,7 +13,7 @@ from gatehouse.storage.runner import Listener, VerbFactory
 from gatehouse.storage.sqlite.runner import GroupCommitWriter, SQLiteRunner
 from gatehouse.storage.statements import Verb
 from tests.faults.disk import FaultyDisk
-from tests.faults.simulation.virtual import Chance
+from tests.faults.simulation.virtual import Chance, pass_time
 
 T = TypeVar("T")
 
@@ -163,7 +163,7 @@ class FaultyRunner:
         return self._chance.random() * self._odds.longest
 
     async def _delay(self) -> None:
-        await asyncio.sleep(self._random_delay())
+        await pass_time(self._random_delay())
         self._fail_sometimes(0.0, "")
 
     def _fail_sometimes(self, odds: float, what: str, error: type[Unavailable] = Unavailable) -> None:

@@ -76,7 +76,12 @@ class VirtualClock:
         return asyncio.get_running_loop().call_later(seconds, callback)
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await pass_time(seconds)
+
+
+async def pass_time(seconds: float) -> None:
+    """Let virtual time pass; the process does not wait."""
+    await asyncio.sleep(seconds)
 
 
 @contextmanager

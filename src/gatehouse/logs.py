@@ -91,7 +91,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 def utc_timestamp() -> str:
-    second, microseconds = divmod(time.time_ns() // 1_000, MICROSECONDS)
+    second, microseconds = divmod(time.time_ns() // 1_000, MICROSECONDS)  # real time, whatever clock tests move
     return f"{formatted_second(second)}.{microseconds:06}Z"
 
 

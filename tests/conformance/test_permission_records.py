@@ -11,7 +11,7 @@ from gatehouse.permissions.errors import (
     ApplicationNotFound,
     LastOwner,
     NameTaken,
-    NobodyAdministers,
+    NoAdministratorLeft,
     RoleFull,
     RoleNotFound,
     VersionConflict,
@@ -292,7 +292,7 @@ async def test_the_last_who_administers_keeps_the_role(storage: Storage) -> None
             1, user_id, set_fields(scopes={ROOT: holdings_with("administrator")}), NOW
         )
     await storage.user_records.edit_record(1, ANNA, set_fields(scopes={}), NOW)
-    with pytest.raises(NobodyAdministers):
+    with pytest.raises(NoAdministratorLeft):
         await storage.user_records.edit_record(1, BOB, set_fields(scopes={}), NOW)
     assert await storage.permissions.root_roles(1, BOB, NOW) == ["administrator"]
 
@@ -310,10 +310,10 @@ async def test_temporary_or_denied_administrator_does_not_count_as_the_last_one(
         await a_person(storage, user_id)
     lesser = {"end": End(expired=NOW + 60)} if how == "ending" else {"denied": True}
     await make_administrator(storage, ANNA)
-    with pytest.raises(NobodyAdministers):
+    with pytest.raises(NoAdministratorLeft):
         await make_administrator(storage, ANNA, **lesser)
     await make_administrator(storage, BOB, **lesser)
-    with pytest.raises(NobodyAdministers):
+    with pytest.raises(NoAdministratorLeft):
         await storage.user_records.edit_record(1, ANNA, set_fields(scopes={}), NOW)
     await make_administrator(storage, BOB, end=End(expired=NOW - 9, ttl=5))  # such an end never takes effect
     await make_administrator(storage, ANNA, **lesser)

@@ -147,7 +147,7 @@ class PeopleAdmin:
     # -- the administrator's role -----------------------------------------------------------------------
 
     async def set_administrator(self, actor: Actor, central: ApplicationModel, user_id: str, *, holds: bool) -> None:
-        """Assign or remove the administrator role in the user's record of application 1. Raises NobodyAdministers."""
+        """Assign or remove the administrator role in the record of application 1. Raises NoAdministratorLeft."""
         user = await self.person(actor, user_id)
         if user.kind is AccountKind.SERVICE:
             raise BadAccount("a service account cannot be an administrator")

@@ -81,7 +81,7 @@ class OwnerIsNoPerson(Refused):
     public = "A service account cannot own a project."
 
 
-class NobodyAdministers(Conflict):
+class NoAdministratorLeft(Conflict):
     public = "At least one person must administer the installation."
 
 

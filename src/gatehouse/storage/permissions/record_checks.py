@@ -10,7 +10,7 @@ from sqlalchemy import and_, bindparam, func, or_, select
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind
 from gatehouse.permissions.errors import (
     LastOwner,
-    NobodyAdministers,
+    NoAdministratorLeft,
     OwnerIsNoPerson,
     RoleFull,
     RoleNotFound,
@@ -196,9 +196,9 @@ def lock_if_administrator_lost(steps: Sequence[RecordChange], now: int) -> Verb[
 
 
 def refuse_no_administrator() -> Verb[None]:
-    """Raise NobodyAdministers unless an administrator without an end is left."""
+    """Raise NoAdministratorLeft unless an administrator without an end is left."""
     if all(_is_denied(row.private_data) for row in (yield PERMANENT_ADMINISTRATORS())):
-        raise NobodyAdministers
+        raise NoAdministratorLeft
 
 
 def _administers(one: UserRecord, now: int) -> set[End]:

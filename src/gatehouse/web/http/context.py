@@ -97,18 +97,17 @@ class AccessLog:
 
     def __init__(self, *, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
-        self.start_timer = clock.monotonic
+        self.monotonic = clock.monotonic
 
     def record_request(
         self, *, endpoint: str, method: str, status: int, begun: float, source: str, request_id: str
     ) -> None:
-        seconds = self.start_timer() - begun
-        method = method if method in METHODS else OTHER
+        seconds = self.monotonic() - begun
         self._metrics.observe(endpoint=endpoint, method=method, status=status, seconds=seconds)
         access_log.write(
             AccessLogLine(
                 endpoint=endpoint,
-                method=method,
+                method=method if method in METHODS else OTHER,
                 status=status,
                 ms=round(seconds * MILLISECONDS, 1),
                 source=source,
@@ -147,7 +146,7 @@ class RequestContext:
         request_id = new_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
         current_request_id.set(request_id)  # never reset: every request is a task of its own
-        begun = self._log.start_timer() if self._log else 0.0
+        begun = self._log.monotonic() if self._log else 0.0
         status = 0
 
         async def send_with_headers(message: Message) -> None:

@@ -15,13 +15,13 @@ from sqlalchemy import bindparam, select, update
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken, UserNotFound
 from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.errors import ClientChanged, ClientNotFound
+from gatehouse.permissions.errors import NoAdministratorLeft
 from gatehouse.permissions.model import central
 from gatehouse.provision.model import (
     AddClient,
     AddUser,
     ChangeClient,
     ChangeUser,
-    NoAdministratorLeft,
     ReadScope,
     RemoveUser,
     StoredState,

@@ -31,10 +31,6 @@ class Unfit(BadInput):
         super().__init__("\n".join((self.public, *self.problems)))
 
 
-class NoAdministratorLeft(Conflict):
-    public = "No one would be left to administer the service."
-
-
 class Unsettled(Conflict):
     public = "The same records are being changed concurrently; nothing was applied. Try again."
 

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, select, un
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_groups
-from gatehouse.permissions.errors import GroupListed, GroupsFull, Malformed, VersionConflict
+from gatehouse.permissions.errors import GroupListed, GroupsFull, Malformed, NoAdministratorLeft, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID, AccessKey, Application, ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
 from gatehouse.permissions.model.project import Group
@@ -33,7 +33,6 @@ from gatehouse.provision.model import (
     ChangeSchema,
     ChangeServiceAccount,
     ChangeUser,
-    NoAdministratorLeft,
     PermissionState,
     PermissionWrite,
     PutAccessKey,

@@ -5,14 +5,20 @@ from dataclasses import dataclass
 from typing import Final
 
 GATEHOUSE: Final = "Gatehouse on PostgreSQL"
+SERVER_CPU: Final = ", CPU of the server"
+DATABASE_CPU: Final = ", CPU of the database"
 # Rough values: rates of a prototype on one core, Argon2id at 28 ms, memory of waiting games as in
 # docs/decisions/0021-holding-a-poll.md, row sizes of PostgreSQL 15 with 100,000 rows each.
 ASSUMED: Final = {
-    f"flow RS256, {GATEHOUSE}": 550.0,  # a second, of one core
-    f"refresh RS256, {GATEHOUSE}": 850.0,
-    f"userinfo, {GATEHOUSE}": 3_500.0,
-    "POST meta/data, list of 1000 rules, PostgreSQL": 1_500.0,
-    "GET /healthz, 16 connections": 9_000.0,
+    f"flow RS256, {GATEHOUSE}{SERVER_CPU}": 2_000.0,  # µs
+    f"flow RS256, {GATEHOUSE}{DATABASE_CPU}": 700.0,
+    f"refresh RS256, {GATEHOUSE}{SERVER_CPU}": 1_300.0,
+    f"refresh RS256, {GATEHOUSE}{DATABASE_CPU}": 300.0,
+    f"userinfo, {GATEHOUSE}{SERVER_CPU}": 300.0,
+    f"userinfo, {GATEHOUSE}{DATABASE_CPU}": 100.0,
+    f"POST meta/data, list of 1000 rules, PostgreSQL{SERVER_CPU}": 500.0,
+    f"POST meta/data, list of 1000 rules, PostgreSQL{DATABASE_CPU}": 250.0,
+    f"GET /healthz, 16 connections{SERVER_CPU}": 80.0,
     "passwords checked in the storm, SQLite": 60.0,  # a second, two at a time
     "10,000 held polls, SQLite, memory of each": 17.0,  # KB
     "10,000 held polls, SQLite, of a core at rest": 0.5,  # %
@@ -42,7 +48,17 @@ class Costs:
     measured: Mapping[str, float]
 
     def __getitem__(self, name: str) -> float:
-        return self.measured.get(name, ASSUMED[name])
+        return self.measured[name] if name in self.measured else ASSUMED[name]
+
+    def server(self, name: str) -> float:
+        """Seconds of CPU of the server for one operation."""
+        return self[name + SERVER_CPU] / 1e6
+
+    def database(self, name: str) -> float:
+        return self[name + DATABASE_CPU] / 1e6
+
+    def knows_cpu(self, name: str) -> bool:
+        return name + SERVER_CPU in self.measured and name + DATABASE_CPU in self.measured
 
     def row(self, table: str) -> float:
         """Bytes on disk, including its share of every index."""

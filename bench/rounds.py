@@ -6,6 +6,7 @@ from statistics import median
 from typing import Final
 
 import httpx2
+from bench.costs import DATABASE_CPU, SERVER_CPU
 from bench.figures import RATIO, ROUNDS, Figure
 from bench.load import LOOPBACK, LoadResult
 from bench.processes import stopped
@@ -49,10 +50,10 @@ def median_rate(results: Sequence[LoadResult]) -> float:
 def rate_figures(name: str, results: Sequence[LoadResult], *, least: float | None = None) -> Iterator[Figure]:
     """The rate, and the CPU time of one operation."""
     yield Figure(name=name, value=median_rate(results), unit="/s", least=least)
-    yield Figure(name=f"{name}, CPU of the server", value=median(one.server_cost for one in results), unit="µs")
+    yield Figure(name=f"{name}{SERVER_CPU}", value=median(one.server_cost for one in results), unit="µs")
     database = median(one.database_cost for one in results)
     if database:
-        yield Figure(name=f"{name}, CPU of the database", value=database, unit="µs")
+        yield Figure(name=f"{name}{DATABASE_CPU}", value=database, unit="µs")
 
 
 def spread_figure(name: str, results: Iterable[Sequence[LoadResult]]) -> Figure:

@@ -11,7 +11,7 @@ memory and disk are computed from them.
 import argparse
 import random  # noqa: TID251 - the same seed gives the same day
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from math import ceil, cos, pi
 from pathlib import Path
@@ -27,11 +27,18 @@ SLOTS: Final = DAY // SLOT
 NIGHT: Final = 0.2  # of the mean
 SAMPLE: Final = 100_000  # sign-ins simulated, at most
 PLANNED: Final = (1_000_000, 10_000_000, 100_000_000)
-BEGIN: Final = "<!-- simulated -->"
-END: Final = "<!-- /simulated -->"
 GIGABYTE: Final = 1e9
 REQUESTS: Final = 8  # of one sign-in from a game, including the pages of the player
 WRITES: Final = 4  # transactions of it: registered, opened, confirmed, taken
+FLOW: Final = f"flow RS256, {GATEHOUSE}"
+REFRESH: Final = f"refresh RS256, {GATEHOUSE}"
+USERINFO: Final = f"userinfo, {GATEHOUSE}"
+LIST: Final = "POST meta/data, list of 1000 rules, PostgreSQL"
+EMPTY: Final = "GET /healthz, 16 connections"
+WRITING: Final = {"flows": FLOW, "refreshes": REFRESH}  # the figure of each habit
+READING: Final = {"userinfo": USERINFO, "lists": LIST}
+OPERATIONS: Final = {**WRITING, **READING}
+PEERS: Final = ("Gatehouse", "oidc-provider", "Keycloak", "Ory Hydra")  # on PostgreSQL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +67,7 @@ class Habits:
     sessions: float = 1.2
     roles: float = 2.0
     busy: float = 0.5  # of a core, in the plan
+    core_hour: float = 0.04  # the price of one core for one hour, in any currency
     memory: float = 1_000.0  # MB of a node
     seed: int = 7
 
@@ -152,20 +160,37 @@ class Plan:
     @property
     def cores(self) -> float:
         """Cores of nodes that are fully busy at the busiest time."""
-        costs, habits = self.costs, self.habits
-        games = max(self.day.registered)
+        costs, habits, day = self.costs, self.habits, self.day
+        games = max(day.registered)
         return (
-            self.at_peak(habits.flows) / costs[f"flow RS256, {GATEHOUSE}"]
-            + self.at_peak(habits.refreshes) / costs[f"refresh RS256, {GATEHOUSE}"]
-            + self.at_peak(habits.userinfo) / costs[f"userinfo, {GATEHOUSE}"]
-            + self.at_peak(habits.lists) / costs["POST meta/data, list of 1000 rules, PostgreSQL"]
+            sum(self.at_peak(getattr(habits, habit)) * costs.server(name) for habit, name in OPERATIONS.items())
             + games * habits.passwords * 2 / costs["passwords checked in the storm, SQLite"]
-            + games
-            * (REQUESTS / costs["GET /healthz, 16 connections"] + WRITES / costs[f"refresh RS256, {GATEHOUSE}"])
-            + max(self.day.polls) / costs[f"userinfo, {GATEHOUSE}"]
-            + max(self.day.held) / 10_000 * costs["10,000 held polls, SQLite, of a core at rest"] / 100
-            + max(self.day.sockets) / 5_000 * costs["5,000 WebSockets with heartbeats, of a core"] / 100
+            + games * (REQUESTS * costs.server(EMPTY) + WRITES * costs.server(REFRESH))
+            + max(day.polls) * costs.server(USERINFO)
+            + max(day.held) / 10_000 * costs["10,000 held polls, SQLite, of a core at rest"] / 100
+            + max(day.sockets) / 5_000 * costs["5,000 WebSockets with heartbeats, of a core"] / 100
         )
+
+    @property
+    def writing_database_cores(self) -> float:
+        """Cores of PostgreSQL for all that changes something, which only the primary can do."""
+        costs = self.costs
+        applications = sum(
+            self.at_peak(getattr(self.habits, habit)) * costs.database(WRITING[habit]) for habit in WRITING
+        )
+        return applications + max(self.day.registered) * WRITES * costs.database(REFRESH)
+
+    @property
+    def reading_database_cores(self) -> float:
+        costs = self.costs
+        applications = sum(
+            self.at_peak(getattr(self.habits, habit)) * costs.database(READING[habit]) for habit in READING
+        )
+        return applications + max(self.day.polls) * costs.database(USERINFO)
+
+    @property
+    def database_cores(self) -> float:
+        return self.writing_database_cores + self.reading_database_cores
 
     @property
     def waiting_megabytes(self) -> float:
@@ -215,6 +240,7 @@ class Plan:
             ("memory of those that wait", f"{self.waiting_megabytes:,.0f} MB"),
             ("requests of applications, a second", f"{self.application_requests:,.0f}"),
             ("cores of nodes, fully busy", f"{self.cores:,.1f}"),
+            ("cores of PostgreSQL, fully busy", f"{self.database_cores:,.1f}"),
             ("node processes, one spare", f"{self.nodes:,}"),
             ("connections, pools of 10 and one to listen", f"{self.nodes * 11:,}"),
             ("writing transactions, a second", f"{self.transactions:,.0f}"),
@@ -252,16 +278,87 @@ class Plan:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """Machines, of which the plan says how many users they serve."""
+
+    name: str
+    node_cores: int = 0
+    database_cores: int = 0
+    shared_cores: int = 0  # of a machine with nodes and PostgreSQL
+    reads_elsewhere: bool = False  # userinfo, lists and polls are read from synchronous replicas
+
+    def users(self, plan: Plan) -> tuple[float, str]:
+        """How many users it serves, and what is used up first."""
+        database = plan.writing_database_cores if self.reads_elsewhere else plan.database_cores
+        limits = {
+            "the machine": (self.shared_cores, plan.cores + plan.database_cores),
+            "nodes": (self.node_cores, plan.cores),
+            "PostgreSQL": (self.database_cores, database),
+        }
+        scale = plan.habits.users * plan.habits.busy
+        return min((cores / needed * scale, what) for what, (cores, needed) in limits.items() if cores)
+
+
+INSTALLATIONS: Final = (
+    Installation(name="one machine of 2 cores, with PostgreSQL", shared_cores=2),
+    Installation(name="one machine of 8 cores, with PostgreSQL", shared_cores=8),
+    Installation(name="four nodes of 4 cores, PostgreSQL with 8 cores", node_cores=16, database_cores=8),
+    Installation(name="sixteen nodes of 4 cores, PostgreSQL with 32 cores", node_cores=64, database_cores=32),
+    Installation(name="any number of nodes, PostgreSQL with 64 cores", database_cores=64),
+    Installation(
+        name="the same, with userinfo, lists and polls read from synchronous replicas",
+        database_cores=64,
+        reads_elsewhere=True,
+    ),
+)
+
+
+def capacity_table(plan: Plan) -> Iterator[tuple[str, ...]]:
+    yield "installation", "users", "limited by"
+    for one in INSTALLATIONS:
+        users, limit = one.users(plan)
+        yield one.name, f"{users / 1e6:,.1f} million", limit
+
+
+def price_table(costs: Costs, core_hour: float) -> Iterator[tuple[str, ...]]:
+    """What a million sign-ins to applications cost, for each server that was measured."""
+    yield "a million sign-ins (flow RS256)", "CPU of the server", "CPU of PostgreSQL", "core hours", "price"
+    for peer in PEERS:
+        name = f"flow RS256, {peer} on PostgreSQL"
+        if not costs.knows_cpu(name):
+            continue
+        server, database = costs.server(name), costs.database(name)
+        hours = (server + database) * 1e6 / 3_600
+        yield (
+            f"{peer} on PostgreSQL",
+            f"{server * 1e3:,.2f} ms",
+            f"{database * 1e3:,.2f} ms",
+            f"{hours:,.2f}",
+            f"{hours * core_hour:,.3f}",
+        )
+
+
 def write_plans(page: Path, habits: Habits, costs: Costs) -> None:
-    """Write the plans between the marks of the page."""
+    """Write the plans, the capacities and the prices between their marks of the page."""
     plans = [Plan(one, costs, simulate(one)) for one in (replace(habits, users=users) for users in PLANNED)]
-    rows = [f"| {' | '.join(row)} |" for row in zip_tables(plans)]
-    rows.insert(1, f"|---|{'---:|' * len(plans)}")
     measured = [name for name in ASSUMED if name not in costs.assumed]
-    rows += ["", f"Measured: {join_names(measured)}.", "", f"Assumed: {join_names(costs.assumed)}."]
-    before, mark, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    page.write_text(before + mark + "\n" + "\n".join(rows) + "\n" + end + after)
+    names = ["", f"Measured: {join_names(measured)}.", "", f"Assumed: {join_names(costs.assumed)}."]
+    text = page.read_text()
+    for mark, lines_between in {
+        "simulated": [*markdown_table(zip_tables(plans)), *names],
+        "capacity": markdown_table(capacity_table(plans[1])),
+        "price": markdown_table(price_table(costs, habits.core_hour)),
+    }.items():
+        before, begin, rest = text.partition(f"<!-- {mark} -->")
+        _, end, after = rest.partition(f"<!-- /{mark} -->")
+        text = before + begin + "\n" + "\n".join(lines_between) + "\n" + end + after
+    page.write_text(text)
+
+
+def markdown_table(cells: Iterable[tuple[str, ...]]) -> list[str]:
+    head, *rows = (f"| {' | '.join(row)} |" for row in cells)
+    return [head, f"|---|{'---:|' * (head.count('|') - 2)}", *rows]
 
 
 def zip_tables(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
@@ -289,6 +386,8 @@ def main(words: Sequence[str]) -> None:
     plan = Plan(habits, costs, simulate(habits))
     for name, value in plan.table():
         print(f"{name:<46} {value:>16}")
+    for cells in (*capacity_table(plan), *price_table(costs, habits.core_hour)):
+        print("  ".join(cells))
     place.write_text(plan.plot())
     print(f"\nPlotted in {place}")
     if costs.assumed:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -21,7 +22,7 @@ from bench.machine import Machine
 from bench.processes import process_tree, processor_seconds, stopped
 from bench.report import newest_figures, save_run
 from bench.rounds import rate_figures, spread_figure
-from bench.simulate import Habits, Plan, simulate, write_plans
+from bench.simulate import Habits, Installation, Plan, price_table, simulate, write_plans
 from bench.single_sign_on import limits
 
 
@@ -161,12 +162,34 @@ def test_ten_times_the_users_need_ten_times_the_disk_and_more_nodes() -> None:
     assert many.nodes > few.nodes == 2
 
 
+MARKS: Final = ("simulated", "capacity", "price")
+
+
 def test_a_plan_says_what_was_measured_and_what_was_not(tmp_path: Path) -> None:
     page = tmp_path / "scaling.md"
-    page.write_text(f"before\n{simulation.BEGIN}\nold\n{simulation.END}\nafter\n")
+    between = "".join(f"<!-- {mark} -->\nold\n<!-- /{mark} -->\n" for mark in MARKS)
+    page.write_text(f"before\n{between}after\n")
     write_plans(page, HABITS, Costs({"memory when idle, PostgreSQL": 80.0}))
     text = page.read_text()
     assert "\nold\n" not in text
     assert "Measured: memory when idle, PostgreSQL." in text
     assert all(name in text for name in ASSUMED)
     assert (text.partition("\n")[0], text.splitlines()[-1]) == ("before", "after")
+
+
+def test_twice_the_cores_serve_twice_the_users_and_the_scarcest_cores_decide() -> None:
+    plan = Plan(HABITS, Costs({}), simulate(HABITS))
+    one, _ = Installation(name="", shared_cores=2).users(plan)
+    two, limit = Installation(name="", shared_cores=4).users(plan)
+    assert (two, limit) == (pytest.approx(2 * one), "the machine")
+    assert Installation(name="", node_cores=100, database_cores=1).users(plan)[1] == "PostgreSQL"
+    assert Installation(name="", node_cores=1, database_cores=100).users(plan)[1] == "nodes"
+    on_replicas = Installation(name="", database_cores=1, reads_elsewhere=True).users(plan)[0]
+    assert on_replicas > Installation(name="", database_cores=1).users(plan)[0]
+
+
+def test_a_price_counts_the_cpu_of_server_and_database_of_measured_servers_only() -> None:
+    cpu = {"CPU of the server": 2_600.0, "CPU of the database": 1_000.0}
+    costs = Costs({f"flow RS256, Keycloak on PostgreSQL, {name}": value for name, value in cpu.items()})
+    _, *rows = price_table(costs, 0.5)
+    assert rows == [("Keycloak on PostgreSQL", "2.60 ms", "1.00 ms", "1.00", "0.500")]

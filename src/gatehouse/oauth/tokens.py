@@ -156,7 +156,7 @@ class RefreshTokens:
     async def find(self, token: str, *, include_expired: bool = False) -> PresentedRefreshToken | None:
         """Find the token and its grant in one read; None unless this service signed it and its grant is live.
 
-        It is also None for an expired token, unless `whenever`, and for one whose key is not trusted any more.
+        It is also None for an expired token, unless `include_expired`, and for one whose key is not trusted any more.
         """
         verifier = self._verifier
         verify = (

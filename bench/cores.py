@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.figures import RATIO, Figure
-from bench.rounds import alternate, median_rate, rate_figures, spread_figure
+from bench.rounds import alternate, median_rate, rate_figures, spread_figures
 from bench.server import Program
 from bench.single_sign_on import gatehouse
 
@@ -34,6 +34,6 @@ def cores(program: Program, scratch: Path, urls: Sequence[str], database: int) -
             ratio = median_rate(together) / median_rate(alone)
             least = LEAST if work == "flow" else None
             yield Figure(name=f"{title}: times one process", value=ratio, unit=RATIO, least=least)
-            yield spread_figure(title, results)
+            yield from spread_figures(title, results)
             yield from rate_figures(f"{name}, PostgreSQL, one process, not pinned", alone)
             yield from rate_figures(title, together)

@@ -44,6 +44,7 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     server: float  # seconds of CPU
     database: float
+    fixed_loop: float = 0.0  # seconds of CPU of a loop that is always the same, before the round
 
     @property
     def rate(self) -> float:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import httpx2
 from bench.figures import RATIO, Figure
 from bench.permissions import APPLICATION, CONDITIONAL, ROLES, RULES
-from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figure
+from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figures
 from bench.server import Program, measure_requests, post_request, run_gatehouse
 from tests.support.processes import LOOPBACK
 
@@ -66,7 +66,7 @@ def permission_rates(
             results = alternate([one.turn(work) for one in chosen], idle=pids)
             yield from compare(work, chosen, [median_rate(rounds) for rounds in results])
             title = f"POST {PATHS[work]}, {work}, {kind}"
-            yield spread_figure(title, results)
+            yield from spread_figures(title, results)
             yield from rate_figures(title, results[0], least=LEAST_RATES.get((work, kind)))
             for other, rounds in zip(chosen[1:], results[1:], strict=True):
                 yield from rate_figures(f"{work}, {other.name} on {other.storage}", rounds)

@@ -18,7 +18,7 @@ import msgspec
 from bench.figures import RATIO, Figure
 from bench.load import Load, LoadResult, RequestLoad
 from bench.machine import on_core
-from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figure
+from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figures
 from tests.support.find_programs import ROOT
 from tests.support.processes import (
     LOOPBACK,
@@ -151,7 +151,7 @@ def response_rates(program: Program, data: Path, url: str) -> Iterator[Figure]:
     yield Figure(name=f"GET {EMPTY}: times bare uvicorn", value=ratio, unit=RATIO, least=BARE_LEAST)
     for name, rounds in results.items():
         yield from rate_figures(name, rounds)
-        yield spread_figure(name, [rounds])
+        yield from spread_figures(name, [rounds])
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from bench.figures import RATIO, Figure
 from bench.load import LoadResult
 from bench.load_oauth import OAuthLoad
 from bench.machine import on_core
-from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figure
+from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figures
 from bench.server import CONNECTIONS, EMPTY, Program, get_request, measure_requests, post_request, run_load
 from tests.interop.person import LOGIN, NICK, PASSWORD, PersonInBrowser
 from tests.interop.toolchains import PYTHON_PEER as DJANGO
@@ -250,7 +250,7 @@ def compare(name: str, contenders: Sequence[Contender], results: Sequence[Sequen
         least = LEAST.get((name, us.storage, other.name, other.storage))
         title = f"{name}, {us.storage}: times {other.name} on {other.storage}"
         yield Figure(name=title, value=ours / median_rate(rounds), unit=RATIO, least=least)
-    yield spread_figure(f"{name}, {us.storage}", results)
+    yield from spread_figures(f"{name}, {us.storage}", results)
     for one, rounds in zip(contenders, results, strict=True):
         yield from rate_figures(f"{name}, {one.name} on {one.storage}", rounds)
 

@@ -21,7 +21,7 @@ from bench.load import LoadResult, numbered
 from bench.machine import Machine
 from bench.processes import process_tree, processor_seconds, stopped
 from bench.report import newest_figures, save_run
-from bench.rounds import rate_figures, spread_figure
+from bench.rounds import rate_figures, spread_figures
 from bench.simulate import Habits, Installation, Plan, price_table, simulate, write_plans
 from bench.single_sign_on import limits
 
@@ -107,7 +107,16 @@ def test_a_round_has_a_rate_and_the_processor_time_of_one_operation() -> None:
     rounds = [LoadResult(operations=n, seconds=2.0, server=1.0, database=0.0) for n in (1_000, 2_000, 1_500)]
     figures = {figure.name: figure.value for figure in rate_figures("flow", rounds)}
     assert figures == {"flow": 750.0, "flow, CPU of the server": pytest.approx(1e6 / 1_500)}
-    assert spread_figure("flow", [rounds, rounds[:1]]).value == 2.0
+    assert [figure.value for figure in spread_figures("flow", [rounds, rounds[:1]])] == [2.0]
+
+
+def test_a_spread_is_printed_beside_that_of_the_machine_itself() -> None:
+    rounds = [LoadResult(operations=n, seconds=1.0, server=1.0, database=0.0, fixed_loop=1 / n) for n in (100, 150)]
+    figures = {figure.name: figure.value for figure in spread_figures("flow", [rounds])}
+    assert figures == {
+        "flow: fastest round by slowest": 1.5,
+        "flow: fixed loop, slowest by fastest": pytest.approx(1.5),
+    }
 
 
 def test_requests_of_a_load_are_sent_in_turn_with_a_number_each() -> None:

@@ -23,7 +23,7 @@ RENEW_AFTER: Final = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionQuery:
-    """A query: what the owner of this JWT holds in the application; without a JWT, which roles `about` has there."""
+    """Asks what the owner of a JWT holds in the application; without a JWT, which roles `about_user_id` has there."""
 
     base_url: str
     application_id: int

@@ -104,7 +104,7 @@ class Presence:
         node: str,
         max_sockets: int,
     ) -> None:
-        """`seats_most`: of the owner's for one session, and as many of others."""
+        """`max_sockets`: of the owner for one session, and as many of others."""
         self._store = store
         self._waiters = waiters
         self._write_behind = write_behind

@@ -100,7 +100,7 @@ class SigningKey:
 
 
 def is_distrusted(key: SigningKey) -> bool:
-    """Whether an operator ended the key (`Manner.DISTRUST`): one that was replaced verifies longer than it signs."""
+    """Whether an operator ended the key: one that was replaced verifies longer than it signs."""
     return key.verifies_until != 0 and key.verifies_until == key.signs_until
 
 

@@ -69,7 +69,7 @@ SecretCheck = Callable[[LiveSecret], Awaitable[bool]]
 
 
 class ClientSecretVerifier:
-    """`memory_key` keys the cache of weak secrets that were verified.
+    """`cache_key` keys the cache of weak secrets that were verified.
 
     A slow hash is computed once, not per request.
     """

@@ -144,7 +144,7 @@ class DeviceSignInPurpose:
         clock: Clock,
         family_seconds: int,
     ) -> None:
-        """`family`: seconds one sign-in can be refreshed at all."""
+        """`family_seconds`: how long one sign-in can be refreshed at all."""
         self._store = store
         self._clients = clients
         self._accounts = accounts

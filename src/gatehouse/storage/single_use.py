@@ -34,7 +34,7 @@ def put_single_use(
 ) -> Verb[None]:
     """Store a secret that can be used until it expires; older ones of the same subject are deleted.
 
-    `beside` has more digests of the same secret, written in the same statement.
+    `more_digests` are further digests of the same secret, written in the same statement.
     """
     row: dict[str, object] = {"kind": kind, "subject": subject, "details": details}
     row |= {"created_at": now, "expires_at": expires_at, "taken_at": 0}

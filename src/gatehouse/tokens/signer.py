@@ -50,7 +50,7 @@ class Signer:
     ) -> str:
         """Sign with the first algorithm of the class, or with another that the class allows.
 
-        `more` are claims that the class does not know by name; they never replace one that it does.
+        `extra_claims` are claims that the class does not know by name; they never replace one that it does.
         `keys_version` is the version of the keys that the caller's facts brought along; without it, it is read: a
         key that was distrusted on another node signs nothing here.
         """

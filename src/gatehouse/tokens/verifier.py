@@ -167,7 +167,7 @@ def decode_signature(signature: str) -> bytes | None:
 # The only place that accepts a JWT (S-05).
 #
 # The caller checks whether it was revoked since (the user's `rev`, a `jti`, a grant): that needs the store, in the
-# round trip that the request makes anyway. That round trip also returns the version of the keys, which `confirm`
+# round trip that the request makes anyway. That round trip also returns the version of the keys, which `recheck_key`
 # checks: until then a key is accepted that may have been distrusted on another node.
 #
 # Signatures are checked by `cryptography` itself. joserfc, which the tests compare with this code, parses the header
@@ -213,8 +213,8 @@ class TokenVerifier:
     async def verify(self, token: str, expected: type[C], *, expiry_grace: int = 0) -> C:
         """Return the claims of a token of exactly that class; raise InvalidToken, or ExpiredToken.
 
-        `expired_by`: seconds for which an expired token is still accepted, where R6 allows it. Takes one short read,
-        for the version of the keys; callers that read facts about the token next use `verify_before_facts`.
+        `expiry_grace`: seconds for which an expired token is still accepted, where R6 allows it. It takes one short
+        read, for the version of the keys; callers that read facts about the token next use `verify_with_cached_keys`.
         """
         claims = await self.verify_with_cached_keys(token, expected, expiry_grace=expiry_grace)
         await self.refresh_and_recheck_key(claims)
@@ -223,7 +223,7 @@ class TokenVerifier:
     async def verify_with_cached_keys(self, token: str, expected: type[C], *, expiry_grace: int = 0) -> C:
         """Verify with the keys in memory.
 
-        The claims name the facts to read, and are valid only after `confirm` with them.
+        The claims name the facts to read, and are valid only after `recheck_key` with them.
         """
         claims = await self._verify_claims(parse_jws(token), expected)
         refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
@@ -250,7 +250,7 @@ class TokenVerifier:
     async def recheck_with_cached_keys(self, claims: Claims, *, expiry_grace: int = 0) -> None:
         """Check what may have changed about claims that were verified before: their key, and the time.
 
-        It uses the keys in memory, like `verify_before_facts`.
+        It uses the keys in memory, like `verify_with_cached_keys`.
         """
         await self._refuse_untrusted(claims)
         refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
@@ -258,7 +258,8 @@ class TokenVerifier:
     async def verify_service_jwt(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
         """Verify a service JWT of either kind; it is then fully verified as the kind it claims.
 
-        A static one is signed by this service: it is valid only after `confirm`, like with `verify_before_facts`.
+        A static one is signed by this service: it is valid only after `recheck_key`, like with
+        `verify_with_cached_keys`.
         """
         jws = parse_jws(token)
         if jws.payload.get("iss") == self._issuer:

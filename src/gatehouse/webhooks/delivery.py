@@ -249,7 +249,7 @@ class HeadPublisher:
         clock: Clock,
         interval: int,
     ) -> None:
-        """`every` is in seconds, 0 for never."""
+        """`interval` is in seconds, 0 for never."""
         self._store = store
         self._audit = audit
         self._head_codec = head_codec

@@ -76,7 +76,7 @@ class Webhooks:
         clock: Clock,
         allowed_networks: Sequence[Network],
     ) -> None:
-        """`reachable` are non-public networks that the operator allows calls to (outbound.allow)."""
+        """`allowed_networks` are non-public networks that the operator allows calls to (outbound.allow)."""
         self._store = store
         self._secret_sealer = secret_sealer
         self._recorder = recorder

@@ -409,7 +409,7 @@ async def fetch_rows(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa:
 
 
 async def fetch_rows_in_transaction(connection: Any, asked: EncodedStep) -> list[Any]:  # noqa: ANN401
-    """Execute a statement of a transaction; one with a longer `patience` gets that timeout on the server too."""
+    """Execute a statement of a transaction; one with its own `timeout` gets it on the server too."""
     step = asked.step
     if isinstance(step, BoundStatement) and step.statement.timeout is not None:
         await connection.execute(f"SET LOCAL statement_timeout = {int(step.statement.timeout * MILLISECONDS)}")

@@ -99,7 +99,7 @@ def dark_shades(accent: Color) -> Shades:
 
 
 def make_shades(link: Color, button: Color, *, hover: Color) -> Shades:
-    """Return the shades; `pointed` is the color a link moves towards on hover, and a button always darkens."""
+    """Return the shades; `hover` is the color a link moves towards on hover, and a button always darkens."""
     return Shades(
         link=link,
         link_hover=link.mix(hover, HOVER_SHARE),

@@ -19,6 +19,7 @@ from gatehouse.storage.statements import BatchedStatement, Row
 
 MAX_BATCH_SIZE: Final = 64
 MAX_ACTIVE_WORKERS: Final = 2  # workers that do not wait for a lock; more of them would only make batches smaller
+MIN_SHARED: Final = 4  # queries that are worth a second batch
 MAX_BATCHES: Final = 256  # batches per connection, which is checked when it is returned to the pool
 SLOW_SECONDS: Final = 0.005  # a slower statement may be waiting for a lock; the others do not wait for it
 
@@ -65,9 +66,17 @@ class StatementBatcher:
             return None
         statement = next(iter(self._queue))
         questions = self._queue.pop(statement)
-        if len(questions) > MAX_BATCH_SIZE:
-            self._queue[statement] = questions[MAX_BATCH_SIZE:]  # moved to the end of the queue
-        return statement, questions[:MAX_BATCH_SIZE]
+        size = self._batch_size(len(questions))
+        if len(questions) > size:
+            self._queue[statement] = questions[size:]  # moved to the end of the queue
+            self._start_soon()
+        return statement, questions[:size]
+
+    def _batch_size(self, waiting: int) -> int:
+        """Share the queries with a worker that has nothing to do: one batch is computed while another is on its way."""
+        if waiting >= MIN_SHARED and self._active_workers < MAX_ACTIVE_WORKERS:
+            waiting = -(-waiting // MAX_ACTIVE_WORKERS)
+        return min(waiting, MAX_BATCH_SIZE)
 
     def change_active_workers(self, by: int) -> None:
         """Change the number of workers that do not wait for a lock by one."""

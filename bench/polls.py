@@ -96,6 +96,7 @@ def create_player(data: Path, url: str) -> None:
     data.mkdir(parents=True, exist_ok=True)
     secret = data / "password"
     secret.write_text(PASSWORD)
+    run_gatehouse(data, url, ["migrate"])
     run_gatehouse(data, url, ["user", "create", "--login", LOGIN, "--nick", "Player", "--password-file", str(secret)])
 
 

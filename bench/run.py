@@ -41,6 +41,7 @@ from bench.storage import driver_costs, storage, synced_write
 from tests.support.find_programs import find_postgres
 from tests.support.postgres import PostgresCluster
 
+from gatehouse import logs
 from gatehouse.kernel.clock import SystemClock
 
 
@@ -199,6 +200,7 @@ def main(wanted: Sequence[str]) -> None:
     unknown = set(wanted) - PARTS.keys()
     if unknown:
         raise SystemExit(f"unknown part: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
+    logs.configure(level="warning")  # of the parts that run the service in this process
     machine = this_machine()
     if not machine.is_quiet:
         print(f"This machine is busy (load {machine.load:.1f} on {machine.cores} cores): compare ratios only.")

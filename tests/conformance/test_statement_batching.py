@@ -125,6 +125,42 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
     assert taken == 2
 
 
+async def test_a_connection_is_kept_for_a_moment_unless_it_is_closed(
+    migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatehouse.storage.postgres.batching.IDLE_SECONDS", 600.0)
+    taken: list[Any] = []
+
+    @asynccontextmanager
+    async def new_connection() -> AsyncIterator[Any]:
+        async with postgres_session(migrated_postgres_url) as connection:
+            taken.append(connection)
+            yield connection
+
+    together = StatementBatcher(new_connection, max_workers=1, queue_timeout=LOCK_TIMEOUT)
+    for _ in range(3):
+        await together.execute(number_statement(READ), {"of": "fact"})
+    assert len(taken) == 1
+    await taken[0].close()
+    assert await together.execute(number_statement(READ), {"of": "fact"}) == []
+    assert len(taken) == 2
+
+
+async def test_an_idle_connection_is_returned(migrated_postgres_url: str) -> None:
+    returned = asyncio.Event()
+
+    @asynccontextmanager
+    async def new_connection() -> AsyncIterator[Any]:
+        async with postgres_session(migrated_postgres_url) as connection:
+            yield connection
+        returned.set()
+
+    together = StatementBatcher(new_connection, max_workers=1, queue_timeout=LOCK_TIMEOUT)
+    await together.execute(number_statement(READ), {"of": "fact"})
+    async with asyncio.timeout(LOCK_TIMEOUT):
+        await returned.wait()
+
+
 @pytest.mark.parametrize("together", [1, 5])
 async def test_all_who_asked_over_a_connection_that_breaks_are_told(
     migrated_postgres_url: str, together: int

@@ -214,12 +214,15 @@ class ClientAuthenticator:
         )
         return await self._accept_or_refuse(client, credentials, proved=proved)
 
-    async def authenticate_by_secret(self, credentials: ClientCredentials) -> Client:
+    async def authenticate_by_secret(self, credentials: ClientCredentials, owner: Client | None = None) -> Client:
         """Authenticate where there is no redirect_uri.
 
-        Native clients send the secret itself (interface §4.2, revoke).
+        Native clients send the secret itself (interface §4.2, revoke). `owner` is that of what is presented; if it is
+        the client that is named, no other is read.
         """
-        client = await self._find_client(credentials, None)
+        client = await self._find_client(
+            credentials, owner if credentials.basic_id or credentials.client_id else None
+        )
         native = client.profile is ClientProfile.NATIVE
         proved = await (self._knows_secret(credentials, client) if native else self._proves_oidc(credentials, client))
         return await self._accept_or_refuse(client, credentials, proved=proved)

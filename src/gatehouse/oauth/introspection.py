@@ -12,9 +12,9 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
-from gatehouse.oauth.model import GrantHolder
+from gatehouse.oauth.model import Client, GrantHolder
 from gatehouse.oauth.store import AccessKeyLookup
-from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
+from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.claims import InvalidToken
 
@@ -57,17 +57,20 @@ class Introspection:
         """Introspect a token. Raises InvalidClient, also for public clients, and InvalidRequest."""
         if not token:
             raise InvalidRequest("token is missing")
-        asker = await self._caller(credentials)
-        for look in (self._introspect_access_token, self._introspect_refresh_token, self._introspect_login_token):
+        bearer = await self._access_token_verifier.find(token)  # first: its client is read with it
+        asker = await self._caller(credentials, None if bearer is None else bearer.holder.client)
+        if bearer is not None:
+            return self._access_token_response(bearer) if asker.may_introspect(bearer.holder) else INACTIVE
+        for look in (self._introspect_refresh_token, self._introspect_login_token):
             answer = await look(token, asker)
             if answer is not None:
                 return answer
         return INACTIVE
 
-    async def _caller(self, credentials: ClientCredentials) -> IntrospectionCaller:
+    async def _caller(self, credentials: ClientCredentials, owner: Client | None) -> IntrospectionCaller:
         if credentials.proof:
             return IntrospectionCaller(application_id=await self._application(credentials))
-        client = await self._authentication.authenticate_by_secret(credentials)
+        client = await self._authentication.authenticate_by_secret(credentials, owner)
         if client.public:
             raise InvalidClient("a public client cannot authenticate")
         return IntrospectionCaller(application_id=client.application_id, client_id=client.client_id)
@@ -78,10 +81,7 @@ class Introspection:
         except InvalidToken as error:
             raise InvalidClient(error.detail) from None
 
-    async def _introspect_access_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
-        bearer = await self._access_token_verifier.find(token)
-        if bearer is None or not caller.may_introspect(bearer.holder):
-            return None
+    def _access_token_response(self, bearer: VerifiedAccessToken) -> Mapping[str, object]:
         scopes = [scope for scope in bearer.holder.scopes if scope in bearer.token.scopes]
         return {
             **self._active_response(bearer.holder, " ".join(scopes)),

@@ -20,6 +20,7 @@ from gatehouse.storage.statements import BatchedStatement, Row
 MAX_BATCH_SIZE: Final = 64
 MAX_ACTIVE_WORKERS: Final = 2  # workers that do not wait for a lock; more of them would only make batches smaller
 MAX_BATCHES: Final = 256  # batches per connection, which is checked when it is returned to the pool
+IDLE_SECONDS: Final = 0.02  # that a worker waits for more; taking a connection from the pool costs more than a query
 SLOW_SECONDS: Final = 0.005  # a slower statement may be waiting for a lock; the others do not wait for it
 
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
@@ -48,6 +49,7 @@ class StatementBatcher:
         self._loop = asyncio.get_running_loop()
         self._queue: dict[BatchedStatement, list[QueuedQuery]] = {}
         self._workers: set[asyncio.Task[None]] = set()
+        self._idle: list[asyncio.Future[bool]] = []  # workers that wait with their connection
         self._active_workers = 0
         self._start: asyncio.Handle | None = None
         self._timeout_check: asyncio.TimerHandle | None = None
@@ -68,6 +70,23 @@ class StatementBatcher:
         if len(questions) > MAX_BATCH_SIZE:
             self._queue[statement] = questions[MAX_BATCH_SIZE:]  # moved to the end of the queue
         return statement, questions[:MAX_BATCH_SIZE]
+
+    async def wait_for_queries(self) -> bool:
+        """Wait a moment for a query; False when the worker should end."""
+        awaited: asyncio.Future[bool] = self._loop.create_future()
+        self._idle.append(awaited)
+        timer = self._loop.call_later(IDLE_SECONDS, self._end_idle, awaited)
+        try:
+            return await awaited
+        finally:
+            timer.cancel()
+            if awaited in self._idle:  # canceled
+                self._idle.remove(awaited)
+
+    def _end_idle(self, awaited: asyncio.Future[bool]) -> None:
+        if awaited in self._idle:  # else it was given a query in the same turn of the event loop
+            self._idle.remove(awaited)
+            awaited.set_result(False)
 
     def change_active_workers(self, by: int) -> None:
         """Change the number of workers that do not wait for a lock by one."""
@@ -92,6 +111,9 @@ class StatementBatcher:
         self._start = None
         if not self._queue or self._active_workers >= MAX_ACTIVE_WORKERS:
             return  # running workers will take the query
+        if self._idle:
+            self._idle.pop().set_result(True)
+            return
         if len(self._workers) < self._max_workers:
             # The worker has its own context, because it does not belong to the request that started it.
             carrier = self._loop.create_task(BatchWorker(self).run(), name="asked-together", context=Context())
@@ -129,9 +151,14 @@ class BatchWorker:
                 for _ in range(MAX_BATCHES):
                     group = self._batcher.next_batch()
                     if group is None:
-                        break
-                    await run_batch(connection, *group)
-                    slow = self._mark_active(slow)
+                        slow.cancel()
+                        self._mark_blocked()
+                        if not await self._batcher.wait_for_queries() or connection.is_closed():
+                            break
+                        slow = self._mark_active()
+                    else:
+                        await run_batch(connection, *group)
+                        slow = self._mark_active(slow)
         except Exception as error:  # noqa: BLE001 - every waiting caller must get an error
             self._batcher.fail_queued(error, queued_before=begin)
         finally:

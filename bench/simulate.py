@@ -350,10 +350,15 @@ def write_plans(page: Path, habits: Habits, costs: Costs) -> None:
         "capacity": markdown_table(capacity_table(plans[1])),
         "price": markdown_table(price_table(costs, habits.core_hour)),
     }.items():
-        before, begin, rest = text.partition(f"<!-- {mark} -->")
-        _, end, after = rest.partition(f"<!-- /{mark} -->")
-        text = before + begin + "\n" + "\n".join(lines_between) + "\n" + end + after
+        text = replace_between(text, mark, lines_between)
     page.write_text(text)
+
+
+def replace_between(text: str, mark: str, lines_between: Sequence[str]) -> str:
+    """Return the text with these lines between `<!-- mark -->` and `<!-- /mark -->`."""
+    before, begin, rest = text.partition(f"<!-- {mark} -->")
+    _, end, after = rest.partition(f"<!-- /{mark} -->")
+    return before + begin + "\n" + "\n".join(lines_between) + "\n" + end + after
 
 
 def markdown_table(cells: Iterable[tuple[str, ...]]) -> list[str]:

@@ -19,6 +19,7 @@ from bench.floors import REST, floor_stacks
 from bench.floors import WORKS as FLOOR_WORKS
 from bench.load import LoadResult, numbered
 from bench.machine import Machine
+from bench.performance_page import cpu_plot, rate_table
 from bench.processes import process_tree, processor_seconds, stopped
 from bench.report import newest_figures, save_run
 from bench.rounds import rate_figures, spread_figures
@@ -169,6 +170,19 @@ def test_ten_times_the_users_need_ten_times_the_disk_and_more_nodes() -> None:
     few, many = (Plan(one, Costs({}), simulate(one)) for one in (HABITS, replace(HABITS, users=20_000_000)))
     assert sum(many.disk().values()) == pytest.approx(sum(few.disk().values()) * 1_000, rel=0.01)
     assert many.nodes > few.nodes == 2
+
+
+def test_the_page_for_users_shows_what_was_measured_and_a_dash_for_the_rest() -> None:
+    figures = {
+        "flow RS256, Keycloak on PostgreSQL": 82.4,
+        "flow RS256, Keycloak on PostgreSQL, CPU of the server": 10_000.0,
+        "flow RS256, Keycloak on PostgreSQL, CPU of the database": 900.0,
+        "userinfo, oidc-provider on memory": 9_279.7,
+    }
+    _, keycloak, provider = rate_table(figures)
+    assert keycloak == ("Keycloak on PostgreSQL", "82/s", "-", "-", "-", "-", "10.00 + 0.90 ms")
+    assert provider == ("oidc-provider on memory", "-", "-", "9,280/s", "-", "-", "-")
+    assert "Keycloak on PostgreSQL" in ET.fromstring(cpu_plot(figures)).itertext()  # noqa: S314 - our own
 
 
 MARKS: Final = ("simulated", "capacity", "price")

@@ -15,7 +15,7 @@ from typing import Any, Final
 import httpx2
 from bench.figures import RATIO, Figure
 from bench.permissions import APPLICATION, CONDITIONAL, ROLES, RULES
-from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figures
+from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figures, with_results
 from bench.server import Program, measure_requests, post_request, run_gatehouse
 from tests.support.processes import LOOPBACK
 
@@ -63,7 +63,8 @@ def permission_rates(
         pids = {pid for one in servers for pid in one.pids}
         for work in PATHS:
             chosen = [one for one in servers if work in one.requests]
-            results = alternate([one.turn(work) for one in chosen], idle=pids)
+            measured = alternate([one.turn(work) for one in chosen], idle=pids)
+            chosen, results = with_results(chosen, measured)
             yield from compare(work, chosen, [median_rate(rounds) for rounds in results])
             title = f"POST {PATHS[work]}, {work}, {kind}"
             yield from spread_figures(title, results)

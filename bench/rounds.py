@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from subprocess import CalledProcessError
 from time import process_time
-from typing import Final
+from typing import Final, TypeVar
 
 import httpx2
 import msgspec
@@ -13,6 +14,8 @@ from bench.figures import RATIO, ROUNDS, Figure
 from bench.load import LOOPBACK, LoadResult
 from bench.machine import on_core
 from bench.processes import stopped
+
+T = TypeVar("T")
 
 SPREAD: Final = 1.3  # at most, between two rounds of the same server (goal P17)
 WAKE_TIMEOUT: Final = 60.0  # seconds
@@ -29,23 +32,45 @@ class Turn:
 
 
 def alternate(turns: Sequence[Turn], idle: Iterable[int] = ()) -> list[list[LoadResult]]:
-    """The results of all rounds, for each turn. `idle` are pids of servers that are not measured here."""
+    """The results of all rounds, for each turn; none for a peer that stopped responding.
+
+    `idle` are pids of servers that are not measured here.
+    """
     everyone = {pid for turn in turns for pid in turn.pids} | set(idle)
-    rounds = []
+    results: list[list[LoadResult]] = [[] for _ in turns]
+    failed: set[int] = set()
     for _ in range(ROUNDS):
-        results = []
-        for turn in turns:
+        for number, turn in enumerate(turns):
+            if number in failed:
+                continue
             with stopped(everyone - set(turn.pids)):
-                wake(turn.port)
-                loop = time_fixed_loop()
-                results.append(msgspec.structs.replace(turn.measure(), fixed_loop=loop))
-        rounds.append(results)
-    return [list(results) for results in zip(*rounds, strict=True)]
+                try:
+                    results[number].append(measure(turn))
+                except (CalledProcessError, httpx2.TransportError):
+                    if number == 0:  # ours
+                        raise
+                    print(f"the peer on port {turn.port} did not respond and is left out here")
+                    failed.add(number)
+    return [[] if number in failed else rounds for number, rounds in enumerate(results)]
+
+
+def measure(turn: Turn) -> LoadResult:
+    wake(turn.port)
+    loop = time_fixed_loop()
+    return msgspec.structs.replace(turn.measure(), fixed_loop=loop)
 
 
 def wake(port: int) -> None:
     """Send one request that is not measured: a server that was stopped has overdue timers to run."""
     httpx2.get(f"http://{LOOPBACK}:{port}/", timeout=WAKE_TIMEOUT)
+
+
+def with_results(
+    those: Sequence[T], results: Sequence[Sequence[LoadResult]]
+) -> tuple[list[T], list[Sequence[LoadResult]]]:
+    """Return both without the peers that stopped responding."""
+    kept = [(one, rounds) for one, rounds in zip(those, results, strict=True) if rounds]
+    return [one for one, _ in kept], [rounds for _, rounds in kept]
 
 
 def time_fixed_loop() -> float:

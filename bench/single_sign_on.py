@@ -21,7 +21,7 @@ from bench.figures import RATIO, Figure
 from bench.load import LoadResult
 from bench.load_oauth import OAuthLoad
 from bench.machine import on_core
-from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figures
+from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figures, with_results
 from bench.server import CONNECTIONS, EMPTY, Program, get_request, measure_requests, post_request, run_load
 from tests.interop.person import LOGIN, NICK, PASSWORD, PersonInBrowser
 from tests.interop.toolchains import PYTHON_PEER as DJANGO
@@ -245,6 +245,7 @@ def compare_all(contenders: Sequence[Contender]) -> Iterator[Figure]:
 
 def compare(name: str, contenders: Sequence[Contender], results: Sequence[Sequence[LoadResult]]) -> Iterator[Figure]:
     """Our ratio to each of the others first: it holds on other machines too."""
+    contenders, results = with_results(contenders, results)
     us, ours = contenders[0], median_rate(results[0])
     for other, rounds in zip(contenders[1:], results[1:], strict=True):
         least = LEAST.get((name, us.storage, other.name, other.storage))

@@ -5,9 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from subprocess import CalledProcessError
+from threading import Thread
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -22,7 +26,7 @@ from bench.machine import Machine
 from bench.performance_page import cpu_plot, rate_table
 from bench.processes import process_tree, processor_seconds, stopped
 from bench.report import newest_figures, save_run
-from bench.rounds import rate_figures, spread_figures
+from bench.rounds import Turn, alternate, rate_figures, spread_figures, with_results
 from bench.simulate import Habits, Installation, Plan, price_table, simulate, write_plans
 from bench.single_sign_on import limits
 
@@ -170,6 +174,43 @@ def test_ten_times_the_users_need_ten_times_the_disk_and_more_nodes() -> None:
     few, many = (Plan(one, Costs({}), simulate(one)) for one in (HABITS, replace(HABITS, users=20_000_000)))
     assert sum(many.disk().values()) == pytest.approx(sum(few.disk().values()) * 1_000, rel=0.01)
     assert many.nodes > few.nodes == 2
+
+
+def test_a_peer_that_stops_responding_is_left_out_and_ours_is_not() -> None:
+    def respond() -> LoadResult:
+        return LoadResult(operations=1, seconds=1.0, server=1.0, database=0.0)
+
+    def fail() -> LoadResult:
+        raise CalledProcessError(1, "load")
+
+    with http_server() as port:
+        ours, peer, broken = (Turn(port=port, pids=(), measure=one) for one in (respond, respond, fail))
+        servers, results = with_results(["us", "peer", "broken"], alternate([ours, peer, broken]))
+        assert (servers, [len(rounds) for rounds in results]) == (["us", "peer"], [3, 3])
+        with pytest.raises(CalledProcessError):
+            alternate([broken, peer])
+
+
+@contextmanager
+def http_server() -> Iterator[int]:
+    """A server that answers every request, on a free port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), QuietHandler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 def test_the_page_for_users_shows_what_was_measured_and_a_dash_for_the_rest() -> None:

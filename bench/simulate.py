@@ -34,6 +34,7 @@ FLOW: Final = f"flow RS256, {GATEHOUSE}"
 REFRESH: Final = f"refresh RS256, {GATEHOUSE}"
 USERINFO: Final = f"userinfo, {GATEHOUSE}"
 LIST: Final = "POST meta/data, list of 1000 rules, PostgreSQL"
+COMMIT: Final = "durable insert, driver alone, PostgreSQL"  # microseconds, with 16 connections
 EMPTY: Final = "GET /healthz, 16 connections"
 WRITING: Final = {"flows": FLOW, "refreshes": REFRESH}  # the figure of each habit
 READING: Final = {"userinfo": USERINFO, "lists": LIST}
@@ -294,7 +295,8 @@ class Installation:
         limits = {
             "the machine": (self.shared_cores, plan.cores + plan.database_cores),
             "nodes": (self.node_cores, plan.cores),
-            "PostgreSQL": (self.database_cores, database),
+            "CPU of PostgreSQL": (self.database_cores, database),
+            "commits of PostgreSQL": (1e6 / plan.costs[COMMIT], plan.transactions),
         }
         scale = plan.habits.users * plan.habits.busy
         return min((cores / needed * scale, what) for what, (cores, needed) in limits.items() if cores)

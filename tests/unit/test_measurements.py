@@ -246,7 +246,7 @@ def test_twice_the_cores_serve_twice_the_users_and_the_scarcest_cores_decide() -
     one, _ = Installation(name="", shared_cores=2).users(plan)
     two, limit = Installation(name="", shared_cores=4).users(plan)
     assert (two, limit) == (pytest.approx(2 * one), "the machine")
-    assert Installation(name="", node_cores=100, database_cores=1).users(plan)[1] == "PostgreSQL"
+    assert Installation(name="", node_cores=100, database_cores=1).users(plan)[1] == "CPU of PostgreSQL"
     assert Installation(name="", node_cores=1, database_cores=100).users(plan)[1] == "nodes"
     on_replicas = Installation(name="", database_cores=1, reads_elsewhere=True).users(plan)[0]
     assert on_replicas > Installation(name="", database_cores=1).users(plan)[0]

@@ -128,14 +128,16 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
 async def test_a_connection_is_kept_for_a_moment_unless_it_is_closed(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gatehouse.storage.postgres.batching.IDLE_SECONDS", 600.0)
+    monkeypatch.setattr("gatehouse.storage.postgres.batching.IDLE_SECONDS", 2.0)
     taken: list[Any] = []
+    returned = asyncio.Semaphore(0)
 
     @asynccontextmanager
     async def new_connection() -> AsyncIterator[Any]:
         async with postgres_session(migrated_postgres_url) as connection:
             taken.append(connection)
             yield connection
+        returned.release()
 
     together = StatementBatcher(new_connection, max_workers=1, queue_timeout=LOCK_TIMEOUT)
     for _ in range(3):
@@ -144,6 +146,9 @@ async def test_a_connection_is_kept_for_a_moment_unless_it_is_closed(
     await taken[0].close()
     assert await together.execute(number_statement(READ), {"of": "fact"}) == []
     assert len(taken) == 2
+    async with asyncio.timeout(LOCK_TIMEOUT):
+        for _ in taken:
+            await returned.acquire()
 
 
 async def test_an_idle_connection_is_returned(migrated_postgres_url: str) -> None:

@@ -111,9 +111,11 @@ class StatementBatcher:
         self._start = None
         if not self._queue or self._active_workers >= MAX_ACTIVE_WORKERS:
             return  # running workers will take the query
-        if self._idle:
-            self._idle.pop().set_result(True)
-            return
+        while self._idle:
+            awaited = self._idle.pop()
+            if not awaited.done():  # else its worker was canceled
+                awaited.set_result(True)
+                return
         if len(self._workers) < self._max_workers:
             # The worker has its own context, because it does not belong to the request that started it.
             carrier = self._loop.create_task(BatchWorker(self).run(), name="asked-together", context=Context())

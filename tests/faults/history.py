@@ -109,6 +109,7 @@ class Recorder:
         self.path = path
         self.operations: list[Operation] = []
         self.succeeded = 0  # operations that a node answered
+        self.failed = 0
         self._written = asyncio.Event()
         self._file = path.open("ab")
 
@@ -119,6 +120,7 @@ class Recorder:
         numbered = msgspec.structs.replace(operation, number=self.next_number())
         self.operations.append(numbered)
         self.succeeded += numbered.ok and numbered.status > 0
+        self.failed += not numbered.ok
         self._file.write(msgspec.json.encode(numbered) + b"\n")
         self._file.flush()
         self._written.set()
@@ -126,8 +128,15 @@ class Recorder:
 
     async def wait_until_succeeded(self, wanted: int) -> None:
         while self.succeeded < wanted:
-            self._written.clear()
-            await self._written.wait()
+            await self._next_operation()
+
+    async def wait_until_failed(self, wanted: int) -> None:
+        while self.failed < wanted:
+            await self._next_operation()
+
+    async def _next_operation(self) -> None:
+        self._written.clear()
+        await self._written.wait()
 
     def close(self) -> None:
         self._file.close()

@@ -49,6 +49,12 @@ class FaultRun:
         async with asyncio.timeout(TIMEOUT):
             await recorder.wait_until_succeeded(recorder.succeeded + more)
 
+    async def failures(self, more: int = 20) -> None:
+        """Wait until this many more operations have failed."""
+        recorder = self.pool.recorder
+        async with asyncio.timeout(TIMEOUT):
+            await recorder.wait_until_failed(recorder.failed + more)
+
     async def kill(self, *nodes: Node) -> None:
         await asyncio.gather(*(asyncio.to_thread(node.kill) for node in nodes))
 

@@ -62,7 +62,7 @@ async def fail_over(run: FaultRun, pair: Pair) -> None:
     primary, standby = pair
     await asyncio.to_thread(primary.stop, "immediate")
     async with run.record_outage("database"):
-        await asyncio.sleep(0.5)
+        await run.failures()
     await standby.promote()
 
 

@@ -1,6 +1,5 @@
 """External sessions take random locks, and transactions fail to serialize: bounded retries, nothing twice (R-07)."""
 
-import asyncio
 from pathlib import Path
 from random import Random  # noqa: TID251 - the run's seed
 from typing import Any, Final
@@ -16,6 +15,7 @@ from tests.support.postgres_session import postgres_session
 
 TAKEN_AT_ONCE: Final = 2  # tables, in random order, which causes deadlocks
 BITES: Final = 6  # per round
+MAX_LOOKS: Final = 400  # for a session that waits, a fraction of a millisecond each
 OTHERS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
@@ -30,9 +30,16 @@ async def hold_locks(other: Any, chance: Random) -> None:
                     await other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
                 else:
                     await other.execute(f"SELECT * FROM {table} ORDER BY random() LIMIT 50 FOR UPDATE")  # noqa: S608
-                await asyncio.sleep(chance.uniform(0.05, 0.4))
+                await wait_for_waiter(other)
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError):
         return
+
+
+async def wait_for_waiter(other: Any) -> None:
+    """Wait until another session waits for a lock, or a while for a table that no one needs."""
+    for _ in range(MAX_LOOKS):
+        if await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            return
 
 
 async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_double_nothing(

@@ -3,7 +3,7 @@
 The client is authenticated and everything else is checked before a grant is redeemed; tokens are signed after that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -27,6 +27,7 @@ class TokenRequest:
     refresh_token: str = field(default="", repr=False)
     scope: str = ""
     device_code: str = field(default="", repr=False)
+    resource: str = ""
     credentials: ClientCredentials
     origin: AuditOrigin
 
@@ -65,21 +66,31 @@ class GrantType(Protocol):
         """Do the remaining checks, then redeem it, once. Raises InvalidGrant and other errors of OAuth."""
 
 
+DirectGrant = Callable[[TokenRequest], Awaitable[TokenSet]]
+
+
 class TokenEndpoint:
+    """`direct_grants`: grant types that issue tokens without a stored grant."""
+
     def __init__(
         self,
         *,
         authentication: ClientAuthenticator,
         grants: Mapping[str, GrantType],
+        direct_grants: Mapping[str, DirectGrant],
         rules: ApplicationAccess,
         token_issuer: TokenIssuer,
     ) -> None:
         self._authentication = authentication
         self._grants = grants
+        self._direct_grants = direct_grants
         self._rules = rules
         self._token_issuer = token_issuer
 
     async def issue_tokens(self, token_request: TokenRequest) -> TokenSet:
+        issue_directly = self._direct_grants.get(token_request.grant_type)
+        if issue_directly is not None:
+            return await issue_directly(token_request)
         grant = self._grant_type(token_request.grant_type)
         found = await grant.find_grant(token_request)
         try:

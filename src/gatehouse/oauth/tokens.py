@@ -239,7 +239,7 @@ AT_HASH_FUNCTIONS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
     access_token: str = field(repr=False)
-    id_token: str = field(repr=False)
+    id_token: str | None = field(default=None, repr=False)
     expires_in: int
     refresh_token: str | None = field(default=None, repr=False)
     scope: str | None = None  # native clients get only the members of interface §4.2

@@ -8,6 +8,9 @@ OFFLINE_ACCESS: Final = "offline_access"
 EMAIL: Final = "email"
 PROFILE: Final = "profile"
 TRUST: Final = "trust"
+ROLES: Final = "roles"
+GROUPS: Final = "groups"
+PERMISSIONS: Final = "permissions"
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"  # RFC 7523 §2.2
 TOKEN_PATH: Final = "/proxy/oauth/token"  # noqa: S105 - a path
@@ -17,6 +20,7 @@ class GrantName(StrEnum):
     AUTHORIZATION_CODE = "authorization_code"
     REFRESH_TOKEN = "refresh_token"  # noqa: S105 - a name
     DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+    CLIENT_CREDENTIALS = "client_credentials"
 
 
 class AuthMethod(StrEnum):

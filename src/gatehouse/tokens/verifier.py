@@ -34,6 +34,7 @@ MAX_ACCEPTED_TOKEN: Final = 16_384  # characters (S-05)
 # Others demand processing: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
 HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
 HEADER_CACHE_SIZE: Final = 32  # few keys sign at a time; foreign headers are soon evicted
+HEADER_TYPES: Final = ("JWT", "at+jwt")  # `_verify_claims` compares it with that of the expected class
 KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -41,6 +42,7 @@ KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class ParsedJws:
     alg: str
     kid: str
+    typ: str
     payload: dict[str, object]
     signing_input: bytes
     signature: bytes
@@ -58,6 +60,7 @@ def parse_jws(token: str) -> ParsedJws:
     return ParsedJws(
         alg=str(header.get("alg")),
         kid=kid_of(header, payload),
+        typ=str(header.get("typ", "JWT")),
         payload=payload,
         signing_input=signing_input,
         signature=decode_segment(signature),
@@ -70,8 +73,8 @@ def read_header(segment: bytes) -> Mapping[str, object]:
     header = decode_object(decode_segment(segment))
     if not header.keys() <= HEADER_MEMBERS:
         raise InvalidToken("a header field that is not accepted")
-    if header.get("typ", "JWT") != "JWT":
-        raise InvalidToken("the header's typ is not JWT")
+    if header.get("typ", "JWT") not in HEADER_TYPES:
+        raise InvalidToken("the header's typ is not known")
     return header
 
 
@@ -277,6 +280,8 @@ class TokenVerifier:
 
     async def _verify_claims(self, jws: ParsedJws, expected: type[C]) -> C:
         """Verify everything but the times of a token."""
+        if jws.typ != expected.header_typ:
+            raise InvalidToken("the header's typ is wrong for this type of token")
         key = await self._trusted_key(jws.kid, expected)
         if jws.alg != key.alg or key.alg not in expected.algs:
             raise InvalidToken("wrong algorithm for its key and type")
@@ -314,7 +319,7 @@ def claims_of(jws: ParsedJws, expected: type[C]) -> C:
     if jws.payload.get("typ") != typ_of(expected):
         raise InvalidToken("wrong token type")
     try:
-        return msgspec.convert(jws.payload, expected)
+        return msgspec.convert({**jws.payload, "kid": jws.kid}, expected)
     except msgspec.ValidationError as error:
         raise InvalidToken(f"claims of {expected.__name__}: {error}") from None
 

@@ -169,6 +169,13 @@ class ScopeRefused(AuthorizeRefused):
     public = "The scope openid is required."
 
 
+class TargetRefused(AuthorizeRefused):
+    """RFC 8707 §2."""
+
+    code = "invalid_target"
+    public = "The resource is unknown, or not one that the client may ask for."
+
+
 class NotLetIn(AuthorizeRefused):
     code = "access_denied"
     public = "This account is not allowed to use the application, or consent was denied."

@@ -10,6 +10,7 @@ from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.addresses import Address
 from gatehouse.oauth.model import (
+    SCOPE_MARK,
     Api,
     Client,
     ClientSecret,
@@ -18,6 +19,7 @@ from gatehouse.oauth.model import (
     Grant,
     GrantHolder,
     LogoutCall,
+    resource_in,
 )
 
 
@@ -245,6 +247,16 @@ class MachineAccounts(Protocol):
 
     async def may_call_from(self, user_id: str, address: Address | None) -> bool:
         """Whether the account may be used from this address."""
+
+
+async def scope_texts(apis: ApiStore, scopes: Sequence[str]) -> tuple[str, ...]:
+    """Return scopes as pages show them: those of an API by their titles."""
+    resource = resource_in(scopes)
+    api = await apis.find_api(resource) if resource else None
+    titles = (
+        {} if api is None else {f"{api.resource}{SCOPE_MARK}{name}": one.title for name, one in api.scopes.items()}
+    )
+    return tuple(titles.get(scope, scope) for scope in scopes)
 
 
 # Whether the application of a client still lets a person in (R3).

@@ -3,15 +3,15 @@
 The client is authenticated and everything else is checked before a grant is redeemed; tokens are signed after that.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
-from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, UnsupportedGrantType
-from gatehouse.oauth.model import Client, GrantHolder
+from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
+from gatehouse.oauth.model import Client, ClientProfile, GrantHolder, resource_in
 from gatehouse.oauth.store import may_log_in_to_client
 from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 
@@ -66,6 +66,13 @@ class GrantType(Protocol):
         """Do the remaining checks, then redeem it, once. Raises InvalidGrant and other errors of OAuth."""
 
 
+def refuse_other_resource(token_request: TokenRequest, client: Client, scopes: Iterable[str]) -> None:
+    """Refuse another API than the one the grant is for (RFC 8707 §2.2); clients of profile native name none."""
+    named = token_request.resource if client.profile is ClientProfile.OIDC else ""
+    if named and named != resource_in(scopes):
+        raise InvalidTarget("the grant is not for this resource")
+
+
 DirectGrant = Callable[[TokenRequest], Awaitable[TokenSet]]
 
 
@@ -103,6 +110,8 @@ class TokenEndpoint:
             raise InvalidGrant(
                 f"application {client.application_id} does not allow {found.holder.user.user_id} to sign in"
             )
+        if found is not None:
+            refuse_other_resource(token_request, client, found.holder.grant.scopes)
         taken = await grant.redeem(token_request, client, found)
         return await self._token_issuer.issue(
             taken.holder, scopes=taken.scopes, generation=taken.generation, refreshed_at=taken.refreshed_at

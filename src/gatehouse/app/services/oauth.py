@@ -59,6 +59,7 @@ class OAuthServices(GameServices):
             consents=self.consents,
             grant_creator=self.grant_creator,
             rules=self.login_rules,
+            apis=self.storage.apis,
             verifier=self.token_verifier,
             clock=self.clock,
             issuer=self.base_url,
@@ -89,6 +90,7 @@ class OAuthServices(GameServices):
         return DeviceSignInPurpose(
             store=self.storage.device_requests,
             clients=self.storage.clients,
+            apis=self.storage.apis,
             accounts=self.storage.accounts,
             consents=self.consents,
             rules=self.login_rules,
@@ -99,7 +101,12 @@ class OAuthServices(GameServices):
 
     @cached_property
     def device_authorization(self) -> DeviceAuthorization:
-        return DeviceAuthorization(store=self.storage.device_requests, guesses=self.attempt_limiter, clock=self.clock)
+        return DeviceAuthorization(
+            store=self.storage.device_requests,
+            apis=self.storage.apis,
+            guesses=self.attempt_limiter,
+            clock=self.clock,
+        )
 
     # Client authentication
 
@@ -189,6 +196,8 @@ class OAuthServices(GameServices):
     def token_issuer(self) -> TokenIssuer:
         return TokenIssuer(
             access_tokens=self.access_tokens,
+            api_tokens=self.api_tokens,
+            apis=self.storage.apis,
             refresh_tokens=self.refresh_tokens,
             signer=self.signer,
             keyring=self.keyring,

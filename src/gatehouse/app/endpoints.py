@@ -85,6 +85,7 @@ def build_app(
         names,
         held_requests=lambda: len(services.waiters),
         permission_cache=lambda: services.permission_loader.cache_weight,
+        issued_tokens=lambda: services.token_endpoint.issued,
     )
     health = HealthEndpoints(
         readiness=readiness, metrics=metrics, details_allowed=allow_bearer(settings.operations.token.reveal())

@@ -3,6 +3,7 @@
 The client is authenticated and everything else is checked before a grant is redeemed; tokens are signed after that.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -94,10 +95,15 @@ class TokenEndpoint:
         self._rules = rules
         self._token_issuer = token_issuer
 
+        self.issued: Counter[str] = Counter()  # by grant type, for the metrics of this process
+
     async def issue_tokens(self, token_request: TokenRequest) -> TokenSet:
-        issue_directly = self._direct_grants.get(token_request.grant_type)
-        if issue_directly is not None:
-            return await issue_directly(token_request)
+        issue = self._direct_grants.get(token_request.grant_type, self._redeem_grant)
+        issued = await issue(token_request)
+        self.issued[token_request.grant_type] += 1
+        return issued
+
+    async def _redeem_grant(self, token_request: TokenRequest) -> TokenSet:
         grant = self._grant_type(token_request.grant_type)
         found = await grant.find_grant(token_request)
         try:

@@ -10,7 +10,7 @@ which only its own application can introspect. Neither is stored.
     account.<rev>.<serial>        a service account's, which ends with the account's epoch
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Final
@@ -21,22 +21,16 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
-from gatehouse.oauth.claims import PermissionSource, entries_of
+from gatehouse.oauth.claims import MappedClaims, application_sources, fitting_claims
 from gatehouse.oauth.errors import ClientNotFound
-from gatehouse.oauth.model import MACHINE_PREFIX, Api, ClaimContent, Client, GrantHolder, resource_in
+from gatehouse.oauth.model import MACHINE_PREFIX, Api, Client, GrantHolder, resource_in
 from gatehouse.oauth.store import ApiStore, ClientStore, GrantStore, MachineAccounts
-from gatehouse.oauth.vocabulary import GROUPS, PERMISSIONS, ROLES
-from gatehouse.tokens.claims import ApiTokenClaims, InvalidToken, claims_that_fit, payload_bytes_left
+from gatehouse.tokens.claims import ApiTokenClaims, InvalidToken, payload_bytes_left
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
 SERIAL_BYTES: Final = 12
 MAX_API_TOKEN: Final = 6_144  # characters; roles, groups and permissions beyond are left out (R9)
-HOLDINGS_SCOPES: Final[Mapping[str, ClaimContent]] = {
-    ROLES: ClaimContent.ROLES,
-    GROUPS: ClaimContent.GROUPS,
-    PERMISSIONS: ClaimContent.RULES,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +124,7 @@ class ApiTokens:
         grants: GrantStore,
         clients: ClientStore,
         accounts: MachineAccounts,
-        permissions: PermissionSource,
+        mapping: MappedClaims,
         opaque_tokens: OpaqueTokens,
         signer: Signer,
         verifier: TokenVerifier,
@@ -142,7 +136,7 @@ class ApiTokens:
         self._grants = grants
         self._clients = clients
         self._accounts = accounts
-        self._permissions = permissions
+        self._mapping = mapping
         self._opaque_tokens = opaque_tokens
         self._signer = signer
         self._verifier = verifier
@@ -170,11 +164,7 @@ class ApiTokens:
             jti=subject.new_jti(),
             scope=" ".join(scopes),
         )
-        held = await self._holdings(api, subject, scopes)
-        if held:
-            marked = msgspec.structs.replace(claims, claims_omitted=True)
-            fitting = claims_that_fit(held, payload_bytes_left(marked, MAX_API_TOKEN))
-            claims = msgspec.structs.replace(claims, **fitting, claims_omitted=len(fitting) < len(held))
+        claims = msgspec.structs.replace(claims, **await self._held_claims(api, subject, scopes, claims))
         return await self._signer.sign(claims, keys_version=keys_version)
 
     async def issue_opaque(self, subject: TokenSubject, *, ends_at: int) -> str:
@@ -183,16 +173,17 @@ class ApiTokens:
             OpaquePayload(ends_at, self._keyring.distrust_count, subject.new_jti(), subject.sub, subject.client_id)
         )
 
-    async def _holdings(self, api: Api, subject: TokenSubject, scopes: Collection[str]) -> dict[str, tuple[str, ...]]:
+    async def _held_claims(
+        self, api: Api, subject: TokenSubject, scopes: Collection[str], claims: ApiTokenClaims
+    ) -> dict[str, object]:
         """Return what the subject holds in the application of the API, never in that of the client.
 
         A role of another application with the same name must not open this API.
         """
-        wanted = {scope: content for scope, content in HOLDINGS_SCOPES.items() if scope in scopes}
-        if not wanted or not subject.user_id:
-            return {}
-        found = await self._permissions.holdings_by_application(subject.user_id, (api.application_id,))
-        return {scope: entries_of(found.get(api.application_id), content) for scope, content in wanted.items()}
+        sources = application_sources(api.application_id, scopes) if subject.user_id else {}
+        held = await self._mapping.read(subject.user_id, sources, client_id=subject.client_id)
+        marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
+        return fitting_claims(held, sources, payload_bytes_left(marked, MAX_API_TOKEN))
 
     async def find(self, token: str, *, include_expired: bool = False) -> FoundToken | None:
         """Return the token if this service issued it and nothing ended it since; its API must still exist.

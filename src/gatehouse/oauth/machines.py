@@ -8,7 +8,8 @@ from cachetools import LRUCache
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.api_tokens import HOLDINGS_SCOPES, ApiTokens, TokenSubject
+from gatehouse.oauth.api_tokens import ApiTokens, TokenSubject
+from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidScope, InvalidTarget, NoClientCredentials, UnsupportedGrantType
 from gatehouse.oauth.grants import SCOPE_TEXT
@@ -155,5 +156,5 @@ def machine_scopes(scope: str, api: Api, machine: Machine) -> tuple[str, ...]:
     if scope and SCOPE_TEXT.fullmatch(scope) is None:
         raise InvalidScope("scope contains invalid characters")
     wanted = set(scope.split())
-    held = HOLDINGS_SCOPES if machine.account is not None else {}
+    held = APPLICATION_CLAIMS if machine.account is not None else {}
     return tuple(name for name in (*api.scopes, *held) if name in wanted)

@@ -6,34 +6,24 @@
 A token that decodes here was made by this service; the caller must still check that its grant is live.
 """
 
-import hashlib
 import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Final
-
-import msgspec
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.api_tokens import HOLDINGS_SCOPES, ApiTokens, TokenSubject
-from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for
+from gatehouse.oauth.api_tokens import ApiTokens, TokenSubject
+from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.errors import InvalidTarget
+from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder, resource_in
 from gatehouse.oauth.store import ApiStore, GrantStore
 from gatehouse.oauth.vocabulary import OPENID
-from gatehouse.tokens.claims import (
-    MAX_ID_TOKEN,
-    IdClaims,
-    InvalidToken,
-    RefreshClaims,
-    claims_that_fit,
-    payload_bytes_left,
-)
+from gatehouse.tokens.claims import InvalidToken, RefreshClaims
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
@@ -230,15 +220,6 @@ class AccessTokenVerifier:
 # The tokens of a grant: callers have redeemed what they are issued for (R2, interface §2.1).
 
 
-ID_TOKEN_SECONDS: Final = 3_600  # interface §8
-# The hash function of the signature: Ed25519 has SHA-512 inside (OpenID Connect Core §3.1.3.6, RFC 8032).
-AT_HASH_FUNCTIONS: Final = {
-    Algorithm.RS256: hashlib.sha256,
-    Algorithm.ES256: hashlib.sha256,
-    Algorithm.EDDSA: hashlib.sha512,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
     access_token: str = field(repr=False)
@@ -263,21 +244,17 @@ class TokenIssuer:
         api_tokens: ApiTokens,
         apis: ApiStore,
         refresh_tokens: RefreshTokens,
-        signer: Signer,
+        id_tokens: IdTokens,
         keyring: Keyring,
-        mapping: MappedClaims,
         clock: Clock,
-        issuer: str,
     ) -> None:
         self._access_tokens = access_tokens
         self._api_tokens = api_tokens
         self._apis = apis
         self._refresh_tokens = refresh_tokens
-        self._signer = signer
+        self._id_tokens = id_tokens
         self._keyring = keyring
-        self._mapping = mapping
         self._clock = clock
-        self._issuer = issuer
 
     async def issue(
         self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
@@ -289,7 +266,7 @@ class TokenIssuer:
         access = await self._api_token(holder, own, scopes) or await self._opaque_token(holder, own)
         return TokenSet(
             access_token=access.token,
-            id_token=await self._id_token(holder, own, access.token, now) if OPENID in own else None,
+            id_token=await self._id_tokens.make(holder, own, access.token, now) if OPENID in own else None,
             expires_in=access.ends_at - now,
             refresh_token=await self._refresh_token(holder, generation, refreshed_at),
             scope=" ".join((*own, *access.api_scopes)) if holder.client.profile is ClientProfile.OIDC else None,
@@ -315,7 +292,7 @@ class TokenIssuer:
             raise InvalidTarget(f"{holder.client.client_id} may no longer ask for {resource}")
         ends_at = min(self._clock.now() + api.token_seconds, holder.grant.ends_at)
         api_scopes = api.scopes_in(scopes)
-        held = tuple(scope for scope in own if scope in HOLDINGS_SCOPES)
+        held = tuple(scope for scope in own if scope in APPLICATION_CLAIMS)
         subject = TokenSubject.of_grant(holder)
         token = await self._api_tokens.issue(
             api, subject, (*api_scopes, *held), ends_at=ends_at, keys_version=holder.keys_version
@@ -326,32 +303,3 @@ class TokenIssuer:
         if not generation:
             return None
         return await self._refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at)
-
-    async def _id_token(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
-        grant, user, client = holder.grant, holder.user, holder.client
-        alg = client.token_settings.id_token_alg
-        claims = IdClaims(
-            iss=self._issuer,
-            iat=now,
-            exp=now + ID_TOKEN_SECONDS,
-            sub=user.user_id,
-            aud=(self._issuer, client.client_id),
-            azp=client.client_id,
-            nonce=grant.nonce,
-            email=email_for(user, scopes),
-            nickname=nickname_for(user, scopes),
-            auth_time=grant.auth_time,
-            at_hash=at_hash(access_token, alg),
-            sid=grant.session_id if client.backchannel_logout_uri else None,
-        )
-        sign = partial(self._signer.sign, alg=alg, keys_version=holder.keys_version)
-        if not client.claims:
-            return await sign(claims)
-        marked = msgspec.structs.replace(claims, claims_omitted=True)
-        mapped = claims_that_fit(await self._mapping.claims(user, client), payload_bytes_left(marked, MAX_ID_TOKEN))
-        return await sign(claims if len(mapped) == len(client.claims) else marked, extra_claims=mapped)
-
-
-def at_hash(access_token: str, alg: Algorithm) -> str:
-    digest = AT_HASH_FUNCTIONS[alg](access_token.encode()).digest()
-    return encode_base64url(digest[: len(digest) // 2]).decode()

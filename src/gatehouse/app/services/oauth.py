@@ -15,6 +15,7 @@ from gatehouse.oauth.client_auth import ClientAuthenticator, ClientSecretVerifie
 from gatehouse.oauth.device import DeviceAuthorization, DeviceSignInPurpose
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.grants import AuthorizationCodeGrant, DeviceCodeGrant, RefreshTokenGrant
+from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
 from gatehouse.oauth.machines import ClientCredentialsGrant, MachineAuthenticator
@@ -163,7 +164,7 @@ class OAuthServices(GameServices):
             grants=self.storage.grants,
             clients=self.storage.clients,
             accounts=self.machine_accounts,
-            permissions=self.holdings_reader,
+            mapping=self.claim_mapping,
             opaque_tokens=OpaqueTokens(derive_key(self.instance_key, "machine-tokens")),
             signer=self.signer,
             verifier=self.token_verifier,
@@ -199,11 +200,9 @@ class OAuthServices(GameServices):
             api_tokens=self.api_tokens,
             apis=self.storage.apis,
             refresh_tokens=self.refresh_tokens,
-            signer=self.signer,
+            id_tokens=IdTokens(signer=self.signer, mapping=self.claim_mapping, issuer=self.base_url),
             keyring=self.keyring,
-            mapping=self.claim_mapping,
             clock=self.clock,
-            issuer=self.base_url,
         )
 
     @cached_property

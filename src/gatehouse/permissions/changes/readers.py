@@ -1,4 +1,4 @@
-"""Decides which changes a caller may read (R6, R9).
+"""Decides which changes a caller may read (interface §4.14, R6).
 
 An application reads the changes of its own; a person or service account those of an application in which they may
 read everyone's permissions; `can_administer` reads everything. A change elsewhere that may affect the application's

@@ -1,4 +1,4 @@
-"""GET /api/permissions/changes: server-sent events from the sealed audit log (R9)."""
+"""GET /api/permissions/changes: server-sent events from the sealed audit log (interface §4.14)."""
 
 from contextlib import aclosing
 from typing import Final

@@ -44,6 +44,7 @@ from gatehouse.web.api.permissions.service_accounts import (
     ServiceTokenEndpoint,
 )
 from gatehouse.web.api.permissions.settings import SettingsEndpoint, SettingsPartReader
+from gatehouse.web.api.permissions.user_admin import UserAdminEndpoint, UserAdminServices
 from gatehouse.web.api.permissions.user_permissions import (
     FindDirectPermissions,
     UserRecordEndpoint,
@@ -73,6 +74,7 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         error_page=ClientErrorPage(rules=services.login_rules, pages=pages),
         denied_page=denied_page,
         rate_limiter=services.rate_limiter,
+        pages=pages,
     )
     exchange = ExchangeEndpoints(id_tokens=services.id_token_exchange, user_jwts=services.user_jwt_exchange)
     logout = LogoutEndpoints(
@@ -178,6 +180,7 @@ def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> l
     people = services.user_label_commands
     return [
         *UserEndpoints(people=people, authenticator=authenticator).endpoints(),
+        user_admin_endpoint(services, authenticator),
         *UserSessionEndpoints(
             people=people,
             sessions=services.sessions,
@@ -199,6 +202,23 @@ def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> l
             max_age=services.settings.permissions.max_age_seconds,
         ).endpoints(),
     ]
+
+
+def user_admin_endpoint(services: Services, authenticator: RequestAuthenticator) -> Endpoint:
+    @cache
+    def load() -> UserAdminServices:
+        from gatehouse.app.services.people import user_admin_services  # noqa: PLC0415 - few processes use it
+
+        return user_admin_services(services)
+
+    return UserAdminEndpoint(
+        load=load,
+        data_requests=services.data_requests,
+        data_export=services.data_export,
+        authenticator=authenticator,
+        clock=services.clock,
+        base_url=services.base_url,
+    ).endpoint()
 
 
 def question_endpoints(services: Services) -> list[Endpoint]:

@@ -321,8 +321,7 @@ class OAuthSettings:
     client_document_hosts: Annotated[
         tuple[str, ...],
         text(
-            "Hosts whose client ID metadata documents are accepted, so that MCP clients need no registration. "
-            "A subdomain is another host; a port other than 443 is written `host:port`.",
+            "Exact hosts, like `client.example`, whose client ID metadata documents are accepted.",
             grammar.https_host,
             without="none: a client_id that is a URL is refused",
         ),

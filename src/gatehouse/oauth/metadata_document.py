@@ -13,7 +13,7 @@ import msgspec
 
 from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient, BadDocument
-from gatehouse.oauth.model import SCOPES, Client, ClientProfile
+from gatehouse.oauth.model import DEFAULT_SCOPES, Client, ClientProfile
 from gatehouse.oauth.redirects import document_host, is_document_redirect
 from gatehouse.oauth.vocabulary import AuthMethod
 from gatehouse.outbound.model import OutboundResponse
@@ -25,8 +25,6 @@ MAX_CACHE_SECONDS: Final = 86_400
 MAX_AGE: Final = re.compile(r'max-age="?([0-9]{1,9})"?', re.ASCII | re.IGNORECASE)
 SECONDS: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 AUTH_METHODS: Final = frozenset({AuthMethod.NONE, AuthMethod.PRIVATE_KEY})
-# What a person holds in an application is not for a client that no one registered there (R9).
-FORBIDDEN_SCOPES: Final = frozenset({"groups", "roles", "permissions"})
 CHECKED_ID: Final = "document"  # stands in for the URL where the fields of a registered client are checked
 
 
@@ -67,7 +65,7 @@ def client_of_document(document: MetadataDocument, now: int) -> Client:
         name=document.client_name.strip() or host,
         profile=ClientProfile.OIDC,
         redirect_uris=tuple(uri for uri in document.redirect_uris if is_document_redirect(host, uri)),
-        scopes=tuple(scope for scope in SCOPES if scope not in FORBIDDEN_SCOPES),
+        scopes=DEFAULT_SCOPES,  # without groups, roles and permissions (R9)
         origins=(f"https://{host}",),
         jwks={} if public else document.jwks,
         may_exchange=False,

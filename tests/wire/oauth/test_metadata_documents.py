@@ -92,7 +92,7 @@ async def test_md_01_a_client_is_known_by_its_document_and_works_like_any_other(
     assert f"<strong>{documents.host}</strong>" in consent
     answer = await account_browser.post("/sign-in/consent", decision="allow")
     tokens = await relying.tokens(relying.code_from(answer.headers["location"]), code_verifier=VERIFIER)
-    assert claims_of(tokens["id_token"])["azp"] == client_id
+    assert claims_of(tokens["id_token"])["aud"] == client_id
     assert success_body(await relying.userinfo(tokens["access_token"]))["email"] == LOGIN
     renewed = success_body(await relying.refresh(tokens["refresh_token"]))
     assert renewed["refresh_token"] != tokens["refresh_token"]

@@ -11,7 +11,7 @@ import structlog
 from gatehouse.audit.model import AuditStore
 from gatehouse.kernel.clock import Clock, Timer
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.permissions.changes.model import Change, change_from_record
+from gatehouse.permissions.changes.model import StreamChange, change_from_record
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ class ChangeFeed:
         self._log = log
         self._clock = clock
         self._listeners: set[Callable[[], object]] = set()
-        self._recent: deque[Change] = deque(maxlen=RECENT_CHANGES)
+        self._recent: deque[StreamChange] = deque(maxlen=RECENT_CHANGES)
         self._complete_after = 0  # `_recent` has every change after this place
         self._newest = 0
         self._has_begun = False
@@ -63,7 +63,7 @@ class ChangeFeed:
         newest = 0 if end.seal is None else end.seal.place
         return (end.first_place or newest + 1), newest
 
-    async def read_after(self, place: int) -> tuple[Sequence[Change], int]:
+    async def read_after(self, place: int) -> tuple[Sequence[StreamChange], int]:
         """Return changes after this place in their order, and the place up to which they are complete."""
         if place >= self._newest:
             return (), place
@@ -102,13 +102,13 @@ class ChangeFeed:
             for listener in tuple(self._listeners):
                 listener()
 
-    def _append(self, changes: Sequence[Change]) -> None:
+    def _append(self, changes: Sequence[StreamChange]) -> None:
         for change in changes:
             if len(self._recent) == RECENT_CHANGES:
                 self._complete_after = self._recent[0].place
             self._recent.append(change)
 
-    async def _read_batch(self, after: int, newest: int) -> tuple[Sequence[Change], int]:
+    async def _read_batch(self, after: int, newest: int) -> tuple[Sequence[StreamChange], int]:
         records = await self._log.records_from(after + 1, RECORD_BATCH)
         sealed = [record for record in records if (record.place or 0) <= newest]
         changes = [change for change in map(change_from_record, sealed) if change is not None]

@@ -16,7 +16,7 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 BUCKET_DIGITS: Final = 3  # of the digest of a user id in hex: 4,096 buckets
 
 
-class ChangeKind(StrEnum):
+class StreamChangeKind(StrEnum):
     USER = "user"  # an account, or whether its tokens are valid
     RECORD = "record"  # what one user holds in one application
     SCHEMA = "schema"  # the permissions and roles of an application
@@ -30,7 +30,7 @@ class ChangeKind(StrEnum):
     RESET = "reset"  # not an event: changes may be missing, so the reader drops what it has cached
 
 
-KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
+KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
     # None: not a change.
     **dict.fromkeys(
         (
@@ -61,9 +61,9 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
             AuditEvent.REFRESH_REUSED,
             AuditEvent.GAME_RETURNED,
         ),
-        ChangeKind.USER,
+        StreamChangeKind.USER,
     ),
-    **dict.fromkeys((AuditEvent.USER_SCHEMA_SAVED, AuditEvent.ROLE_ASSIGNED), ChangeKind.RECORD),
+    **dict.fromkeys((AuditEvent.USER_SCHEMA_SAVED, AuditEvent.ROLE_ASSIGNED), StreamChangeKind.RECORD),
     **dict.fromkeys(
         (
             AuditEvent.SCHEMA_SAVED,
@@ -71,7 +71,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
             AuditEvent.ROLE_REMOVED,
             AuditEvent.DEFAULT_ROLE_SAVED,
         ),
-        ChangeKind.SCHEMA,
+        StreamChangeKind.SCHEMA,
     ),
     **dict.fromkeys(
         (
@@ -80,7 +80,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
             AuditEvent.APPLICATION_REMOVED,
             AuditEvent.APPLICATION_TAGGED,
         ),
-        ChangeKind.APPLICATION,
+        StreamChangeKind.APPLICATION,
     ),
     **dict.fromkeys(
         (
@@ -93,7 +93,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
             AuditEvent.EMAIL_SECRET_MADE,
             AuditEvent.EMAIL_SECRET_REVOKED,
         ),
-        ChangeKind.CREDENTIAL,
+        StreamChangeKind.CREDENTIAL,
     ),
     **dict.fromkeys(
         (
@@ -104,7 +104,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
             AuditEvent.PROJECT_TAGGED,
             AuditEvent.MEMBERSHIP_SAVED,
         ),
-        ChangeKind.PROJECT,
+        StreamChangeKind.PROJECT,
     ),
     **dict.fromkeys(
         (
@@ -115,7 +115,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
             AuditEvent.GROUP_ACCESS_SAVED,
             AuditEvent.GROUP_OPENED,
         ),
-        ChangeKind.GROUP,
+        StreamChangeKind.GROUP,
     ),
     **dict.fromkeys(
         (
@@ -123,7 +123,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
             AuditEvent.SERVICE_ACCOUNT_CHANGED,
             AuditEvent.SERVICE_ACCOUNT_REVOKED,
         ),
-        ChangeKind.SERVICE_ACCOUNT,
+        StreamChangeKind.SERVICE_ACCOUNT,
     ),
     **dict.fromkeys(
         (
@@ -133,9 +133,11 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
             AuditEvent.CLIENT_SECRET_ROTATED,
             AuditEvent.CLIENT_TOKENS_REVOKED,
         ),
-        ChangeKind.CLIENT,
+        StreamChangeKind.CLIENT,
     ),
-    **dict.fromkeys((AuditEvent.RESTORED, AuditEvent.PROMOTED, AuditEvent.KEY_DISTRUSTED), ChangeKind.INSTALLATION),
+    **dict.fromkeys(
+        (AuditEvent.RESTORED, AuditEvent.PROMOTED, AuditEvent.KEY_DISTRUSTED), StreamChangeKind.INSTALLATION
+    ),
     **dict.fromkeys(
         (
             AuditEvent.INSTALLED,
@@ -185,19 +187,21 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, ChangeKind | None]] = {
         )
     ),
 }
-KIND_BY_NAME: Final[Mapping[str, ChangeKind]] = {
+KIND_BY_NAME: Final[Mapping[str, StreamChangeKind]] = {
     event.value: kind for event, kind in KIND_BY_EVENT.items() if kind is not None
 }
-ABOUT_AN_APPLICATION: Final = frozenset({ChangeKind.SCHEMA, ChangeKind.APPLICATION, ChangeKind.CREDENTIAL})
-ABOUT_A_USER: Final = frozenset({ChangeKind.USER, ChangeKind.RECORD, ChangeKind.SERVICE_ACCOUNT})
+ABOUT_AN_APPLICATION: Final = frozenset(
+    {StreamChangeKind.SCHEMA, StreamChangeKind.APPLICATION, StreamChangeKind.CREDENTIAL}
+)
+ABOUT_A_USER: Final = frozenset({StreamChangeKind.USER, StreamChangeKind.RECORD, StreamChangeKind.SERVICE_ACCOUNT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class StreamChange:
     """One change. An empty or zero field is not part of it, or is not for this reader."""
 
     place: int  # in the audit log
-    kind: ChangeKind
+    kind: StreamChangeKind
     event: str = ""
     at: int = 0
     application_id: int = 0
@@ -208,31 +212,31 @@ class Change:
     user_bucket: str = ""  # instead of user_id, for readers who may not learn which accounts exist
 
 
-def change_from_record(record: AuditRecord) -> Change | None:
+def change_from_record(record: AuditRecord) -> StreamChange | None:
     """Return the change of a sealed record; None if it is not one."""
     kind = KIND_BY_NAME.get(record.event)
     if kind is None:
         return None
     details, subject = record.details, record.subject
-    return Change(
+    return StreamChange(
         place=record.place or 0,
         kind=kind,
         event=record.event,
         at=record.at,
         application_id=_application_of(kind, record),
         project_id=_id_after("project ", subject)
-        if kind is ChangeKind.PROJECT
+        if kind is StreamChangeKind.PROJECT
         else str(details.get("project_id") or ""),
-        group_id=_id_after("group ", subject) if kind is ChangeKind.GROUP else "",
-        client_id=subject if kind is ChangeKind.CLIENT else "",
+        group_id=_id_after("group ", subject) if kind is StreamChangeKind.GROUP else "",
+        client_id=subject if kind is StreamChangeKind.CLIENT else "",
         user_id=subject if kind in ABOUT_A_USER else "",
     )
 
 
-def _application_of(kind: ChangeKind, record: AuditRecord) -> int:
+def _application_of(kind: StreamChangeKind, record: AuditRecord) -> int:
     if kind in ABOUT_AN_APPLICATION:
         return int(_id_after("application ", record.subject) or 0)
-    if kind is ChangeKind.RECORD:
+    if kind is StreamChangeKind.RECORD:
         return int(record.details.get("application_id") or CENTRAL_ID)  # the administrator's role names none
     return 0
 

@@ -12,7 +12,7 @@ from typing import Final
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.credentials import CredentialPolicy, RequestCredentials
-from gatehouse.permissions.changes.model import ABOUT_AN_APPLICATION, Change, ChangeKind, user_bucket
+from gatehouse.permissions.changes.model import ABOUT_AN_APPLICATION, StreamChange, StreamChangeKind, user_bucket
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, WrongCredentials
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.questions.check import refuse_about_others
@@ -29,21 +29,21 @@ class ChangeReader:
     name: str
     everything: bool = False
     application: Application | None = None
-    kinds: AbstractSet[ChangeKind] = frozenset()  # empty: all
+    kinds: AbstractSet[StreamChangeKind] = frozenset()  # empty: all
 
-    def view(self, change: Change) -> Change | None:
+    def view(self, change: StreamChange) -> StreamChange | None:
         """Return the change as this caller may see it; None if it is not for them."""
         if self.kinds and change.kind not in self.kinds:
             return None
         if self.application is None:
             return change if self.everything else None
-        if change.kind in ABOUT_AN_APPLICATION or change.kind is ChangeKind.RECORD:
+        if change.kind in ABOUT_AN_APPLICATION or change.kind is StreamChangeKind.RECORD:
             return change if change.application_id == self.application.application_id else None
         is_own = bool(change.project_id) and change.project_id == self.application.project_id
         return change if self.everything or is_own else without_names(change)
 
 
-def without_names(change: Change) -> Change:
+def without_names(change: StreamChange) -> StreamChange:
     return replace(
         change,
         event="",
@@ -61,7 +61,7 @@ class ChangeReaders:
         self._applications = applications
 
     async def authorize(
-        self, credentials: RequestCredentials, application_id: int | None, kinds: AbstractSet[ChangeKind]
+        self, credentials: RequestCredentials, application_id: int | None, kinds: AbstractSet[StreamChangeKind]
     ) -> ChangeReader:
         """Return the reader. Raises InvalidToken, WrongCredentials, NoRight, Malformed, ApplicationNotFound."""
         if credentials.signed is not None:

@@ -14,7 +14,7 @@ from gatehouse.kernel.errors import BadInput, GatehouseError, TooMany
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.changes.feed import ChangeFeed
-from gatehouse.permissions.changes.model import Change, ChangeKind
+from gatehouse.permissions.changes.model import StreamChange, StreamChangeKind
 from gatehouse.permissions.changes.readers import ChangeReader
 
 HEARTBEAT_SECONDS: Final = 15.0  # proxies end a response that is silent for a minute
@@ -35,7 +35,7 @@ class StreamEvent:
     """An id, with a change or, as a heartbeat, without one."""
 
     event_id: str
-    change: Change | None = None
+    change: StreamChange | None = None
 
 
 class EventIds:
@@ -171,7 +171,7 @@ class ChangeStream:
             self._place = newest
         elif not max(first - 1, newest - MAX_BEHIND) <= self._place <= newest:
             self._place = newest
-            return (self._event(Change(place=newest, kind=ChangeKind.RESET)),)
+            return (self._event(StreamChange(place=newest, kind=StreamChangeKind.RESET)),)
         return (self._heartbeat(),)
 
     async def _next(self) -> Sequence[StreamEvent] | None:
@@ -209,5 +209,5 @@ class ChangeStream:
     def _heartbeat(self) -> StreamEvent:
         return StreamEvent(self._event_ids.encode(self._place or 0, self._reader.name))
 
-    def _event(self, change: Change) -> StreamEvent:
+    def _event(self, change: StreamChange) -> StreamEvent:
         return StreamEvent(self._event_ids.encode(change.place, self._reader.name), change)

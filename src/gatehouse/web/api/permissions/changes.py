@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gatehouse.kernel.times import iso8601
-from gatehouse.permissions.changes.model import Change, ChangeKind
+from gatehouse.permissions.changes.model import StreamChange, StreamChangeKind
 from gatehouse.permissions.changes.readers import ChangeReader, ChangeReaders
 from gatehouse.permissions.changes.streams import BadEventId, ChangeStream, ChangeStreams, StreamEvent
 from gatehouse.permissions.documents.grammar import ApplicationDigits
@@ -36,13 +36,13 @@ NO_FIELDS: Final = CredentialFields()
 
 class ChangesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     application_id: ApplicationDigits | None = None
-    kind: tuple[ChangeKind, ...] = ()
+    kind: tuple[StreamChangeKind, ...] = ()
 
 
 class ChangeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The data of one event. A field is left out when it does not apply or the caller may not see it."""
 
-    kind: ChangeKind
+    kind: StreamChangeKind
     event: str = ""  # of the audit log
     at: str = ""
     application_id: int = 0
@@ -124,7 +124,7 @@ def event_lines(event: StreamEvent) -> bytes:
     return b"id: " + event.event_id.encode() + b"\n" + data + b"\n"
 
 
-def change_entry(change: Change) -> ChangeEntry:
+def change_entry(change: StreamChange) -> ChangeEntry:
     return ChangeEntry(
         kind=change.kind,
         event=change.event,

@@ -4,7 +4,7 @@ import secrets
 from functools import cached_property
 from typing import Final
 
-from gatehouse.app.services.core import DAY
+from gatehouse.app.services.core import DAY, outbound_client
 from gatehouse.app.services.games import GameServices
 from gatehouse.keys.sealing import derive_key
 from gatehouse.oauth.api_tokens import ApiTokens, OpaqueTokens
@@ -19,6 +19,7 @@ from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
 from gatehouse.oauth.machines import ClientCredentialsGrant, MachineAuthenticator
+from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, MetadataClients
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
@@ -28,6 +29,7 @@ from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.permissions.authentication.machine_accounts import ServiceAccountAuthenticator
 from gatehouse.permissions.holdings import HoldingsReader
+from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.pages.access_denied import DenialReasons
 from gatehouse.web.pages.consent import ApplicationOwners
 
@@ -57,6 +59,7 @@ class OAuthServices(GameServices):
     def authorize(self) -> AuthorizeService:
         return AuthorizeService(
             clients=self.storage.clients,
+            metadata_clients=self.metadata_clients,
             consents=self.consents,
             grant_creator=self.grant_creator,
             rules=self.login_rules,
@@ -64,6 +67,17 @@ class OAuthServices(GameServices):
             verifier=self.token_verifier,
             clock=self.clock,
             issuer=self.base_url,
+        )
+
+    @cached_property
+    def metadata_clients(self) -> MetadataClients:
+        return MetadataClients(
+            store=self.storage.clients,
+            outbound=outbound_client(self.settings, DOCUMENT_LIMITS),
+            hosts=frozenset(self.settings.oauth.client_document_hosts),
+            rate_limiter=RateLimiter(DOCUMENT_RATES, clock=self.clock),
+            recorder=self.recorder,
+            clock=self.clock,
         )
 
     @cached_property
@@ -141,6 +155,7 @@ class OAuthServices(GameServices):
     def client_authenticator(self) -> ClientAuthenticator:
         return ClientAuthenticator(
             store=self.storage.clients,
+            metadata_clients=self.metadata_clients,
             secrets=self.client_secrets,
             assertions=self.client_assertions,
             guesses=self.attempt_limiter,

@@ -150,6 +150,10 @@ ALL_SETTINGS: Final[Mapping[str, Setting]] = {
     entry.name: entry for section, sheet in SECTIONS.items() for entry in settings_of_section(section, sheet)
 }
 
+STORED_SETTINGS: Final[Mapping[str, Setting]] = {
+    name: entry for name, entry in ALL_SETTINGS.items() if entry.about.stored
+}
+
 
 def build_settings(values: Mapping[str, Value]) -> Settings:
     """Build the settings, with defaults for missing names."""

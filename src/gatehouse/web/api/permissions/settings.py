@@ -3,7 +3,7 @@
 The settings and status of the installation, as the console shows them (interface §4.14).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal, Protocol
 
 import msgspec
@@ -21,13 +21,16 @@ from gatehouse.web.http.routing import Endpoint
 
 
 class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
+    """`get` reads the part; `save` uses `settings` alone: the new values by name, null for the default."""
+
+    part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"] = "configuration"
+    settings: dict[str, object] = {}
     page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the email outbox
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
 
 
 class SettingsRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get"]
+    action: Literal["get", "save"]
     data: SettingsPartData
 
 
@@ -41,6 +44,7 @@ class SettingEntry(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     meaning: str
     source: str
+    changeable: bool  # by `save`
 
 
 class ConfigurationPart(SettingsPart, frozen=True, kw_only=True, tag="configuration"):
@@ -159,6 +163,9 @@ class SettingsPartReader(Protocol):
     async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
         """Return one part, for administrators; raises NoRight for others."""
 
+    async def save(self, actor: Actor, changes: Mapping[str, object]) -> AnySettingsPart:
+        """Store the settings, for administrators, and return all; raises Malformed with every problem."""
+
 
 class SettingsEndpoint:
     def __init__(self, *, parts: Callable[[], SettingsPartReader], authenticator: RequestAuthenticator) -> None:
@@ -169,6 +176,8 @@ class SettingsEndpoint:
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, SettingsRequest)
         actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        if ask.action == "save":
+            return data_response(await self._parts().save(actor, ask.data.settings))
         return data_response(await self._parts().part(actor, ask.data))
 
     def endpoint(self) -> Endpoint:
@@ -178,6 +187,6 @@ class SettingsEndpoint:
             name="settings",
             request=SettingsRequest,
             section="interface §4.14",
-            summary="Installation: configuration, branding, policies, risks, health, signing keys, email",
+            summary="Installation: settings, branding, policies, risks, health, signing keys, email",
             answers=SettingsResponse,
         )

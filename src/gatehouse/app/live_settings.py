@@ -12,20 +12,17 @@ from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.sealing import SecretSealer
+from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings, setting_sealing_purpose
 from gatehouse.settings import LoadedSettings
 from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, Setting, Value, nearest_setting
 from gatehouse.settings.secret import MASK, Secret
-from gatehouse.storage.settings import SettingsStorage, StoredSetting, StoredSettings
+from gatehouse.storage.settings import SettingsStorage
 
 log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "installation"
 
 Changes = Mapping[str, object]  # setting -> new value; None removes the stored one
-
-
-def setting_sealing_purpose(name: str) -> str:
-    return f"setting:{name}"
 
 
 class SettingsInvalid(BadInput):
@@ -87,18 +84,22 @@ class LiveSettings:
         converted: dict[str, StoredSetting | None] = {}
         for name, given in changes.items():
             try:
-                converted[name] = self._convert_one(name, given)
-            except ValueError as error:
+                converted[name] = self.convert_setting(name, given)
+            except BadInput as error:
                 problems[name] = str(error)
         if problems:
             raise SettingsInvalid(problems)
         return converted
 
-    def _convert_one(self, name: str, given: object) -> StoredSetting | None:
-        entry = self._changeable(name)
-        if given is None:
+    def convert_setting(self, name: str, given: object) -> StoredSetting | None:
+        """Return the value as it is stored, None for None. Raises BadInput."""
+        try:
+            entry = self._changeable(name)
+            value = None if given is None else entry.convert(given)
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+        if value is None:
             return None
-        value = entry.convert(given)
         if isinstance(value, Secret):
             return StoredSetting(
                 sealed=self._sealer.seal(value.reveal().encode(), purpose=setting_sealing_purpose(name))
@@ -118,11 +119,10 @@ class LiveSettings:
     def is_changeable(self, name: str) -> bool:
         return name in STORED_SETTINGS and not self._given.is_locked(name)
 
-    def refuse_invalid(self, after: StoredSettings) -> None:
-        """Raise SettingsInvalid if the stored settings do not fit together."""
-        problems = self._given.with_stored(dict(self._readable(after))).problems()
-        if problems:
-            raise SettingsInvalid({problem.name: problem.what for problem in problems})
+    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
+        """Return what is wrong between stored settings, by setting."""
+        problems = self._given.with_stored(dict(self._readable(stored))).problems()
+        return {problem.name: problem.what for problem in problems}
 
 
 class SettingsEditor:
@@ -143,7 +143,9 @@ class SettingsEditor:
             await self._live.reload()
 
     def _audit(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
-        self._live.refuse_invalid(after)
+        problems = self._live.problems_of(after)
+        if problems:
+            raise SettingsInvalid(problems)
         details = describe_changes(display_values(before), display_values(after))
         secrets = [name for name in after if is_new_secret(before.get(name), after[name])]
         if secrets:

@@ -10,12 +10,12 @@ import structlog
 
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.app.instance_key import INSTANCE_KEY
-from gatehouse.app.live_settings import setting_sealing_purpose
 from gatehouse.app.services import Services
 from gatehouse.audit.chain import AUDIT_HEAD_PURPOSE
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.model import game_options_purpose
+from gatehouse.kernel.stored_settings import setting_sealing_purpose
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import VERSION, MasterKeys
 from gatehouse.mail.model import mail_sealing_purpose

@@ -45,7 +45,7 @@ class Setting:
 
     def from_text(self, text: str) -> Value:
         """Convert the value of an environment variable or flag."""
-        return self.convert(self._parse(text))
+        return self.convert(self.parse(text))
 
     def convert(self, given: object) -> Value:
         """Convert a TOML value; raise ValueError with a text that never repeats a secret."""
@@ -59,7 +59,8 @@ class Setting:
             return self._list(given)
         return self._text(given)
 
-    def _parse(self, text: str) -> object:
+    def parse(self, text: str) -> object:
+        """Read the text of a variable or flag as the value that TOML would have; it is not checked yet."""
         if self.is_list:
             return [part.strip(" ") for part in text.split(",")] if text else []
         if self.kind is bool:

@@ -1,13 +1,13 @@
 """Stores the settings that administrators change while the service runs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.installation import set_value
 from gatehouse.storage.runner import SqlStore, cached_read, write
@@ -17,16 +17,6 @@ from gatehouse.storage.tables.installation import stored_settings
 CHANNEL: Final = "settings"
 LOCK_NAME: Final = "settings_lock"  # a row of `installation` that every change writes first
 
-
-@dataclass(frozen=True, slots=True)
-class StoredSetting:
-    """The value of a setting as JSON, or encrypted if it is a secret."""
-
-    value: Any = None
-    sealed: bytes | None = None
-
-
-StoredSettings = Mapping[str, StoredSetting]
 
 _UPSERT = insert(stored_settings)
 ALL_STORED_SETTINGS = Statement(select(stored_settings).order_by(stored_settings.c.name))
@@ -58,12 +48,16 @@ def change_stored_settings(
     after = {name: one for name, one in {**before, **changes}.items() if one is not None}
     records = list(audit(before, after))
     for name, one in changes.items():
-        if one is None:
-            yield DROP_SETTING(of=name)
-        else:
-            yield PUT_SETTING(name=name, value=one.value, sealed=one.sealed, changed_at=now)
+        yield from put_stored_setting(name, one, now)
     yield from add_audit_records(records)
-    yield Notification(CHANNEL, str(now))
+
+
+def put_stored_setting(name: str, one: StoredSetting | None, now: int) -> Verb[None]:
+    if one is None:
+        yield DROP_SETTING(of=name)
+    else:
+        yield PUT_SETTING(name=name, value=one.value, sealed=one.sealed, changed_at=now)
+    yield Notification(CHANNEL, name)
 
 
 class SettingsStorage(SqlStore):

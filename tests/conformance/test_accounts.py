@@ -19,6 +19,14 @@ async def test_a_user_comes_back_as_it_was_kept(storage: Storage) -> None:
         password_hash="$argon2id$x",
         email_verified=True,
         sealed_totp=b"\x00sealed",
+        name="Anna Berg",
+        given_name="Anna",
+        family_name="Berg",
+        username="anna.berg",
+        username_at=NOW,
+        zoneinfo="Europe/Berlin",
+        picture="ab" * 32,
+        updated_at=NOW,
     )
     await storage.accounts.create_user(user, a_record())
     assert await storage.accounts.user(user.user_id) == user

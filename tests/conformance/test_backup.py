@@ -29,6 +29,7 @@ RESTORED_AS_IT_WAS = frozenset(
         *("application_schemas", "applications", "attempts", "audit_events", "audit_refusals", "audit_seals"),
         *("client_secrets", "clients", "email_secrets", "passkeys", "role_assignments", "roles", "signing_keys"),
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
+        *("images", "usernames"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
         "schema_versions",
         *("scope_records", "access_keys", "application_keys"),  # stored secrets, like those of clients

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
+from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UsernameTaken, UserNotFound
 from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User
-from gatehouse.accounts.own_account.model import MAX_ACTIVITY_SHOWN, EmailChange, LastAdministrator
+from gatehouse.accounts.own_account.model import MAX_ACTIVITY_SHOWN, EmailChange, LastAdministrator, Profile
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.users import set_blocked
@@ -89,7 +89,7 @@ async def test_everything_names_the_roles(storage: Storage) -> None:
 async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: User) -> None:
     await storage.profile.set_nick(anna.user_id, "Änne", entry_about(anna))
     await storage.profile.set_lang(anna.user_id, "de", entry_about(anna))
-    assert await read_user(storage, anna) == replace(anna, nick="Änne", lang="de", version=3)
+    assert await read_user(storage, anna) == replace(anna, nick="Änne", lang="de", updated_at=NOW, version=3)
     assert len(await storage.audit.newest_records(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 2
     no_one = a_user()
     for change in (storage.profile.set_nick, storage.profile.set_lang):
@@ -267,3 +267,79 @@ async def test_one_of_the_last_two_administrators_stays_when_one_is_blocked(stor
         left.user_id, entry_about(left), blocked=True, now=NOW, even_last_administrator=True
     )
     assert allowed.blocked
+
+
+# -- user names ---------------------------------------------------------------------------------------
+
+
+async def test_profile_is_stored_with_the_time_of_its_last_change(storage: Storage, anna: User) -> None:
+    profile = Profile(name="Anna Berg", given_name="Anna", family_name="Berg", zoneinfo="Europe/Berlin")
+    await storage.profile.set_profile(anna.user_id, profile, entry_about(anna))
+    stored = await read_user(storage, anna)
+    assert (stored.name, stored.given_name, stored.family_name, stored.zoneinfo) == (
+        "Anna Berg",
+        "Anna",
+        "Berg",
+        "Europe/Berlin",
+    )
+    assert (stored.updated_at, stored.version) == (NOW, anna.version + 1)
+    with pytest.raises(UserNotFound):
+        await storage.profile.set_profile("1000000009", profile, entry_about(anna))
+
+
+async def test_lg_30_exactly_one_of_many_accounts_gets_a_user_name(storage: Storage) -> None:
+    people = [await a_person(storage) for _ in range(8)]
+    answers = await asyncio.gather(
+        *(storage.profile.set_username(one.user_id, "anna", entry_about(one), chosen_before=NOW) for one in people),
+        return_exceptions=True,
+    )
+    assert sorted(type(answer).__name__ for answer in answers) == ["NoneType"] + ["UsernameTaken"] * 7
+    owner = await storage.accounts.user_by_username("anna")
+    assert owner is not None
+    assert owner.user_id == people[answers.index(None)].user_id
+
+
+async def test_lg_30_former_user_name_is_never_given_to_another_account(storage: Storage, anna: User) -> None:
+    other = await a_person(storage)
+    await storage.profile.set_username(anna.user_id, "anna", entry_about(anna), chosen_before=NOW)
+    await storage.profile.set_username(anna.user_id, "berg", entry_about(anna), chosen_before=NOW)
+    with pytest.raises(UsernameTaken):
+        await storage.profile.set_username(other.user_id, "anna", entry_about(other), chosen_before=NOW)
+    await storage.profile.set_username(anna.user_id, "anna", entry_about(anna), chosen_before=NOW)
+    await storage.profile.erase_user(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
+    assert await storage.accounts.user_by_username("anna") is None
+    for name in ("anna", "berg"):
+        with pytest.raises(UsernameTaken):
+            await storage.profile.set_username(other.user_id, name, entry_about(other), chosen_before=NOW)
+        with pytest.raises(UsernameTaken):
+            await storage.accounts.create_user(a_user(username=name), entry_about(other))
+    assert (await read_user(storage, other)).username is None
+    assert tables_that_mention(await read_all_tables(storage), "anna", "berg") == set()
+
+
+async def test_lg_30_user_name_is_not_changed_again_too_soon(storage: Storage, anna: User) -> None:
+    await storage.profile.set_username(anna.user_id, "anna", entry_about(anna), chosen_before=NOW - 1)
+    with pytest.raises(UsernameChangedRecently):
+        await storage.profile.set_username(anna.user_id, "berg", entry_about(anna), chosen_before=NOW - 1)
+    with pytest.raises(UserNotFound):
+        await storage.profile.set_username("1000000009", "berg", entry_about(anna), chosen_before=NOW)
+    assert (await read_user(storage, anna)).username == "anna"
+
+
+async def test_concurrent_callers_that_need_a_user_name_get_the_same_one(storage: Storage, anna: User) -> None:
+    other = await a_person(storage)
+    await storage.profile.set_username(other.user_id, "anna", entry_about(other), chosen_before=NOW)
+    names = await asyncio.gather(
+        *(
+            storage.profile.generate_username(anna.user_id, ("anna", f"anna-{number}"), entry_about(anna))
+            for number in range(6)
+        )
+    )
+    stored = await read_user(storage, anna)
+    assert set(names) == {stored.username}
+    assert stored.username_at == 0
+    assert len(await storage.audit.newest_records(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 1
+    assert (
+        await storage.profile.generate_username((await a_person(storage)).user_id, ("anna",), entry_about(anna))
+        is None
+    )

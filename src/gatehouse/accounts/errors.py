@@ -11,6 +11,18 @@ class LoginTaken(Conflict):
     public = "An account with this email already exists."
 
 
+class UsernameTaken(Conflict):
+    """Another account has the name or had it before (R9)."""
+
+    public = "This user name is not available."
+
+
+class UsernameChangedRecently(Conflict):
+    """The name was chosen less than 30 days ago (R9)."""
+
+    public = "A user name can be changed every 30 days."
+
+
 class UserIdTaken(Conflict):
     public = "This user ID is in use or was used before."
 

@@ -94,6 +94,14 @@ class User:
     purchases: frozenset[str] = frozenset()
     sealed_totp: bytes | None = field(default=None, repr=False)
     passkeys: int = 0
+    name: str = ""  # the full name, as its owner writes it
+    given_name: str = ""
+    family_name: str = ""
+    username: str | None = None  # unique, for signing in and as preferred_username (R9)
+    username_at: int = 0  # last chosen by a person; 0 while it was only generated
+    zoneinfo: str = ""  # of the IANA database, such as Europe/Berlin
+    picture: str = ""  # ID of the stored image
+    updated_at: int = 0  # last change of the profile; 0 since registration
     version: int = 1
 
     @property

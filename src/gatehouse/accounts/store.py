@@ -23,7 +23,8 @@ class AccountStore(Protocol):
         """Store a new account under an ID that was never used and a free login, all or nothing.
 
         With `administrator` it has that role of application 1 from the same transaction on, and setup is closed. Of
-        two callers racing for one login or ID exactly one succeeds; the other gets LoginTaken or UserIdTaken.
+        two callers racing for one login, user name or ID exactly one succeeds; the other gets LoginTaken,
+        UsernameTaken or UserIdTaken.
         """
 
     async def user(self, user_id: str) -> User:
@@ -31,6 +32,9 @@ class AccountStore(Protocol):
 
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
+
+    async def user_by_username(self, username: str) -> User | None:
+        """Return the account that has this user name now."""
 
     async def replace_password_hash(self, user_id: str, old: str, new: str) -> None:
         """Store the new hash if the old one is still stored, so that a concurrent password change wins."""

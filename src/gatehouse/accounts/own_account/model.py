@@ -153,6 +153,16 @@ class ReauthenticationClient:
     origin: AuditOrigin
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Names and time zone, as a person writes them; empty for not given."""
+
+    name: str
+    given_name: str
+    family_name: str
+    zoneinfo: str
+
+
 class OwnAccountStore(Protocol):
     async def account_details(self, user_id: str, now: int) -> AccountDetails:
         """Return what is stored beside the account, with the newest MAX_ACTIVITY_SHOWN audit records only."""
@@ -172,12 +182,28 @@ class OwnAccountStore(Protocol):
     async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
         """Set the language. Raises UserNotFound."""
 
+    async def set_profile(self, user_id: str, profile: Profile, entry: AuditRecord) -> None:
+        """Replace names and time zone. Raises UserNotFound."""
+
+    async def set_username(self, user_id: str, username: str, entry: AuditRecord, *, chosen_before: int) -> None:
+        """Give the account a user name that no other account has or ever had, also under races.
+
+        Raises UsernameTaken, UserNotFound, and UsernameChangedRecently unless the current one was generated or was
+        chosen at this time or before. An account may take a former name of its own again.
+        """
+
+    async def generate_username(self, user_id: str, candidates: Sequence[str], entry: AuditRecord) -> str | None:
+        """Return the account's user name; if it has none, give it the first free candidate, or none if all are taken.
+
+        Of concurrent callers one stores a name and all return it. Raises UserNotFound.
+        """
+
     async def change_account(
         self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
     ) -> None:
-        """Replace the account if its version has not changed, all or nothing. Raises UserChanged, LoginTaken.
+        """Replace the account if its version has not changed, all or nothing.
 
-        With `ends_links` every link mailed before stops working.
+        With `ends_links` every link mailed before stops working. Raises UserChanged, LoginTaken and UsernameTaken.
         """
 
     async def save_email_change(

@@ -1,11 +1,11 @@
 """Storage of the own account (accounts/own_account/model.py)."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 from sqlalchemy import bindparam, delete, select, update
 
-from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
+from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UserNotFound
 from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User
 from gatehouse.accounts.own_account.model import (
     MAX_ACTIVITY_SHOWN,
@@ -15,6 +15,7 @@ from gatehouse.accounts.own_account.model import (
     ConsentedClient,
     EmailChange,
     PersonalRecords,
+    Profile,
 )
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
@@ -23,7 +24,16 @@ from gatehouse.storage import mail, single_use
 from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
 from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
-from gatehouse.storage.accounts.users import delete_user_data, refuse_last_administrator, update_user, user_by_login
+from gatehouse.storage.accounts.users import (
+    SET_USERNAME,
+    assign_username,
+    delete_user_data,
+    refuse_last_administrator,
+    reserve_username,
+    update_user,
+    user_by_id,
+    user_by_login,
+)
 from gatehouse.storage.audit import add_audit_record, erase_personal
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
@@ -40,6 +50,7 @@ REV = "rev"  # in a link's details: the account's epoch at the request
 _THIS_USER = users.c.user_id == bindparam("of")
 _SAME_REV = users.c.rev == bindparam("seen")
 _BUMP_VERSION = {"version": users.c.version + 1}
+_UPDATE_PROFILE = {**_BUMP_VERSION, "updated_at": bindparam("at")}
 _RECORDS_ABOUT = select(audit_events).where(audit_events.c.subject == bindparam("of"))
 _NEWEST_ABOUT = _RECORDS_ABOUT.order_by(audit_events.c.at.desc(), audit_events.c.record_id)
 
@@ -71,10 +82,27 @@ ROLES_OF_USER = Statement(
     .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
 )
 SET_NICK = Statement(
-    update(users).where(_THIS_USER).values(nick=bindparam("to"), **_BUMP_VERSION).returning(users.c.user_id)
+    update(users).where(_THIS_USER).values(nick=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
 )
 SET_LANG = Statement(
-    update(users).where(_THIS_USER).values(lang=bindparam("to"), **_BUMP_VERSION).returning(users.c.user_id)
+    update(users).where(_THIS_USER).values(lang=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
+)
+PROFILE_COLUMNS = tuple(field.name for field in fields(Profile))
+SET_PROFILE = Statement(
+    update(users)
+    .where(_THIS_USER)
+    .values({name: bindparam(name) for name in PROFILE_COLUMNS} | _UPDATE_PROFILE)
+    .returning(users.c.user_id)
+)
+# Locks the account's row before the name is reserved; erasure takes the locks in the same order.
+BEGIN_USERNAME_CHANGE = Statement(
+    update(users)
+    .where(_THIS_USER, users.c.username_at <= bindparam("chosen_before"))
+    .values(username_at=bindparam("at"), **_UPDATE_PROFILE)
+    .returning(users.c.user_id)
+)
+BEGIN_FIRST_USERNAME = Statement(
+    update(users).where(_THIS_USER, users.c.username.is_(None)).values(**_UPDATE_PROFILE).returning(users.c.user_id)
 )
 # The write compares address and epoch again: neither changes between read and write.
 SET_LOGIN = Statement(
@@ -141,15 +169,40 @@ def _account_details(user_id: str, records: Sequence[AuditRecord], now: int) -> 
 
 
 def set_nick(user_id: str, nick: str, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_NICK(of=user_id, to=nick)):
+    if not (yield SET_NICK(of=user_id, to=nick, at=entry.at)):
         raise UserNotFound
     yield from add_audit_record(entry)
 
 
 def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_LANG(of=user_id, to=lang)):
+    if not (yield SET_LANG(of=user_id, to=lang, at=entry.at)):
         raise UserNotFound
     yield from add_audit_record(entry)
+
+
+def set_profile(user_id: str, profile: Profile, entry: AuditRecord) -> Verb[None]:
+    if not (yield SET_PROFILE(**asdict(profile), of=user_id, at=entry.at)):
+        raise UserNotFound
+    yield from add_audit_record(entry)
+
+
+def set_username(user_id: str, username: str, entry: AuditRecord, *, chosen_before: int) -> Verb[None]:
+    if not (yield BEGIN_USERNAME_CHANGE(of=user_id, at=entry.at, chosen_before=chosen_before)):
+        yield from user_by_id(user_id)
+        raise UsernameChangedRecently
+    yield from assign_username(user_id, username)
+    yield from add_audit_record(entry)
+
+
+def generate_username(user_id: str, candidates: Sequence[str], entry: AuditRecord) -> Verb[str | None]:
+    if not (yield BEGIN_FIRST_USERNAME(of=user_id, at=entry.at)):
+        return (yield from user_by_id(user_id)).username
+    for username in candidates:
+        if (yield from reserve_username(user_id, username)):
+            yield SET_USERNAME(of=user_id, to=username)
+            yield from add_audit_record(entry)
+            return username
+    return None
 
 
 def change_account(
@@ -252,6 +305,9 @@ class OwnAccountStorage(SqlStore):
     user_by_login = read(user_by_login)
     set_nick = write(set_nick)
     set_lang = write(set_lang)
+    set_profile = write(set_profile)
+    set_username = write(set_username)
+    generate_username = write(generate_username)
     change_account = write(change_account)
     save_email_change = write(save_email_change)
     find_email_change = read(find_email_change)

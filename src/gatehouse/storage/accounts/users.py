@@ -12,11 +12,13 @@ from gatehouse.accounts.errors import (
     SetupLinkDead,
     UserChanged,
     UserIdTaken,
+    UsernameTaken,
     UserNotFound,
 )
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, SetupLink, User
 from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.digests import sha256
 from gatehouse.storage import personal_data, single_use
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import read_value, set_value_once
@@ -36,8 +38,10 @@ from gatehouse.storage.tables.accounts import (
     user_ids,
     user_purchases,
     user_tags,
+    usernames,
     users,
 )
+from gatehouse.storage.tables.images import images
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import (
@@ -84,7 +88,10 @@ SETUP_LINK: Final = "setup"  # kind of the single-use record
 SETUP_CLOSED: Final = "setup_closed"
 
 FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
-CHANGEABLE_COLUMNS: Final = tuple(column.name for column in users.c if column.name not in FIXED_COLUMNS)
+SEPARATE_COLUMNS: Final = frozenset({"username"})  # set by `assign_username` only
+CHANGEABLE_COLUMNS: Final = tuple(
+    column.name for column in users.c if column.name not in FIXED_COLUMNS | SEPARATE_COLUMNS
+)
 
 RESERVE_ID = Statement(insert(user_ids).on_conflict_do_nothing().returning(user_ids.c.user_id))
 INSERT_USER = Statement(insert(users).on_conflict_do_nothing().returning(users.c.user_id))
@@ -106,6 +113,19 @@ SELECT_USER = select(
 ).outerjoin(totp_factors, totp_factors.c.user_id == users.c.user_id)
 USER_BY_ID = Statement(SELECT_USER.where(users.c.user_id == bindparam("user_id")))
 USER_BY_LOGIN = Statement(SELECT_USER.where(users.c.login_key == bindparam("login_key")))
+USER_BY_USERNAME = Statement(SELECT_USER.where(users.c.username == bindparam("username")))
+_NEW_USERNAME = insert(usernames)
+# Finds no row to change if the name belongs or belonged to another account.
+RESERVE_USERNAME = Statement(
+    _NEW_USERNAME.on_conflict_do_update(
+        index_elements=["digest"],
+        set_={"user_id": _NEW_USERNAME.excluded.user_id},
+        where=usernames.c.user_id == _NEW_USERNAME.excluded.user_id,
+    ).returning(usernames.c.digest)
+)
+SET_USERNAME = Statement(update(users).where(users.c.user_id == bindparam("of")).values(username=bindparam("to")))
+RETIRE_USERNAMES = Statement(update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id=""))
+DROP_PICTURE = Statement(delete(images).where(images.c.owner == bindparam("owner")))
 ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
 USERS_BY_ID_OR_LOGIN = Statement(
     SELECT_USER.where(
@@ -192,25 +212,40 @@ def insert_user(user: User) -> Verb[None]:
     if not (yield RESERVE_ID(user_id=user.user_id)):
         raise UserIdTaken
     fields = {**_user_columns(user), "user_id": user.user_id, "kind": user.kind, "reg_time": user.reg_time}
-    if not (yield INSERT_USER(**fields, rev=user.rev, version=user.version)):
+    if not (yield INSERT_USER(**fields, username=None, rev=user.rev, version=user.version)):
         raise LoginTaken
+    if user.username is not None:
+        yield from assign_username(user.user_id, user.username)
     yield from _insert_user_sets(user)
 
 
 def update_user(user: User) -> Verb[None]:
-    """Replace the account if its version has not changed. Raises UserChanged, LoginTaken."""
+    """Replace the account if its version has not changed. Raises UserChanged, LoginTaken, UsernameTaken."""
     if user.login is not None:
         owner = yield USER_BY_LOGIN(login_key=user.login_key)
         if owner and owner[0].user_id != user.user_id:
             raise LoginTaken
     if not (yield UPDATE_USER(**_user_columns(user), of=user.user_id, seen=user.version)):
         raise UserChanged
+    yield from assign_username(user.user_id, user.username)
     yield DROP_TAGS(of=user.user_id)
     yield DROP_PURCHASES(of=user.user_id)
     if user.sealed_totp is None:
         yield DROP_TOTP(of=user.user_id)
     yield from _insert_user_sets(user)
     yield DROP_UNNEEDED_RECOVERY_CODES(of=user.user_id)
+
+
+def assign_username(user_id: str, username: str | None) -> Verb[None]:
+    """Set the user name, or none; the caller has locked the account's row. Raises UsernameTaken."""
+    if username is not None and not (yield from reserve_username(user_id, username)):
+        raise UsernameTaken
+    yield SET_USERNAME(of=user_id, to=username)
+
+
+def reserve_username(user_id: str, username: str) -> Verb[bool]:
+    """Reserve the name for the account forever; False if another account has it or ever had it."""
+    return bool((yield RESERVE_USERNAME(digest=sha256(username), user_id=user_id)))
 
 
 def delete_user(user: User, now: int) -> Verb[None]:
@@ -230,8 +265,15 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from refuse_last_owner(user_id, now)
     yield from personal_data.request_removal(user_id, now)
     yield from revoke_user_grants(user_id, now)
+    yield RETIRE_USERNAMES(of=user_id)
+    yield DROP_PICTURE(owner=picture_owner(user_id))
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)
+
+
+def picture_owner(user_id: str) -> str:
+    """Return the owner under which an account's picture is stored."""
+    return f"user:{user_id}"
 
 
 def _insert_user_sets(user: User) -> Verb[None]:
@@ -250,6 +292,11 @@ def user_by_id(user_id: str) -> Verb[User]:
 
 def user_by_login(login_key: str) -> Verb[User | None]:
     rows = yield USER_BY_LOGIN(login_key=login_key)
+    return user_from_row(rows[0]._asdict()) if rows else None
+
+
+def user_by_username(username: str) -> Verb[User | None]:
+    rows = yield USER_BY_USERNAME(username=username)
     return user_from_row(rows[0]._asdict()) if rows else None
 
 
@@ -338,6 +385,7 @@ class AccountStorage(SqlStore):
     create_user = write(create_user)
     user = read(user_by_id)
     user_by_login = read(user_by_login)
+    user_by_username = read(user_by_username)
     all_users = snapshot_read(all_users)
     replace_password_hash = write(replace_password_hash)
     set_blocked = write(set_blocked)
@@ -363,6 +411,13 @@ def _user_columns(user: User) -> dict[str, object]:
         "email_code": user.email_code,
         "blocked": user.blocked,
         "meta": user.meta,
+        "name": user.name,
+        "given_name": user.given_name,
+        "family_name": user.family_name,
+        "username_at": user.username_at,
+        "zoneinfo": user.zoneinfo,
+        "picture": user.picture,
+        "updated_at": user.updated_at,
     }
 
 

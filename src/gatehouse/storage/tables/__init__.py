@@ -5,12 +5,13 @@ single use or limited is a constraint here, never a count in the code. Importing
 all tables.
 """
 
-from gatehouse.storage.tables import accounts, gamesessions, installation, oauth, outgoing, permissions
+from gatehouse.storage.tables import accounts, gamesessions, images, installation, oauth, outgoing, permissions
 from gatehouse.storage.tables.columns import metadata
 
 __all__ = [
     "accounts",
     "gamesessions",
+    "images",
     "installation",
     "metadata",
     "oauth",

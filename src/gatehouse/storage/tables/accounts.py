@@ -16,6 +16,15 @@ user_ids = Table(
     "user_ids", metadata, text_column("user_id", primary_key=True)
 )  # every id ever used; never reused (R1)
 
+# Every user name ever used, as a digest; never given to another account (R9). `user_id` is empty after erasure.
+usernames = Table(
+    "usernames",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    text_column("user_id"),
+    Index(None, "user_id"),
+)
+
 users = Table(
     "users",
     metadata,
@@ -36,6 +45,15 @@ users = Table(
     number_column("rev"),  # revocation epoch: tokens with an older one are refused (R2)
     document_column("meta"),
     number_column("version"),
+    text_column("name", server_default=text("''")),
+    text_column("given_name", server_default=text("''")),
+    text_column("family_name", server_default=text("''")),
+    Column("username", Text),
+    time_column("username_at", server_default=text("0")),  # last chosen by a person; 0 while it was only generated
+    text_column("zoneinfo", server_default=text("''")),
+    text_column("picture", server_default=text("''")),  # ID of the image, if there is one
+    time_column("updated_at", server_default=text("0")),  # last change of the profile; 0 since registration
+    Index("uq_users_username", "username", unique=True),
     # Indexes of the console's list of people and of its filters.
     Index("ix_users_reg_time", "reg_time", "user_id"),
     Index(

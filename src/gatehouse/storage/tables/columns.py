@@ -22,8 +22,8 @@ def text_column(name: str, **options: Any) -> Column[str]:  # noqa: ANN401
     return Column(name, Text, nullable=False, **options)
 
 
-def time_column(name: str) -> Column[int]:
-    return Column(name, BigInteger, nullable=False)
+def time_column(name: str, **options: Any) -> Column[int]:  # noqa: ANN401
+    return Column(name, BigInteger, nullable=False, **options)
 
 
 def number_column(name: str) -> Column[int]:

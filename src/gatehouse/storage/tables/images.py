@@ -1,0 +1,16 @@
+"""Images: pictures of people and logos."""
+
+from sqlalchemy import Column, Index, LargeBinary, Table
+
+from gatehouse.storage.tables.columns import metadata, text_column, time_column
+
+images = Table(
+    "images",
+    metadata,
+    text_column("owner", primary_key=True),  # user:<id>, client:<id>, …: one image each
+    text_column("image_id"),  # SHA-256 of the content, in hex; equal images of two owners have the same
+    text_column("media_type"),
+    Column("content", LargeBinary, nullable=False),
+    time_column("saved_at"),
+    Index(None, "image_id"),
+)

@@ -1,4 +1,4 @@
-"""Settings kept in the database, in files: entries, plan and export (R10)."""
+"""Settings kept in the database, in files: entries, plan and export."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -38,6 +38,7 @@ from gatehouse.web.api.permissions.settings import (
     KeysPart,
     MailEntry,
     MailServerEntry,
+    PartName,
     PoliciesPart,
     PolicyEntry,
     RiskEntry,
@@ -163,10 +164,10 @@ class SettingParts:
         await self._save(changes, actor.origin)
         return configuration_part(self._installation.installation(actor))
 
-    async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
-        match asked.part:
+    async def part(self, actor: Actor, part: PartName, asked: SettingsPartData) -> AnySettingsPart:
+        match part:
             case "configuration" | "branding" | "policies" | "risks":
-                return STATIC_PARTS[asked.part](self._installation.installation(actor))
+                return STATIC_PARTS[part](self._installation.installation(actor))
             case "health":
                 return health_part(await self._installation.status(actor))
             case "keys":

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.health import CheckResult
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
@@ -19,11 +20,13 @@ from gatehouse.web.api.permissions.envelope import data_response, permission_end
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
 
+PartName = Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
+
 
 class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`get` reads the part; `save` uses `settings` alone: the new values by name, null for the default."""
 
-    part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"] = "configuration"
+    part: PartName | None = None
     settings: dict[str, object] = {}
     page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the email outbox
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
@@ -160,7 +163,7 @@ class SettingsResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingsPartReader(Protocol):
-    async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
+    async def part(self, actor: Actor, part: PartName, asked: SettingsPartData) -> AnySettingsPart:
         """Return one part, for administrators; raises NoRight for others."""
 
     async def save(self, actor: Actor, changes: Mapping[str, object]) -> AnySettingsPart:
@@ -178,7 +181,9 @@ class SettingsEndpoint:
         actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
         if ask.action == "save":
             return data_response(await self._parts().save(actor, ask.data.settings))
-        return data_response(await self._parts().part(actor, ask.data))
+        if ask.data.part is None:
+            raise Malformed("data.part is required")
+        return data_response(await self._parts().part(actor, ask.data.part, ask.data))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

@@ -3,8 +3,8 @@
 from alembic import op
 from sqlalchemy import BigInteger, Column, LargeBinary, PrimaryKeyConstraint, Text
 
-revision = "0012"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
 
 def upgrade() -> None:

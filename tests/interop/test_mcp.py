@@ -92,7 +92,7 @@ class McpSetup:
     def declare_api(self, name: str, resource: str) -> None:
         file = self.home / f"{name}.yaml"
         file.write_text(CONFIGURATION.format(name=name, resource=resource))
-        self.installation.command_line()("apply", str(file), "--yes")
+        self.installation.command_line()("apply", file)
 
 
 @pytest.fixture(scope="module")

@@ -85,6 +85,8 @@ def build_app(
         names,
         held_requests=lambda: len(services.waiters),
         permission_cache=lambda: services.permission_loader.cache_weight,
+        issued_tokens=lambda: services.token_endpoint.issued,
+        change_streams=lambda: len(services.change_streams),
     )
     health = HealthEndpoints(
         readiness=readiness, metrics=metrics, details_allowed=allow_bearer(settings.operations.token.reveal())
@@ -134,7 +136,7 @@ def endpoints(
         *oauth_endpoints(services, pages),
         *game_endpoints(services, stopping),
         login_endpoint(services),
-        *permission_endpoints(services, readiness),
+        *permission_endpoints(services, readiness, stopping),
         *setup_endpoints(services, pages, samples),
         *sign_in_endpoints(services, pages),
         *registration_endpoints(services, pages),

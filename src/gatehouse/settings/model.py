@@ -338,6 +338,10 @@ class PermissionSettings:
         int,
         number("Memory for cached permission models and evaluations per process, in megabytes.", 16, 65_536),
     ] = 64
+    streams_per_caller: Annotated[
+        int, number("Change streams that one caller may have open at each process.", 1, 1_000)
+    ] = 32
+    streams_most: Annotated[int, number("Change streams open at each process, of all callers.", 1, 100_000)] = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
@@ -49,8 +49,14 @@ class Metrics(Collector):
         *,
         held_requests: Callable[[], int] = lambda: 0,
         permission_cache: Callable[[], int] = lambda: 0,
+        change_streams: Callable[[], int] = lambda: 0,
+        issued_tokens: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
-        """`held_requests` counts the requests that are held open now, `permission_cache` bytes."""
+        """`held_requests` and `change_streams` count what is open now, `permission_cache` bytes.
+
+        `issued_tokens` counts the successes of the token endpoint by grant type.
+        """
+        self._issued_tokens = issued_tokens
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -65,6 +71,7 @@ class Metrics(Collector):
             "Estimated memory of cached permission models and evaluations.",
             registry=self.registry,
         ).set_function(permission_cache)
+        Gauge("gatehouse_change_streams", "Open change streams.", registry=self.registry).set_function(change_streams)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
         """Count one request; all unknown endpoints share one label, as do all unknown methods."""
@@ -91,7 +98,10 @@ class Metrics(Collector):
         )
         for name, durations in self._seconds.items():
             seconds.add_metric((name,), durations.buckets(), durations.total)
-        yield from (requests, seconds)
+        tokens = CounterMetricFamily("gatehouse_tokens_issued", "Successful token requests.", labels=("grant_type",))
+        for grant_type, count in self._issued_tokens().items():
+            tokens.add_metric((grant_type,), count)
+        yield from (requests, seconds, tokens)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -177,7 +177,7 @@ async def test_md_04_a_host_that_is_not_listed_is_never_called(
     """Suffixes, subdomains, ports, user-info, punycode, addresses and spellings of a listed host."""
     resolver = StubResolver()
     outbound = OutboundClient(allowed=(), resolver=resolver, connector=StubConnector())
-    service.services.metadata_clients._outbound = outbound  # noqa: SLF001
+    service.services.metadata_clients._outbound = outbound
     port = documents.server.port
     for client_id in (
         f"https://evil{documents.host}/client.json",

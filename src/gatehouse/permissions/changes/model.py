@@ -143,6 +143,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.INSTALLED,
             AuditEvent.REWRAPPED,
             AuditEvent.LOG_BROKEN,
+            AuditEvent.SETTINGS_CHANGED,
             AuditEvent.SETUP_LINK_MADE,
             AuditEvent.SETUP_CLOSED,
             AuditEvent.KEY_MADE,

@@ -181,7 +181,15 @@ class Client:
             section=FormSection.ADMINISTRATORS,
         ),
     ] = True
-    require_pkce: Annotated[bool, Setting(Kind.FLAG, "Require PKCE.", section=FormSection.MAIN)] = False
+    require_pkce: Annotated[
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Require PKCE.  [default: depends on profile]",
+            option="--require-pkce/--no-require-pkce",
+            section=FormSection.MAIN,
+        ),
+    ] = False  # new clients of profile oidc: true (R9)
     public: Annotated[
         bool, Setting(Kind.FLAG, "Public client without a secret: SPA, mobile or desktop app (oidc).")
     ] = False

@@ -55,6 +55,17 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         assert word in gatehouse("client", "show", "shop")
 
 
+def test_new_clients_are_oidc_and_need_pkce_unless_they_are_native_or_told_otherwise(gatehouse: CommandLine) -> None:
+    for client_id, options, expected in (
+        ("plain", REDIRECT, ("oidc", True)),
+        ("old", (*REDIRECT, "--no-require-pkce"), ("oidc", False)),
+        ("game", ("--profile", "native", "--redirect-host", "localhost"), ("native", False)),
+    ):
+        gatehouse("client", "create", client_id, "--name", "Shop", *options)
+        output = gatehouse.json("client", "show", client_id)
+        assert (output["profile"], output["require_pkce"]) == expected
+
+
 def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, tmp_path: Path) -> None:
     make = ("client", "create", "shop", "--name", "Shop", "--profile", "oidc", *REDIRECT)
     assert "an origin must be" in gatehouse.expect_failure(*make, "--origin", "https://shop.example/x")

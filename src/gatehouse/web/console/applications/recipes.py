@@ -131,7 +131,8 @@ import os
 from gatehouse.client import AccessKey, Gatehouse, GatehouseMiddleware, permission_required
 
 gatehouse = Gatehouse($issuer_text, application_id=$application_id, credential=AccessKey(os.environ["GATEHOUSE_KEY"]))
-# app.add_middleware(GatehouseMiddleware, gatehouse=gatehouse), and @permission_required("user.kick") above an endpoint
+# app.add_middleware(GatehouseMiddleware, gatehouse=gatehouse)
+# @permission_required("user.kick") above an endpoint
 """)
 GAME: Final = Template("""\
 from gatehouse_login import sign_in

@@ -1,9 +1,10 @@
 """Accounts created, edited and blocked by an administrator, and the first administrator."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from gatehouse.accounts.errors import BadAccount, SetupLinkDead, UserChanged
 from gatehouse.accounts.model import (
@@ -97,8 +98,11 @@ class Administration:
         origin: AuditOrigin,
         administrator: bool = False,
         lang: str = "en",
+        more: Mapping[str, Any] = MappingProxyType({}),
     ) -> User:
+        """Create an account; `more`: fields of AccountDraft. Raises BadAccount and LoginTaken."""
         user = await self.new_user(login=login, nick=nick, password=password, lang=lang)
+        user = apply_draft(user, replace(unchanged_draft(user), **more))
         record = self._recorder.record(
             AuditEvent.USER_CREATED,
             origin,
@@ -174,6 +178,20 @@ class AccountDraft:
     tags: frozenset[str]
     purchases: frozenset[str]
     version: int
+
+
+def unchanged_draft(user: User) -> AccountDraft:
+    """A save that would change nothing."""
+    return AccountDraft(
+        nick=user.nick,
+        login=user.login or "",
+        email_verified=user.email_verified,
+        lang=user.lang,
+        country=user.country,
+        tags=user.tags,
+        purchases=user.purchases,
+        version=user.version,
+    )
 
 
 class AccountEditor:

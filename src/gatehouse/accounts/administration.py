@@ -19,6 +19,13 @@ from gatehouse.accounts.model import (
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.profile_fields import (
+    PROFILE_FIELDS,
+    check_name,
+    check_username,
+    check_zoneinfo,
+    date_profile,
+)
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -158,8 +165,8 @@ class Administration:
 
 
 LABEL_FIELDS: Final = ("tags", "purchases")
-EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", *LABEL_FIELDS)
-PERSONAL_FIELDS: Final = ("nick", "login")
+EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", *PROFILE_FIELDS, *LABEL_FIELDS)
+PERSONAL_FIELDS: Final = ("nick", "login", *PROFILE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +180,11 @@ class AccountDraft:
     country: str
     tags: frozenset[str]
     purchases: frozenset[str]
+    name: str
+    given_name: str
+    family_name: str
+    username: str  # empty for none
+    zoneinfo: str
     version: int
 
 
@@ -183,7 +195,10 @@ class AccountEditor:
         self._recorder = recorder
 
     async def save(self, user: User, draft: AccountDraft, origin: AuditOrigin) -> None:
-        """Save the draft; a save without changes records nothing. Raises BadAccount, UserChanged and LoginTaken."""
+        """Save the draft; a save without changes records nothing.
+
+        Raises BadAccount, UserChanged, LoginTaken and UsernameTaken. The 30 days of a user name do not apply.
+        """
         if draft.version != user.version:
             raise UserChanged
         after = apply_draft(user, draft)
@@ -192,7 +207,8 @@ class AccountEditor:
             moved = after.login_key != user.login_key
             mails = tuple(self._old_address_notice(user, origin)) if moved else ()
             entries = tuple(self._audit_records(after, changed, origin))
-            await self._store.change_account(after, entries, mails, ends_links=moved)
+            dated = date_profile(user, after, entries[0].at)
+            await self._store.change_account(dated, entries, mails, ends_links=moved)
 
     def _audit_records(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
         """Yield the general event, and the specific one for tags and purchases."""
@@ -227,6 +243,11 @@ def apply_draft(user: User, draft: AccountDraft) -> User:
         country=check_country(draft.country),
         tags=check_tags(draft.tags),
         purchases=check_labels(draft.purchases),
+        name=check_name(draft.name),
+        given_name=check_name(draft.given_name),
+        family_name=check_name(draft.family_name),
+        username=check_username(draft.username) if draft.username.strip() else None,
+        zoneinfo=check_zoneinfo(draft.zoneinfo),
     )
 
 

@@ -1,6 +1,7 @@
 """Sign-in to an application in a real browser: the pages, the CSP, and without JavaScript."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Self
@@ -43,9 +44,11 @@ class Shop:
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             target = (await reader.readline()).split(b" ")[1].decode()
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"(?i)content-length: (\d+)", head)
+            body = await reader.readexactly(int(length[1]) if length else 0)
             if target.startswith("/callback"):
-                arrivals.put_nowait(target)
-            await reader.readuntil(b"\r\n\r\n")
+                arrivals.put_nowait(f"{target}?{body.decode()}" if body else target)
             writer.write(ARRIVED)
             await writer.drain()
             writer.close()
@@ -151,6 +154,25 @@ async def test_deny_is_as_large_as_allow_and_tells_the_application(
     await page.get_by_role("button", name="Deny", exact=True).click()
     await back_in_the_shop(page)
     assert (await shop.answer())["error"] == "access_denied"
+
+
+@pytest.mark.usefixtures("anna")
+async def test_form_post_page_posts_by_itself_and_by_its_button(
+    service: RunningService, page_with_or_without_script: Page, shop: Shop, request: pytest.FixtureRequest
+) -> None:
+    page, errors = page_with_or_without_script, browser_errors(page_with_or_without_script)
+    client = await a_client(service, shop)
+    await open_authorize(client, page, response_mode="form_post")
+    await sign_in(page)
+    if "no script" in request.node.callspec.id:
+        await expect(page.get_by_text(shop.uri.split("/")[2])).to_be_visible()
+        await page.get_by_role("button", name="Continue").click()
+    await back_in_the_shop(page)
+    assert page.url == shop.uri  # nothing is in the address
+    arrived = await shop.answer()
+    assert (arrived["state"], arrived["iss"]) == ("st", service.base_url)
+    assert "id_token" in await client.tokens(arrived["code"])
+    assert not [error for error in errors if "favicon" not in error]
 
 
 @pytest.mark.usefixtures("anna")

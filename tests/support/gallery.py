@@ -16,6 +16,7 @@ from gatehouse.oauth.model import SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
 from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.model import FormPost
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse_form import parse_urlencoded
 from gatehouse.web.http.responses import html_response, json_response
@@ -110,6 +111,12 @@ CONFIRM_GAME: Final = sso.ConfirmGameContext(
     phone_link=PHONE_LINK,
     nick="Anna",
     login=ANNA,
+)
+FORM_POST: Final = FormPost(
+    action="https://atlas.studio.example/cb",
+    fields={"code": "sample", "state": "s", "iss": "https://login.studio.example"},
+    form_action="https://atlas.studio.example",
+    returns_to="atlas.studio.example",
 )
 SIGN_OUT: Final = sso.SignOutContext(csrf=CSRF, nick="Anna", login=ANNA)
 CLIENT_ERROR: Final = page.ClientErrorContext(
@@ -262,6 +269,8 @@ STATES: Final[Mapping[str, PageContext]] = {
     "consent-everything": replace(
         CONSENT, application="W" * 64, returns_to=f"{'subdomain.' * 8}example", login=LONG_LOGIN, scopes=SCOPES
     ),
+    "form-post": page.FormPostContext(form=FORM_POST),
+    "form-post-long": page.FormPostContext(form=replace(FORM_POST, returns_to=f"{'subdomain.' * 8}example")),
     "device": sso.DeviceContext(csrf=CSRF),
     "device-unknown": sso.DeviceContext(
         csrf=CSRF, user_code="WDJB-MJHT", problem=PageProblem(what=ProblemKind.UNKNOWN_CODE)
@@ -395,6 +404,9 @@ STATES: Final[Mapping[str, PageContext]] = {
         return_to="https://atlas.studio.example/cb?error=access_denied",
         why=replace(WHY_DENIED, by="login_can", missing="login.can"),
     ),
+    "access-denied-form": page.AccessDeniedContext(
+        application="Sky Atlas", login=ANNA, return_form=FORM_POST, why=WHY_DENIED
+    ),
     "access-denied-device": page.AccessDeniedContext(
         application="Sofa TV", login=ANNA, ask=("Mind Games",), on_device=True, why=WHY_DENIED
     ),
@@ -451,6 +463,12 @@ def gallery() -> ASGIApp:
         """The state of a sample session is its name."""
         return json_response({"state": request.query_params["gsid"], "closed": "", "waiting": True})
 
+    async def static(request: Request) -> Response:
+        """Every asset but the script that leaves its page at once."""
+        if request.path_params["name"] == "form_post.js":
+            return Response("", media_type="text/javascript")
+        return await assets.serve(request)
+
     state_pages = Endpoint(
         name="gallery",
         path="/gallery/{state}",
@@ -465,7 +483,7 @@ def gallery() -> ASGIApp:
         for path in (Path.SIGN_IN_PASSKEY, Path.SECOND_FACTOR, Path.PASSKEY)
     ]
     followed = replace(state_pages, name="state", path=Path.GAME_STATE, handler=state)
-    return SampleAsgiApp(endpoints=[state_pages, *echoes, followed, assets.endpoint()]).app()
+    return SampleAsgiApp(endpoints=[state_pages, *echoes, followed, replace(assets.endpoint(), handler=static)]).app()
 
 
 @asynccontextmanager

@@ -28,7 +28,7 @@ RESERVED_USERNAMES: Final = frozenset(
         *("abuse", "account", "accounts", "admin", "administration", "administrator", "admins", "anonymous", "api"),
         *("auth", "billing", "bot", "console", "contact", "daemon", "deleted", "dev", "developer", "everyone"),
         *("gamemaster", "gatehouse", "guest", "help", "helpdesk", "host", "hostmaster", "info", "legal", "login"),
-        *("logout", "mail", "mailerdaemon", "me", "mod", "moderator", "moderators", "news", "nobody", "none"),
+        *("logout", "mail", "mailerdaemon", "me", "mod", "moderator", "moderators", "news", "none"),
         *("noreply", "null", "official", "oauth", "operator", "owner", "password", "postmaster", "privacy", "proxy"),
         *("register", "root", "sales", "security", "self", "server", "service", "settings", "setup", "signin"),
         *("signup", "staff", "status", "sudo", "superuser", "support", "sysadmin", "system", "team", "test"),

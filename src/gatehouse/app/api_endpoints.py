@@ -72,6 +72,7 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         error_page=ClientErrorPage(rules=services.login_rules, pages=pages),
         denied_page=denied_page,
         rate_limiter=services.rate_limiter,
+        pages=pages,
     )
     exchange = ExchangeEndpoints(id_tokens=services.id_token_exchange, user_jwts=services.user_jwt_exchange)
     logout = LogoutEndpoints(

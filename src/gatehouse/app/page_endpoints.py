@@ -42,6 +42,7 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         sign_in_flows=flows,
         browsers=browsers,
         composer=services.mail_composer,
+        pages=pages,
         clock=services.clock,
     )
     sign_in = SignInPages(

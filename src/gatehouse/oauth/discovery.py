@@ -5,7 +5,7 @@ import msgspec
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.authorize.request import PROMPTS
 from gatehouse.oauth.model import SCOPES
-from gatehouse.oauth.vocabulary import AuthMethod, GrantName
+from gatehouse.oauth.vocabulary import AuthMethod, GrantName, ResponseMode
 
 CLIENT_AUTH_METHODS = tuple(method.value for method in AuthMethod)
 ALGORITHMS = (Algorithm.RS256.value, Algorithm.ES256.value, Algorithm.EDDSA.value)
@@ -21,7 +21,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     jwks_uri: str
     scopes_supported: tuple[str, ...] = SCOPES
     response_types_supported: tuple[str, ...] = ("code",)
-    response_modes_supported: tuple[str, ...] = ("query",)
+    response_modes_supported: tuple[str, ...] = tuple(mode.value for mode in ResponseMode)
     grant_types_supported: tuple[str, ...] = tuple(name.value for name in GrantName)
     subject_types_supported: tuple[str, ...] = ("public",)
     id_token_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS

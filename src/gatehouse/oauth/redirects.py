@@ -134,6 +134,11 @@ def _without_port(uri: str) -> str | None:
     return f"{parts['scheme']}://{parts['host']}{parts['rest']}"
 
 
+def is_web_uri(uri: str) -> bool:
+    """Whether it is an http or https address, not an installed application's scheme."""
+    return WEB_URI.fullmatch(uri) is not None
+
+
 def display_host(uri: str) -> str:
     """Return the redirect target as people see it: the host, or an installed application's scheme."""
     parts = WEB_URI.fullmatch(uri)

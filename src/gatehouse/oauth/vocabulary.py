@@ -19,6 +19,13 @@ class GrantName(StrEnum):
     DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
+class ResponseMode(StrEnum):
+    """How the response of authorize reaches the client."""
+
+    QUERY = "query"  # of the redirect
+    FORM_POST = "form_post"  # a form that the browser posts (OAuth 2.0 Form Post Response Mode)
+
+
 class AuthMethod(StrEnum):
     """How clients of profile oidc prove themselves; those of profile native have the SHA-1 proof."""
 

@@ -15,6 +15,7 @@ from gatehouse.sign_in_flow.model import (
     BROWSER,
     FLOW_LIFETIME,
     MAX_FAILURES,
+    Continuation,
     Destination,
     FlowStep,
     SignInFlow,
@@ -38,8 +39,8 @@ class SignInPurpose(Protocol):
         LOGIN when the authentication is too old or of another kind than required.
         """
 
-    async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> str:
-        """Complete the purpose and return the address the browser goes to."""
+    async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:
+        """Complete the purpose and return where the browser goes."""
 
 
 class SignInFlows:
@@ -113,7 +114,7 @@ class SignInFlows:
         if await self._store.take_flow(flow.digest, self._clock.now(), record) is None:
             raise SignInFlowGone
 
-    async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> str:
+    async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:
         """Take the flow and complete its purpose, once; return where the browser goes."""
         taken = await self._store.take_flow(flow.digest, self._clock.now())
         if taken is None or taken.step is not FlowStep.DONE:

@@ -4,7 +4,7 @@ On the wire and in the tables `interaction` is the handle of a flow.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -81,6 +81,20 @@ class Destination:
     login_hint: str = ""
     ui_locales: str = ""
     hand_over: str = ""  # path of a page to continue on another device; empty without one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormPost:
+    """The end of a sign-in whose result the browser posts to another site."""
+
+    action: str  # the address
+    fields: Mapping[str, str] = field(repr=False)
+    form_action: str  # its source in a Content-Security-Policy
+    returns_to: str  # its host, for the person
+    ui_locales: str = ""
+
+
+Continuation = str | FormPost  # an address that the browser goes to, or a form that it posts
 
 
 def with_first_factor(flow: SignInFlow, user: User) -> SignInFlow:

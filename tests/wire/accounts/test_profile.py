@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import httpx2
+
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.claims import ProfileClaims
 from gatehouse.audit.model import AuditOrigin

@@ -8,10 +8,11 @@ from gatehouse.permissions.model.facts import Assignment, ProjectModel
 from gatehouse.permissions.model.rules import ROOT, End
 from gatehouse.permissions.questions.check import CheckDraft, read_question
 from gatehouse.web.api.permissions.explanation_records import explanation_record
+from tests.support.browser import form_to, hidden_fields
 from tests.support.builders import ORIGIN
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, ConsoleBrowsers, apply_document
 from tests.support.game import register_game
-from tests.support.oauth import a_native_client, query_of
+from tests.support.oauth import REDIRECT, a_native_client, an_oidc_client, query_of
 from tests.support.permission_builders import a_person, holdings_with, set_fields
 from tests.support.service import RunningService
 
@@ -263,6 +264,11 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
     assert check is not None
     explained_page = (await ada.get(check[1].replace("&amp;", "&"))).text
     assert "login.can is not set for this person" in explained_page
+    forms = await an_oidc_client(studio, "forms", application_id=SHOP)
+    page = await ada.get(forms.authorize_path(response_mode="form_post"))
+    assert page.status_code == 403
+    assert hidden_fields(form_to(REDIRECT, page.text))["error"] == "access_denied"
+    assert "form-action 'self' https://shop.example;" in page.headers["content-security-policy"]
     silent = await ada.get(shop.authorize_path(prompt="none"))
     assert query_of(silent.headers["location"])["error"] == "access_denied"
     sent_back = await pia.get(shop.authorize_path())

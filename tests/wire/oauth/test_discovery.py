@@ -42,7 +42,7 @@ async def test_ui_14_the_document_is_valid_and_names_the_issuer_byte_for_byte(pu
     assert "RS256" in document["id_token_signing_alg_values_supported"]
     assert document["code_challenge_methods_supported"] == ["S256"]
     assert document["response_types_supported"] == ["code"]
-    assert document["response_modes_supported"] == ["query"]
+    assert document["response_modes_supported"] == ["query", "form_post"]
     assert "openid" in document["scopes_supported"]
     assert document["subject_types_supported"] == ["public"]
     assert set(document["token_endpoint_auth_methods_supported"]) == {

@@ -9,12 +9,21 @@ import msgspec
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.authorize.request import AuthorizationRequest
+from gatehouse.oauth.authorize.response import response_target
 from gatehouse.oauth.authorize.service import AuthorizeService
 from gatehouse.oauth.errors import AuthorizeRefused, ClientNotFound, NotLetIn
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.redirects import csp_source, display_host, is_registered_redirect
 from gatehouse.oauth.store import ClientStore
-from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone, SignInProof, proof_of_flow
+from gatehouse.sign_in_flow.model import (
+    Continuation,
+    Destination,
+    FlowStep,
+    SignInFlow,
+    SignInFlowGone,
+    SignInProof,
+    proof_of_flow,
+)
 
 KIND: Final = "authorize"
 REQUEST_KEY: Final = "request"
@@ -57,7 +66,7 @@ class AuthorizeSignInPurpose:
             return FlowStep.DONE  # there is nothing to consent to: `finish` refuses
         return FlowStep.CONSENT if must_ask else FlowStep.DONE
 
-    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> Continuation:
         """Check everything again and create the grant: minutes may have passed since the request."""
         request, proof = decode_request(interaction), proof_of_flow(interaction)
         client = await self._client(request)
@@ -65,12 +74,11 @@ class AuthorizeSignInPurpose:
             await self._refuse_wrong_user(request, client, proof)
             return await self._authorize.create_grant(request, client, proof, origin)
         except AuthorizeRefused as refused:
-            return self._authorize.refusal_url(request.redirect_uri, request.state, refused)
+            return self._authorize.refusal(response_target(request), refused)
 
-    def denied_url(self, interaction: SignInFlow) -> str:
-        """Return the address that tells the client that the person refused."""
-        request = decode_request(interaction)
-        return self._authorize.refusal_url(request.redirect_uri, request.state, NotLetIn())
+    def denial(self, interaction: SignInFlow) -> Continuation:
+        """Return the response that tells the client that the person refused."""
+        return self._authorize.refusal(response_target(decode_request(interaction)), NotLetIn())
 
     async def _client(self, request: AuthorizationRequest) -> Client:
         """Return the client of a running flow; the flow ends if the client was removed or its addresses changed."""

@@ -17,7 +17,8 @@ from gatehouse.oauth.errors import (
     ScopeRefused,
 )
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
-from gatehouse.oauth.vocabulary import OPENID
+from gatehouse.oauth.redirects import is_web_uri
+from gatehouse.oauth.vocabulary import OPENID, ResponseMode
 from gatehouse.tokens.claims import MAX_NONCE_BYTES, json_length
 
 SCOPE_TEXT: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*", re.ASCII)  # RFC 6749 §3.3
@@ -70,6 +71,7 @@ class AuthorizationRequest:
     client_id: str
     redirect_uri: str  # registered for the client
     scopes: tuple[str, ...]  # the scopes the client may have, in our order
+    response_mode: ResponseMode = ResponseMode.QUERY
     state: str = ""
     nonce: str | None = None
     code_challenge: str = ""
@@ -113,11 +115,32 @@ def response_type_is_code(asked: AuthorizeParameters, _client: Client) -> None:
         raise ResponseTypeUnsupported
 
 
-def response_mode_is_query(asked: AuthorizeParameters, client: Client) -> None:
-    """Required by interface §4.2; plain OpenID Connect may leave it out."""
+def response_mode_is_supported(asked: AuthorizeParameters, client: Client) -> None:
+    """Interface §4.2 requires `query`; plain OpenID Connect may leave it out, or ask for a form (R9)."""
     given = asked["response_mode"]
-    if given != "query" and (given or client.profile is ClientProfile.NATIVE):
-        raise AskedWrongly("response_mode must be query")
+    if client.profile is ClientProfile.NATIVE:
+        if given != ResponseMode.QUERY:
+            raise AskedWrongly("response_mode must be query")
+    elif given == ResponseMode.FORM_POST:
+        if response_mode_of(asked, client) is not ResponseMode.FORM_POST:
+            raise AskedWrongly("form_post needs a web address as redirect_uri and a printable state")
+    elif given not in ("", ResponseMode.QUERY):
+        raise AskedWrongly("response_mode must be query or form_post")
+
+
+def response_mode_of(asked: AuthorizeParameters, client: Client) -> ResponseMode:
+    """Return how to respond, to a wrong request too.
+
+    A form cannot post to a private-use scheme, and HTML does not keep control characters of the state as they are.
+    """
+    is_form = (
+        asked["response_mode"] == ResponseMode.FORM_POST
+        and "response_mode" not in asked.repeated
+        and client.profile is ClientProfile.OIDC
+        and is_web_uri(asked["redirect_uri"])
+        and asked.state.isprintable()
+    )
+    return ResponseMode.FORM_POST if is_form else ResponseMode.QUERY
 
 
 def openid_is_asked_for(asked: AuthorizeParameters, client: Client) -> None:
@@ -162,7 +185,7 @@ CHECKS: Final[tuple[RequestCheck, ...]] = (
     nothing_is_repeated,
     request_object_is_absent,  # first: a request object could contain the other parameters
     response_type_is_code,
-    response_mode_is_query,
+    response_mode_is_supported,
     openid_is_asked_for,
     nonce_is_present,
     challenge_is_s256,
@@ -182,6 +205,7 @@ def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationReq
         client_id=client.client_id,
         redirect_uri=asked["redirect_uri"],
         scopes=tuple(scope for scope in SCOPES if scope in scopes and scope in client.scopes),
+        response_mode=response_mode_of(asked, client),
         state=asked["state"],
         nonce=asked["nonce"] or None,
         code_challenge=asked["code_challenge"],

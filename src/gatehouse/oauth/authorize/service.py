@@ -14,6 +14,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_record_id, new_secret
 from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters, Prompt, read_request
+from gatehouse.oauth.authorize.response import ResponseTarget, respond_to, response_target
 from gatehouse.oauth.clients import CLIENT_ID_PATTERN
 from gatehouse.oauth.errors import (
     AuthorizeRefused,
@@ -24,10 +25,10 @@ from gatehouse.oauth.errors import (
     NotRedirected,
 )
 from gatehouse.oauth.model import Client, Consent, Grant
-from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter_in, with_query
+from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter_in
 from gatehouse.oauth.store import ClientStore, ConsentStore, GrantStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
-from gatehouse.sign_in_flow.model import SignInProof, proof_of_session
+from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_session
 from gatehouse.tokens.claims import IdClaims, InvalidToken
 from gatehouse.tokens.verifier import TokenVerifier
 
@@ -252,20 +253,15 @@ class AuthorizeService:
 
     async def create_grant(
         self, request: AuthorizationRequest, client: Client, proof: SignInProof, origin: AuditOrigin
-    ) -> str:
-        """Create the grant; return the redirect address with its code."""
+    ) -> Continuation:
+        """Create the grant; return the response with its code."""
         code = await self._grant_creator.create(client, proof, request, origin)
-        return self._redirect_url(request.redirect_uri, {"code": code}, request.state)
+        return respond_to(response_target(request), {"code": code}, issuer=self._issuer)
 
-    def refusal_url(self, redirect_uri: str, state: str, refused: AuthorizeRefused) -> str:
-        """Return the redirect address that tells the client about a refusal."""
+    def refusal(self, target: ResponseTarget, refused: AuthorizeRefused) -> Continuation:
+        """Return the response that tells the client about a refusal."""
         parameters = {"error": refused.code, "error_description": refused.description}
-        return self._redirect_url(redirect_uri, parameters, state)
-
-    def _redirect_url(self, redirect_uri: str, parameters: dict[str, str], state: str) -> str:
-        """Return the redirect address, with the unchanged state and the issuer, against mix-up attacks (RFC 9207)."""
-        unchanged = {"state": state} if state else {}
-        return with_query(redirect_uri, {**parameters, **unchanged, "iss": self._issuer})
+        return respond_to(target, parameters, issuer=self._issuer)
 
     async def _hinted_subject(self, id_token: str, client: Client) -> str:
         """Return the user named by the hint.

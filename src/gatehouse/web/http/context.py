@@ -50,8 +50,13 @@ UNUSED_FEATURES: Final = (
 )
 
 
-def content_security_policy(*, form_action: Iterable[str] = (), images: Iterable[str] = ()) -> str:
-    """Return the strict policy with these sources beside 'self': a client's redirect origin, or `data:` on /docs."""
+def content_security_policy(
+    *, form_action: Iterable[str] = (), images: Iterable[str] = (), own_forms: bool = True
+) -> str:
+    """Return the strict policy with these sources beside 'self': a client's redirect origin, or `data:` on /docs.
+
+    Without `own_forms` the forms of the page lead to those sources only.
+    """
     return "; ".join(
         [
             "default-src 'none'",
@@ -60,15 +65,15 @@ def content_security_policy(*, form_action: Iterable[str] = (), images: Iterable
             f"img-src {policy_sources(images)}",
             "font-src 'self'",
             "connect-src 'self'",
-            f"form-action {policy_sources(form_action)}",
+            f"form-action {policy_sources(form_action, own=own_forms)}",
             "frame-ancestors 'none'",
             "base-uri 'none'",
         ]
     )
 
 
-def policy_sources(extra: Iterable[str]) -> str:
-    allowed = ["'self'", *extra]
+def policy_sources(extra: Iterable[str], *, own: bool = True) -> str:
+    allowed = ["'self'", *extra] if own else [*extra]
     for source in allowed:
         if not source.isascii() or not source.isprintable() or any(mark in source for mark in " ;,"):
             raise ValueError(f"{source!r} would add more than one source to a policy")

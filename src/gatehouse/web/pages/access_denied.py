@@ -11,8 +11,10 @@ from starlette.responses import Response
 from gatehouse.accounts.model import User, UserSession
 from gatehouse.oauth.model import Client
 from gatehouse.permissions.login_rules import LoginRefusalReason, LoginRules
+from gatehouse.sign_in_flow.model import Continuation
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.http.browser import is_full_session
+from gatehouse.web.http.context import content_security_policy
 from gatehouse.web.pages.consent import ApplicationOwners
 from gatehouse.web.pages.contexts import AccessDeniedContext, DenialReason
 from gatehouse.web.pages.rendering import PageRenderer
@@ -61,17 +63,19 @@ class AccessDeniedPage:
         self._pages = pages
 
     async def show(
-        self, request: Request, signed_in: UserSession | None, client: Client, return_to: str
+        self, request: Request, signed_in: UserSession | None, client: Client, answer: Continuation
     ) -> Response | None:
-        """Return the page; None for people who may not see it. `return_to` is the address that tells the client."""
+        """Return the page; None for people who may not see it. `answer` is what tells the client."""
         if signed_in is None or client.application_id is None:
             return None
         why = await self._reasons.explain(signed_in, (client.application_id,))
         if why is None:
             return None
         context = await self._context(signed_in.user, client, client.application_id)
-        shown = replace(context, return_to=return_to, why=why)
-        return self._pages.render(request, shown)
+        if isinstance(answer, str):
+            return self._pages.render(request, replace(context, return_to=answer, why=why))
+        policy = {"Content-Security-Policy": content_security_policy(form_action=[answer.form_action])}
+        return self._pages.render(request, replace(context, return_form=answer, why=why), headers=policy)
 
     async def show_on_device(
         self, request: Request, signed_in: UserSession | None, client: Client

@@ -50,7 +50,7 @@ class ProfileForm(CsrfForm, frozen=True, kw_only=True):
     family_name: str | None = None
     zoneinfo: str | None = None
 
-    def submitted(self, user: User) -> Profile:
+    def profile_for(self, user: User) -> Profile:
         given = {name: value for name in PROFILE_FORM_FIELDS if (value := getattr(self, name)) is not None}
         return replace(profile_of(user), **given)
 
@@ -93,7 +93,7 @@ class ProfileForms:
         self._pages = pages
 
     async def save_profile(self, request: Request, account: AccountRequest, form: ProfileForm) -> Response:
-        submitted = form.submitted(account.user)
+        submitted = form.profile_for(account.user)
         try:
             await self._profile.save(account.user, submitted, account.origin)
         except BadAccount as error:

@@ -15,6 +15,7 @@ from gatehouse.gamesessions.purpose import LINK_PATH, page_url
 from gatehouse.kernel.clock import Clock
 from gatehouse.sign_in_flow.flows import ConfirmablePurpose, ConfirmationQuestion, NetworkNearness, SignInFlows
 from gatehouse.sign_in_flow.model import (
+    Continuation,
     FlowStep,
     SignInFlow,
     SignInFlowGone,
@@ -34,6 +35,7 @@ from gatehouse.web.pages.contexts import (
     GameEndContext,
     PageContext,
 )
+from gatehouse.web.pages.continuation import continue_browser
 from gatehouse.web.pages.forms import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -143,7 +145,7 @@ class ConfirmSignInPage:
             flow, signed_in = await self._find_pending(browser, form.interaction)
             origin = origin_of(request, signed_in.user.user_id)
             if form.decision is ConfirmSignInDecision.CONFIRM:
-                return see_other(await self._confirm(flow, form, origin))
+                return continue_browser(self._pages, request, await self._confirm(flow, form, origin))
             await self._sign_in_flows.discard(flow)
             return see_other(await self._purposes[flow.kind].refuse(flow, origin))
         except FormExpired:
@@ -151,7 +153,7 @@ class ConfirmSignInPage:
         except SignInFlowGone as gone:
             return self._expired_page(request, form.interaction, gone)
 
-    async def _confirm(self, flow: SignInFlow, form: ConfirmSignInForm, origin: AuditOrigin) -> str:
+    async def _confirm(self, flow: SignInFlow, form: ConfirmSignInForm, origin: AuditOrigin) -> Continuation:
         """Confirm the sign-in; no choice is not a wrong choice, because the network of a phone may have changed."""
         purpose = self._purposes[flow.kind]
         if not form.code and (await purpose.question(flow, origin)).choices:

@@ -14,11 +14,10 @@ from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.store import ClientStore
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 from gatehouse.sign_in_flow.flows import SignInFlows
-from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, proof_of_flow
+from gatehouse.sign_in_flow.model import Continuation, FlowStep, SignInFlow, SignInFlowGone, proof_of_flow
 from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import read_query
-from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.contexts import ConsentContext
 from gatehouse.web.pages.forms import page_endpoint
@@ -104,15 +103,15 @@ class ConsentPage:
     async def _decide(self, request: Request, browser: Browser, form: ConsentForm) -> Response:
         flow, _ = await self._find_pending(browser, form.interaction)
         if form.decision is ConsentDecision.ALLOW:
-            return see_other(await self._allow(request, flow))
+            return self._flow_pages.leave(request, await self._allow(request, flow))
         await self._sign_in_flows.discard(flow, self._denial_record(request, flow))
-        return see_other(self._purpose.denied_url(flow))
+        return self._flow_pages.leave(request, self._purpose.denial(flow))
 
     async def _owner_name(self, client_id: str) -> str:
         client = await self._clients.client(client_id)
         return "" if client.application_id is None else await self._owners.owner(client.application_id)
 
-    async def _allow(self, request: Request, flow: SignInFlow) -> str:
+    async def _allow(self, request: Request, flow: SignInFlow) -> Continuation:
         wanted = decode_request(flow)
         user_id = proof_of_flow(flow).user_id
         origin = origin_of(request, user_id)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.model import FormPost
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 
 
@@ -103,6 +104,15 @@ class ConsentContext(PageContext):
     nick: str
     login: str
     scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormPostContext(PageContext):
+    """The response to a client, posted by a script or by the button."""
+
+    template = "form_post.html"
+
+    form: FormPost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +345,7 @@ class AccessDeniedContext(PageContext):
     login: str
     ask: tuple[str, ...] = ()  # names or addresses of people to ask
     return_to: str = ""  # where the application gets `access_denied`
+    return_form: FormPost | None = None  # instead, for a client that gets forms
     on_device: bool = False  # which has the answer already
     why: DenialReason | None = None
 

@@ -252,7 +252,7 @@ class ChooseAccountPage:
         if form.decision is AccountChoice.ANOTHER or browser.signed_in is None:
             return see_other(step_address(FlowStep.LOGIN, form.interaction))
         proof = proof_of_session(browser.signed_in.session)
-        return see_other(await self._completion.next_address(request, browser, proof, form.interaction))
+        return await self._completion.continue_flow(request, browser, proof, form.interaction)
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -21,6 +21,7 @@ from gatehouse.mail.model import MailTemplate, OutboxMail
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
 from gatehouse.sign_in_flow.flows import SignInFlows, request_of_handle
 from gatehouse.sign_in_flow.model import (
+    Continuation,
     Destination,
     FlowStep,
     SignInFlow,
@@ -36,6 +37,7 @@ from gatehouse.web.http.context import content_security_policy, origin_of
 from gatehouse.web.http.parse import read_form
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import ExpiredContext, PageContext
+from gatehouse.web.pages.continuation import continue_browser
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import UI_LOCALES, PageRenderer
 
@@ -101,6 +103,10 @@ class SignInFlowPages:
             return stale_form_page(self._pages, request, form.interaction)
         except SignInFlowGone:
             return self.show_expired(request, form.interaction)
+
+    def leave(self, request: Request, target: Continuation) -> Response:
+        """Send the browser where the flow ends."""
+        return continue_browser(self._pages, request, target)
 
     def show_expired(self, request: Request, handle: str) -> Response:
         """Show that the flow has expired, with a link that starts the same request again."""
@@ -175,6 +181,7 @@ class SignInCompletion:
         sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         composer: Composer,
+        pages: PageRenderer,
         clock: Clock,
     ) -> None:
         self._sessions = sessions
@@ -182,6 +189,7 @@ class SignInCompletion:
         self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._composer = composer
+        self._pages = pages
         self._clock = clock
 
     async def accept_password(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
@@ -209,18 +217,19 @@ class SignInCompletion:
             mails=self._new_device_mails(request, browser, user),
         )
         proof = proof_of_session(opened.session, is_new=True)
-        response = see_other(await self.next_address(request, browser, proof, handle))
+        response = await self.continue_flow(request, browser, proof, handle)
         return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
 
-    async def next_address(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> str:
-        """Return where the person goes after authentication: on with the flow, or to the account."""
+    async def continue_flow(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> Response:
+        """Send the person on after authentication: on with the flow, or to the account."""
         if not handle:
-            return Path.ACCOUNT
+            return see_other(Path.ACCOUNT)
         flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
         moved = await self._sign_in_flows.accept_proof(flow, proof)
         if moved.step is FlowStep.DONE:
-            return await self._sign_in_flows.finish(moved, origin_of(request, proof.user_id))
-        return step_address(moved.step, handle)
+            target = await self._sign_in_flows.finish(moved, origin_of(request, proof.user_id))
+            return continue_browser(self._pages, request, target)
+        return see_other(step_address(moved.step, handle))
 
     def _new_device_mails(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
         """Notify the owner of a sign-in from a browser that is new for the account (S-16)."""

@@ -13,12 +13,14 @@ from gatehouse.accounts.model import SessionStrength
 from gatehouse.kernel.errors import TooMany
 from gatehouse.oauth.authorize.purpose import KIND, encode_request
 from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters
+from gatehouse.oauth.authorize.response import error_target
 from gatehouse.oauth.authorize.service import AuthorizeService, NextStep
 from gatehouse.oauth.errors import AuthorizeRefused, NotLetIn, NotRedirected
 from gatehouse.oauth.model import Client
+from gatehouse.oauth.vocabulary import ResponseMode
 from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.sign_in_flow.flows import SignInFlows
-from gatehouse.sign_in_flow.model import FlowStep, proof_of_session
+from gatehouse.sign_in_flow.model import Continuation, FlowStep, proof_of_session
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http import parse_form
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
@@ -30,6 +32,7 @@ from gatehouse.web.http.responses import NO_STORE, see_other
 from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass, RequiredAuth
 from gatehouse.web.pages.access_denied import AccessDeniedPage
 from gatehouse.web.pages.contexts import ClientErrorContext, RegisteredTarget
+from gatehouse.web.pages.continuation import continue_browser
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import pack_request, step_address
@@ -101,7 +104,7 @@ class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uri: str
     response_type: Literal["code"]
     scope: str
-    response_mode: Literal["query"] = "query"
+    response_mode: ResponseMode = ResponseMode.QUERY
     state: str = ""
     nonce: str = ""
     code_challenge: str = ""
@@ -124,6 +127,7 @@ class AuthorizeEndpoint:
         error_page: ClientErrorPage,
         denied_page: AccessDeniedPage,
         rate_limiter: RateLimiter,
+        pages: PageRenderer,
     ) -> None:
         self._authorize = authorize
         self._sign_in_flows = sign_in_flows
@@ -131,6 +135,7 @@ class AuthorizeEndpoint:
         self._error_page = error_page
         self._denied_page = denied_page
         self._rate_limiter = rate_limiter
+        self._pages = pages
 
     async def handle_get(self, request: Request) -> Response:
         asked = AuthorizeParameters(query_pairs(request))
@@ -141,18 +146,20 @@ class AuthorizeEndpoint:
         try:
             return await self._respond(request, asked, client)
         except AuthorizeRefused as refused:
-            back = self._authorize.refusal_url(asked["redirect_uri"], asked.state, refused)
-            page = await self._access_denied(request, asked, client, back) if isinstance(refused, NotLetIn) else None
-            return page or see_other(back)
+            answer = self._authorize.refusal(error_target(asked, client), refused)
+            page = (
+                await self._access_denied(request, asked, client, answer) if isinstance(refused, NotLetIn) else None
+            )
+            return page or continue_browser(self._pages, request, answer)
 
     async def _access_denied(
-        self, request: Request, asked: AuthorizeParameters, client: Client, back: str
+        self, request: Request, asked: AuthorizeParameters, client: Client, answer: Continuation
     ) -> Response | None:
         """Return the page of a person without access, unless the client wants no page or the browser prefetches."""
         if "none" in asked["prompt"].split(" ") or is_prefetch(request):
             return None
         browser = await self._browsers.read(request)
-        return await self._denied_page.show(request, browser.signed_in, client, back)
+        return await self._denied_page.show(request, browser.signed_in, client, answer)
 
     async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
         """HEAD has no response body and does nothing.
@@ -183,7 +190,8 @@ class AuthorizeEndpoint:
         if way is NextStep.RETURN_TO_CLIENT and browser.signed_in is not None:
             session = browser.signed_in.session
             origin = origin_of(request, session.user_id)
-            return see_other(await self._authorize.create_grant(wanted, client, proof_of_session(session), origin))
+            answer = await self._authorize.create_grant(wanted, client, proof_of_session(session), origin)
+            return continue_browser(self._pages, request, answer)
         address = await self._begin_sign_in(request, browser, wanted, way)
         return self._browsers.set_browser_cookie(see_other(address), browser)
 
@@ -218,7 +226,7 @@ class AuthorizeEndpoint:
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="interface §4.2",
-            summary="Sign a person in to a client; answers with a redirect",
+            summary="Sign a person in to a client; answers with a redirect or a form",
             auth=RequiredAuth.SESSION,
             request=AuthorizeFields,
             accepts=FORM_ONLY,

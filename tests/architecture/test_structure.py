@@ -14,6 +14,7 @@ LAZY_IMPORTS = {
     ("accounts/second_factors/passkeys.py", "gatehouse.accounts.second_factors.ceremony"),
     ("app/api_endpoints.py", "gatehouse.app.services.activity"),
     ("app/api_endpoints.py", "gatehouse.app.services.installation"),
+    ("app/api_endpoints.py", "gatehouse.app.services.people"),
     ("app/api_endpoints.py", "gatehouse.admin.people"),
     ("app/endpoints.py", "gatehouse.app.services.console"),
     ("storage/database.py", "gatehouse.storage.postgres.runner"),

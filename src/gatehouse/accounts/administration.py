@@ -1,9 +1,10 @@
 """Accounts created, edited and blocked by an administrator, and the first administrator."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from gatehouse.accounts.errors import BadAccount, SetupLinkDead, UserChanged
 from gatehouse.accounts.model import (
@@ -104,8 +105,11 @@ class Administration:
         origin: AuditOrigin,
         administrator: bool = False,
         lang: str = "en",
+        more: Mapping[str, Any] = MappingProxyType({}),
     ) -> User:
+        """Create an account; `more`: fields of AccountDraft. Raises BadAccount and LoginTaken."""
         user = await self.new_user(login=login, nick=nick, password=password, lang=lang)
+        user = apply_draft(user, replace(unchanged_draft(user), **more))
         record = self._recorder.record(
             AuditEvent.USER_CREATED,
             origin,
@@ -188,6 +192,25 @@ class AccountDraft:
     version: int
 
 
+def unchanged_draft(user: User) -> AccountDraft:
+    """A save that would change nothing."""
+    return AccountDraft(
+        nick=user.nick,
+        login=user.login or "",
+        email_verified=user.email_verified,
+        lang=user.lang,
+        country=user.country,
+        tags=user.tags,
+        purchases=user.purchases,
+        name=user.name,
+        given_name=user.given_name,
+        family_name=user.family_name,
+        username=user.username or "",
+        zoneinfo=user.zoneinfo,
+        version=user.version,
+    )
+
+
 class AccountEditor:
     def __init__(self, *, store: OwnAccountStore, composer: Composer, recorder: Recorder) -> None:
         self._store = store
@@ -232,6 +255,11 @@ class AccountEditor:
             )
 
 
+def new_username(text: str) -> str | None:
+    """Return the user name that a draft asks for; empty for none. Raises BadAccount."""
+    return check_username(text) if text.strip() else None
+
+
 def apply_draft(user: User, draft: AccountDraft) -> User:
     """Return the account with the checked fields of the draft."""
     return replace(
@@ -246,7 +274,7 @@ def apply_draft(user: User, draft: AccountDraft) -> User:
         name=check_name(draft.name),
         given_name=check_name(draft.given_name),
         family_name=check_name(draft.family_name),
-        username=check_username(draft.username) if draft.username.strip() else None,
+        username=user.username if draft.username == (user.username or "") else new_username(draft.username),
         zoneinfo=check_zoneinfo(draft.zoneinfo),
     )
 

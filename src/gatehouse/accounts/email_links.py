@@ -5,7 +5,7 @@ mailed to. The emails that strangers can cause are limited, and the response is 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gatehouse.accounts.errors import LinkDead
@@ -70,6 +70,7 @@ class PreparedLink:
     """A link and the email that carries it, to be stored in one transaction."""
 
     link: EmailLink
+    path: str = field(repr=False)  # what the link opens, with its secret
     mails: Sequence[OutboxMail]
 
 
@@ -104,9 +105,9 @@ class EmailLinks:
             ]
         )
 
-    async def send(self, kind: LinkKind, owner: User, origin: AuditOrigin) -> None:
-        """Send a link to the account's own address."""
-        await self._send(self._store.send_link, kind, owner, origin)
+    async def send(self, kind: LinkKind, owner: User, origin: AuditOrigin) -> str:
+        """Send a link to the account's own address; return the path that it opens."""
+        return await self._send(self._store.send_link, kind, owner, origin)
 
     async def send_or_simulate(
         self, kind: LinkKind, owner: User | None, login: str, requester: LinkRequester
@@ -118,17 +119,19 @@ class EmailLinks:
             placeholder = User(user_id=NO_USER_ID, login=login, nick="", lang=requester.lang, reg_time=0)
             await self._send(self._store.simulate_send, kind, placeholder, requester.origin)
 
-    async def _send(self, save: SaveLink, kind: LinkKind, owner: User, origin: AuditOrigin) -> None:
+    async def _send(self, save: SaveLink, kind: LinkKind, owner: User, origin: AuditOrigin) -> str:
         prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin)
         entry = self._recorder.record(LINK_POLICIES[kind].event, origin, subject=owner.user_id)
         await save(owner, prepared.link, entry, prepared.mails)
+        return prepared.path
 
     def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: AuditOrigin) -> PreparedLink:
         policy = LINK_POLICIES[kind]
         secret = new_secret()
+        path = f"{policy.path}?token={secret}"
         now = self._clock.now()
         values = {
-            "path": f"{policy.path}?token={secret}",
+            "path": path,
             "minutes": str(policy.lifetime // MINUTE),
             "days": str(policy.lifetime // DAY),
             "address": origin.address,
@@ -136,6 +139,7 @@ class EmailLinks:
         needed = {name: value for name, value in values.items() if name in policy.template.needs}
         return PreparedLink(
             link=EmailLink(kind=kind, digest=sha256(secret), created_at=now, expires_at=now + policy.lifetime),
+            path=path,
             mails=(self._composer.compose(policy.template, to=to, lang=lang, **needed),),
         )
 

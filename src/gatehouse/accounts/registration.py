@@ -159,6 +159,12 @@ def awaits_verification(user: User) -> bool:
 # Accounts created by an administrator for another person: no password until the invited person chooses one.
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    user: User
+    path: str = field(repr=False)  # what its link opens, with its secret
+
+
 class Invitations:
     def __init__(
         self,
@@ -179,7 +185,7 @@ class Invitations:
         self._recorder = recorder
         self._clock = clock
 
-    async def invite(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> User:
+    async def invite(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> Invitation:
         """Create the account and send the invitation; an invitation that was not accepted is sent again.
 
         Raises LoginTaken when the account has a password already, and BadAccount.
@@ -189,8 +195,7 @@ class Invitations:
             return await self._create(login=login, nick=nick, lang=lang, origin=origin)
         if known.password_hash is not None or known.email_verified:
             raise LoginTaken
-        await self._links.send(LinkKind.INVITE, known, origin)
-        return known
+        return Invitation(user=known, path=await self._links.send(LinkKind.INVITE, known, origin))
 
     async def find_invited(self, secret: str) -> User:
         """Return the account this link invites. Raises LinkDead."""
@@ -215,11 +220,11 @@ class Invitations:
         await self._store.accept_invitation(sha256(secret), chosen, hashed, entry, self._clock.now(), lang=lang)
         return owner
 
-    async def _create(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> User:
+    async def _create(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> Invitation:
         user = await self._administration.new_user(login=login, nick=nick, password=None, lang=lang)
         prepared = self._links.prepare(LinkKind.INVITE, to=user.login or "", lang=lang, origin=origin)
         entry = self._recorder.record(
             AuditEvent.USER_INVITED, origin, subject=user.user_id, personal={"login": login, "nick": user.nick}
         )
         await self._store.create_with_link(user, prepared.link, entry, prepared.mails)
-        return user
+        return Invitation(user=user, path=prepared.path)

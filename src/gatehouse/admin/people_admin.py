@@ -3,16 +3,23 @@
 Every action needs can_administer; these services raise their own errors (the last administrator, a login in use).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
 
-from gatehouse.accounts.administration import AccountDraft, AccountEditor, Administration, check_lang
-from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.administration import (
+    AccountDraft,
+    AccountEditor,
+    Administration,
+    check_lang,
+    unchanged_draft,
+)
+from gatehouse.accounts.errors import BadAccount, UserChanged
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, Session, User
 from gatehouse.accounts.own_account.profile import Erasure
 from gatehouse.accounts.recovery import PasswordRecovery
-from gatehouse.accounts.registration import Invitations
+from gatehouse.accounts.registration import Invitation, Invitations
 from gatehouse.accounts.second_factors.codes import EmailCodes, Totp
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.second_factors.passkeys import Passkeys
@@ -29,6 +36,7 @@ from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 
 MAX_REASON_LENGTH: Final = 200
+SAVE_ATTEMPTS: Final = 3  # of a save without a version, against concurrent changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +81,24 @@ class PeopleAdmin:
 
     # -- accounts ---------------------------------------------------------------------------------------
 
-    async def create(self, actor: Actor, *, login: str, nick: str, lang: str, password: str | None) -> User:
+    async def create(
+        self,
+        actor: Actor,
+        *,
+        login: str,
+        nick: str,
+        lang: str,
+        password: str | None,
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> User:
+        """Create an account; `more`: fields of AccountDraft. Raises BadAccount and LoginTaken."""
         require_operation(actor.rights, Operation.ADMINISTER)
+        named = nick.strip() or login.partition("@")[0]
         return await self._administration.create(
-            login=login, nick=nick, password=password, origin=actor.origin, lang=check_lang(lang)
+            login=login, nick=named, password=password, origin=actor.origin, lang=check_lang(lang), more=more
         )
 
-    async def invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> User:
+    async def invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> Invitation:
         require_operation(actor.rights, Operation.ADMINISTER)
         named = nick.strip() or login.partition("@")[0]
         return await self._invitations.invite(login=login, nick=named, lang=check_lang(lang), origin=actor.origin)
@@ -87,6 +106,24 @@ class PeopleAdmin:
     async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
         await self._editing.save(user, draft, actor.origin)
+
+    async def save_fields(
+        self, actor: Actor, user_id: str, fields: Mapping[str, Any], *, version: int | None
+    ) -> User:
+        """Save these fields of AccountDraft; without a version the newest account is changed.
+
+        Raises UserNotFound, BadAccount, UserChanged and LoginTaken.
+        """
+        for attempt in range(SAVE_ATTEMPTS):
+            user = await self.person(actor, user_id)
+            draft = replace(unchanged_draft(user), **fields)
+            try:
+                await self.change(actor, user, draft if version is None else replace(draft, version=version))
+                break
+            except UserChanged:
+                if version is not None or attempt + 1 == SAVE_ATTEMPTS:
+                    raise
+        return await self.person(actor, user_id)
 
     async def block(self, actor: Actor, user_id: str, *, blocked: bool) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)
@@ -96,15 +133,15 @@ class PeopleAdmin:
     async def erase(self, actor: Actor, user_id: str) -> None:
         await self._erasure.erase(await self.person(actor, user_id), actor.origin)
 
-    async def send_password_link(self, actor: Actor, user_id: str) -> None:
-        """Email a link to set a password: an invitation if there never was one."""
+    async def send_password_link(self, actor: Actor, user_id: str) -> Invitation | None:
+        """Email a link to set a password: an invitation if there never was one, which is returned."""
         user = await self.person(actor, user_id)
         if user.password_hash is None and not user.email_verified:
-            await self._invitations.invite(
+            return await self._invitations.invite(
                 login=user.login or "", nick=user.nick, lang=user.lang, origin=actor.origin
             )
-        else:
-            await self._recovery.send_link(user, actor.origin)
+        await self._recovery.send_link(user, actor.origin)
+        return None
 
     # -- what is signed in ------------------------------------------------------------------------------
 

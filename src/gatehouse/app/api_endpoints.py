@@ -43,6 +43,7 @@ from gatehouse.web.api.permissions.service_accounts import (
     ServiceTokenEndpoint,
 )
 from gatehouse.web.api.permissions.settings import SettingsEndpoint, SettingsPartReader
+from gatehouse.web.api.permissions.user_admin import UserAdminEndpoint, UserAdminServices
 from gatehouse.web.api.permissions.user_permissions import (
     FindDirectPermissions,
     UserRecordEndpoint,
@@ -176,6 +177,7 @@ def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> l
     people = services.user_label_commands
     return [
         *UserEndpoints(people=people, authenticator=authenticator).endpoints(),
+        user_admin_endpoint(services, authenticator),
         *UserSessionEndpoints(
             people=people,
             sessions=services.sessions,
@@ -197,6 +199,23 @@ def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> l
             max_age=services.settings.permissions.max_age_seconds,
         ).endpoints(),
     ]
+
+
+def user_admin_endpoint(services: Services, authenticator: RequestAuthenticator) -> Endpoint:
+    @cache
+    def load() -> UserAdminServices:
+        from gatehouse.app.services.people import user_admin_services  # noqa: PLC0415 - few processes use it
+
+        return user_admin_services(services)
+
+    return UserAdminEndpoint(
+        load=load,
+        data_requests=services.data_requests,
+        data_export=services.data_export,
+        authenticator=authenticator,
+        clock=services.clock,
+        base_url=services.base_url,
+    ).endpoint()
 
 
 def question_endpoints(services: Services) -> list[Endpoint]:

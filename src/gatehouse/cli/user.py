@@ -189,9 +189,10 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
     """
 
     async def work(services: Services) -> User:
-        return await services.invitations.invite(
+        invitation = await services.invitations.invite(
             login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator_origin()
         )
+        return invitation.user
 
     invited = run_with_services(invocation, work)
     if as_json:

@@ -15,8 +15,8 @@ WEEK = 7 * 86_400
 
 
 async def invite(service: RunningService, login: str = BOB, lang: str = "en") -> User:
-    services = service.services
-    return await services.invitations.invite(login=login, nick="bob", lang=lang, origin=AuditOrigin(actor="test"))
+    invitations, origin = service.services.invitations, AuditOrigin(actor="test")
+    return (await invitations.invite(login=login, nick="bob", lang=lang, origin=origin)).user
 
 
 async def accept(browser_client: HttpBrowser, link: str, **fields: str) -> httpx2.Response:

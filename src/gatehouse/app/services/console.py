@@ -12,7 +12,7 @@ from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.admin.home import HomeStore
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.people import PeopleListStore
-from gatehouse.admin.people_admin import PeopleAdmin, SignInServices
+from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.admin.projects import ProjectListStore
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.search import SearchStore
@@ -21,6 +21,7 @@ from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.app.services import Services
 from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.app.services.installation import installation_admin, posture
+from gatehouse.app.services.people import people_admin
 from gatehouse.permissions.questions.who_can import WhoCan
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
@@ -141,24 +142,7 @@ class ConsoleServices:
 
     @cached_property
     def people_admin(self) -> PeopleAdmin:
-        services = self.services
-        return PeopleAdmin(
-            accounts=services.storage.accounts,
-            administration=services.administration,
-            editing=services.account_editor,
-            invitations=services.invitations,
-            recovery=services.password_recovery,
-            erasure=services.erasure,
-            consents=services.consents,
-            schemas=services.user_record_commands,
-            sign_in=SignInServices(
-                sessions=services.sessions,
-                factors=services.second_factors,
-                totp=services.totp,
-                passkeys=services.passkeys,
-                email_codes=services.email_codes,
-            ),
-        )
+        return people_admin(self.services)
 
     @cached_property
     def installation(self) -> InstallationReader:

@@ -113,12 +113,14 @@ class PeopleScreens:
 
     async def create(self, request: Request, admin: AdminRequest, form: NewPersonForm) -> Response:  # noqa: ARG002
         if form.entrance == OnboardingMethod.INVITE:
-            created = await self._people_admin.invite(admin.actor, login=form.login, nick=form.nick, lang=form.lang)
+            invitation = await self._people_admin.invite(
+                admin.actor, login=form.login, nick=form.nick, lang=form.lang
+            )
+            created = invitation.user
         else:
             password = form.password if form.entrance == OnboardingMethod.PASSWORD else None
-            nick = form.nick.strip() or form.login.partition("@")[0]
             created = await self._people_admin.create(
-                admin.actor, login=form.login, nick=nick, lang=form.lang, password=password
+                admin.actor, login=form.login, nick=form.nick, lang=form.lang, password=password
             )
         return self._view.redirect_with_flash(
             f"{ENTRY.path}/{created.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created")

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.administration import AccountDraft
+from gatehouse.accounts.administration import AccountDraft, unchanged_draft
 from gatehouse.accounts.model import AccountKind, User
 from gatehouse.admin.people import AccountState, PeopleListStore, PersonErasureImpact
 from gatehouse.admin.people_admin import PeopleAdmin
@@ -333,25 +333,6 @@ def person_head(admin: AdminRequest, user: User, state: AccountState, tab: str) 
         is_service=user.kind is AccountKind.SERVICE,
         administers=state.administers,
         is_me=user.user_id == admin.user.user_id,
-    )
-
-
-def unchanged_draft(user: User) -> AccountDraft:
-    """A save that would change nothing."""
-    return AccountDraft(
-        nick=user.nick,
-        login=user.login or "",
-        email_verified=user.email_verified,
-        lang=user.lang,
-        country=user.country,
-        tags=user.tags,
-        purchases=user.purchases,
-        name=user.name,
-        given_name=user.given_name,
-        family_name=user.family_name,
-        username=user.username or "",
-        zoneinfo=user.zoneinfo,
-        version=user.version,
     )
 
 

@@ -1,4 +1,4 @@
-"""POST /api/permissions/user, user/info, user/tags and user/purchases (interface §4.5, §4.14, R1)."""
+"""POST /api/permissions/user/info, user/tags and user/purchases (interface §4.5, R1)."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -66,11 +66,6 @@ class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
     version: int
 
 
-class UserResponse(msgspec.Struct, frozen=True, kw_only=True):
-    status: str
-    data: UserEntry
-
-
 class UserTagsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str
     tags: list[object] | None  # null removes all of them (R6)
@@ -103,11 +98,6 @@ class UserEndpoints:
             CallerInfoResponse(status="OK", projects=await self._people.count_projects(visit.caller.user_id))
         )
 
-    async def get(self, request: Request) -> Response:
-        ask = await read_json(request, UserRequest)
-        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        return data_response(user_entry(await self._people.get(actor, ask.data.user_id)))
-
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, UserTagsRequest)
         actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
@@ -130,15 +120,6 @@ class UserEndpoints:
                 section="interface §4.5",
                 summary="Number of projects the caller created",
                 answers=CallerInfoResponse,
-            ),
-            permission_endpoint(
-                "user",
-                self.get,
-                name="user",
-                request=UserRequest,
-                section="interface §4.14",
-                summary="Account: get",
-                answers=UserResponse,
             ),
             permission_endpoint(
                 "user/tags",

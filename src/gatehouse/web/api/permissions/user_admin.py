@@ -1,0 +1,284 @@
+"""POST /api/permissions/user: accounts for administrators, and names for readers of an application (R9).
+
+Everything here is what the console does, through the same services.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.own_account.export import DataExport, PersonalDataExport
+from gatehouse.accounts.profile_fields import PROFILE_FIELDS
+from gatehouse.accounts.registration import Invitation
+from gatehouse.accounts.second_factors.model import Factor
+from gatehouse.admin.people import PeopleListStore
+from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.users import read_labels
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.errors import Malformed, PersonNotFound
+from gatehouse.permissions.questions.check import refuse_about_others
+from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.personal_data.requests import DataRequests
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import (
+    DataResponse,
+    data_response,
+    iter_json_chunks,
+    ok_response,
+    permission_endpoint,
+)
+from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.api.permissions.users import UserEntry, user_entry
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.responses import NO_STORE
+from gatehouse.web.http.routing import Endpoint
+
+TEXT_FIELDS: Final = ("nick", "login", "lang", "country", *PROFILE_FIELDS)  # of a save; null clears the optional ones
+LABEL_FIELDS: Final = ("tags", "purchases")
+ALL_FACTORS: Final = "all"
+
+
+class UserAdminData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user_id: str | UnsetType = UNSET
+    login: str | UnsetType = UNSET  # these thirteen: of create and save
+    nick: str | UnsetType = UNSET
+    lang: str | UnsetType = UNSET
+    country: str | UnsetType | None = UNSET
+    name: str | UnsetType | None = UNSET
+    given_name: str | UnsetType | None = UNSET
+    family_name: str | UnsetType | None = UNSET
+    username: str | UnsetType | None = UNSET
+    zoneinfo: str | UnsetType | None = UNSET
+    email_verified: bool | UnsetType = UNSET
+    tags: list[object] | UnsetType | None = UNSET
+    purchases: list[object] | UnsetType | None = UNSET
+    password: str | UnsetType | None = UNSET  # of create
+    version: int | UnsetType = UNSET  # of save
+    session_id: str | UnsetType = UNSET  # of end_sessions: this session only
+    client_id: str | UnsetType = UNSET  # of end_sessions: what this client holds only
+    factor: Literal["all", "totp", "email", "passkey"] = "all"  # this and the next two: of reset_factors
+    passkey_id: str = ""
+    reason: str = ""
+    level: object = UNSET  # this and the next two are accepted and ignored (R6)
+    registered: object = UNSET
+    blocked: object = UNSET
+
+
+class UserAdminRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal[
+        "get",
+        "create",
+        "save",
+        "block",
+        "unblock",
+        "invite",
+        "end_sessions",
+        "reset_factors",
+        "export",
+        "erase",
+    ]
+    application_id: ApplicationId | None = None  # of get: for readers of an application who administer nothing
+    data: UserAdminData
+
+
+class UserName(msgspec.Struct, frozen=True, kw_only=True):
+    """What readers of an application see of the people with a record there."""
+
+    user_id: str
+    nick: str
+
+
+class InvitedUserEntry(msgspec.Struct, frozen=True, kw_only=True):
+    user: UserEntry
+    link: str  # empty unless the account was never signed in to
+
+
+class UserExportEntry(msgspec.Struct, frozen=True, kw_only=True):
+    request_id: str  # of the request to the applications; empty when none of them has an address for it
+    export: PersonalDataExport
+
+
+FindNick = Callable[[int, str], Awaitable[str | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserAdminServices:
+    """What the console uses, loaded at the first request."""
+
+    people_admin: PeopleAdmin
+    lists: PeopleListStore
+    find_nick: FindNick  # of a person with a record in the application
+
+
+class UserAdminEndpoint:
+    def __init__(
+        self,
+        *,
+        load: Callable[[], UserAdminServices],
+        data_requests: DataRequests,
+        data_export: DataExport,
+        authenticator: RequestAuthenticator,
+        clock: Clock,
+        base_url: str,
+    ) -> None:
+        self._load = load
+        self._data_requests = data_requests
+        self._data_export = data_export
+        self._authenticator = authenticator
+        self._clock = clock
+        self._base_url = base_url
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, UserAdminRequest)
+        visit = await self._authenticator.authenticate(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        if ask.action == "get":
+            return data_response(await self._get(visit, actor_of(request, visit), ask.data))
+        return await self._perform(actor_of(request, visit), ask)
+
+    async def _get(self, visit: AuthenticatedRequest, actor: Actor, data: UserAdminData) -> UserEntry | UserName:
+        services = self._load()
+        if is_open(visit.rights, Operation.ADMINISTER):
+            return user_entry(await services.people_admin.person(actor, named_user(data)))
+        refuse_about_others(visit)
+        application_id, user_id = visit.named_application().application.application_id, named_user(data)
+        nick = await services.find_nick(application_id, user_id)
+        if nick is None:
+            raise PersonNotFound
+        return UserName(user_id=user_id, nick=nick)
+
+    async def _perform(self, actor: Actor, ask: UserAdminRequest) -> Response:
+        people, data = self._load().people_admin, ask.data
+        match ask.action:
+            case "create":
+                return data_response(user_entry(await self._create(actor, data)))
+            case "save":
+                version = None if data.version is UNSET else data.version
+                saved = await people.save_fields(actor, named_user(data), draft_fields(data), version=version)
+                return data_response(user_entry(saved))
+            case "block" | "unblock":
+                await people.block(actor, named_user(data), blocked=ask.action == "block")
+                return data_response(user_entry(await people.person(actor, named_user(data))))
+            case "invite":
+                return data_response(await self._invite(actor, data))
+            case "end_sessions":
+                await self._end_sessions(actor, data)
+            case "reset_factors":
+                await self._reset_factors(actor, data)
+            case "export":
+                return await self._export(actor, data)
+            case "erase":
+                await people.erase(actor, named_user(data))
+            case "get":
+                raise AssertionError(ask.action)
+            case _:
+                assert_never(ask.action)
+        return ok_response()
+
+    async def _create(self, actor: Actor, data: UserAdminData) -> User:
+        """Create the account without an email; `invite` sends one. Its ID is always generated."""
+        if data.user_id is not UNSET:
+            raise Malformed("data.user_id: is generated")
+        fields = draft_fields(data)
+        return await self._load().people_admin.create(
+            actor,
+            login=fields.pop("login", ""),
+            nick=fields.pop("nick", ""),
+            lang=fields.pop("lang", "en"),
+            password=data.password or None,
+            more=fields,
+        )
+
+    async def _invite(self, actor: Actor, data: UserAdminData) -> InvitedUserEntry:
+        """Invite an address, or send an existing account a link to set a password."""
+        people = self._load().people_admin
+        if data.user_id is UNSET:
+            fields = draft_fields(data)
+            invitation: Invitation | None = await people.invite(
+                actor, login=fields.get("login", ""), nick=fields.get("nick", ""), lang=fields.get("lang", "en")
+            )
+        else:
+            invitation = await people.send_password_link(actor, named_user(data))
+        user = invitation.user if invitation else await people.person(actor, named_user(data))
+        return InvitedUserEntry(user=user_entry(user), link=await self._visible_link(user, invitation))
+
+    async def _visible_link(self, user: User, invitation: Invitation | None) -> str:
+        """Return the link for an account that was never signed in to: any other could be taken over with it (R9)."""
+        if invitation is None:
+            return ""
+        state = await self._load().lists.account_state(user.user_id, self._clock.now())
+        return "" if state.seen_at else f"{self._base_url}{invitation.path}"
+
+    async def _end_sessions(self, actor: Actor, data: UserAdminData) -> None:
+        people, user_id = self._load().people_admin, named_user(data)
+        await people.person(actor, user_id)
+        if isinstance(data.client_id, str):
+            await people.disconnect(actor, user_id, data.client_id)
+        elif isinstance(data.session_id, str):
+            await people.end_session(actor, user_id, data.session_id)
+        else:
+            await people.sign_out(actor, user_id, keep=None)
+
+    async def _reset_factors(self, actor: Actor, data: UserAdminData) -> None:
+        people, user_id = self._load().people_admin, named_user(data)
+        if data.factor == ALL_FACTORS:
+            await people.remove_all_factors(actor, user_id, reason=data.reason)
+        else:
+            factor = Factor(data.factor)
+            await people.remove_factor(actor, user_id, factor, reason=data.reason, passkey_id=data.passkey_id)
+
+    async def _export(self, actor: Actor, data: UserAdminData) -> Response:
+        """Export what is stored here and what applications answered so far, and ask them again.
+
+        It is streamed, because applications may have answered with many megabytes.
+        """
+        user = await self._load().people_admin.person(actor, named_user(data))
+        export = await self._data_export.export_user(user, actor.origin)
+        request_id = await self._data_requests.request_export(user.user_id, actor.origin)
+        answer = DataResponse(status="OK", data=UserExportEntry(request_id=request_id, export=export))
+        return StreamingResponse(iter_json_chunks(lambda: answer), 200, NO_STORE, media_type="application/json")
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "user",
+            self.handle,
+            name="user",
+            request=UserAdminRequest,
+            section="interface §4.14",
+            summary=(
+                "Account: get, create, save, block, unblock, invite, end_sessions, reset_factors, export, erase"
+            ),
+        )
+
+
+def named_user(data: UserAdminData) -> str:
+    if data.user_id is UNSET:
+        raise Malformed("data.user_id: required")
+    return grammar.check_user_id(data.user_id, "data.user_id")
+
+
+def draft_fields(data: UserAdminData) -> dict[str, Any]:
+    """Return the given fields of an AccountDraft; null clears where a field can be empty (R6)."""
+    given: Mapping[str, object] = {name: getattr(data, name) for name in (*TEXT_FIELDS, *LABEL_FIELDS)}
+    fields: dict[str, Any] = {
+        name: value or "" if name in TEXT_FIELDS else read_labels(labels_of(value), f"data.{name}")
+        for name, value in given.items()
+        if value is not UNSET
+    }
+    return fields if data.email_verified is UNSET else {**fields, "email_verified": data.email_verified}
+
+
+def labels_of(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -13,8 +13,10 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.claims import RESERVED_CLAIMS
 from gatehouse.oauth.errors import BadClient, ClientNotFound
 from gatehouse.oauth.model import (
+    APPLICATION_SCOPES,
     LIST_FIELDS,
     SCOPES,
     SINGLE_FIELDS,
@@ -28,6 +30,7 @@ from gatehouse.oauth.private_key_jwt import parse_client_keys
 from gatehouse.oauth.redirects import (
     LOGOUT_PARAMETERS,
     RESPONSE_PARAMETERS,
+    document_host,
     is_registrable_host,
     is_registrable_origin,
     is_registrable_uri,
@@ -39,23 +42,13 @@ CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
 CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
 MAX_CLAIMS: Final = 16
 MAX_LIST_ENTRIES: Final = 100  # of each list, counted as sent
-# Claims of tokens and userinfo, which a mapped claim never replaces (OpenID Connect Core §2, §5.1).
-RESERVED_CLAIMS: Final = frozenset(
-    (
-        *("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "typ", "kid", "sid", "events", "scope"),
-        "client_id",
-        *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "claims_omitted"),
-        *("status", "email", "email_verified", "nickname", "name", "preferred_username", "locale"),
-        *("phone_verified", "phone_number", "phone_number_verified"),
-    )
-)
 
 RuleCheck = tuple[object, str, str]  # whether it holds, its field, and the error text
 
 
 def check_client_id(name: str) -> str:
     """Check an ID before it reaches the database: PostgreSQL accepts no NUL. Raises ClientNotFound."""
-    if CLIENT_ID_PATTERN.fullmatch(name) is None:
+    if CLIENT_ID_PATTERN.fullmatch(name) is None and not document_host(name):
         raise ClientNotFound("malformed client_id")
     return name
 
@@ -120,6 +113,10 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     is_oidc = client.profile is ClientProfile.OIDC
     exact = "profile oidc accepts exact redirect URIs only"
     yield not is_oidc or not client.redirect_hosts, "redirect_hosts", exact
+    names = ", ".join(APPLICATION_SCOPES)
+    of_application = f"scopes {names} need profile oidc and an application"
+    has_application = is_oidc and client.application_id is not None
+    yield has_application or not set(APPLICATION_SCOPES) & set(client.scopes), "scopes", of_application
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # A native client's only proof needs its redirect_uri, which a device does not have (interface §5.1).
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
@@ -195,8 +192,8 @@ class Clients:
     async def rotate_secret(self, client_id: str, origin: AuditOrigin) -> str:
         """Give the client a new secret; the old one stays valid for a while, so that sign-ins keep working."""
         client = await self._store.client(client_id)
-        if client.public:
-            raise BadClient("a public client has no secret", field="client_id")
+        if client.public or client.has_document:
+            raise BadClient("this client has no secret", field="client_id")
         secret = new_secret()
         record = self._recorder.record(AuditEvent.CLIENT_SECRET_ROTATED, origin, subject=client_id)
         await self._store.rotate_secret(

@@ -4,6 +4,7 @@ import msgspec
 
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.authorize.request import PROMPTS
+from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.model import SCOPES
 from gatehouse.oauth.vocabulary import AuthMethod, GrantName, ResponseMode
 
@@ -31,7 +32,8 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     claim_types_supported: tuple[str, ...] = ("normal",)
     claims_supported: tuple[str, ...] = (
         *("iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash"),
-        *("email", "email_verified", "nickname", "phone_verified"),
+        *("email", "email_verified", "nickname", "locale", "phone_verified"),
+        *APPLICATION_CLAIMS,
     )
     ui_locales_supported: tuple[str, ...]
     claims_parameter_supported: bool = True
@@ -54,9 +56,11 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     # RFC 7636, RFC 9207
     code_challenge_methods_supported: tuple[str, ...] = ("S256",)
     authorization_response_iss_parameter_supported: bool = True
+    # draft-ietf-oauth-client-id-metadata-document
+    client_id_metadata_document_supported: bool
 
 
-def provider_metadata(issuer: str, *, languages: tuple[str, ...]) -> Metadata:
+def provider_metadata(issuer: str, *, languages: tuple[str, ...], documents: bool) -> Metadata:
     """Build every address from the issuer, never from the Host header (R0)."""
     oauth = f"{issuer}/proxy/oauth"
     return Metadata(
@@ -70,4 +74,5 @@ def provider_metadata(issuer: str, *, languages: tuple[str, ...]) -> Metadata:
         revocation_endpoint=f"{oauth}/revoke",
         introspection_endpoint=f"{oauth}/introspect",
         device_authorization_endpoint=f"{oauth}/device_authorization",
+        client_id_metadata_document_supported=documents,
     )

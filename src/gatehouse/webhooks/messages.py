@@ -117,6 +117,7 @@ UNPUBLISHED_EVENTS: Final = frozenset(
             AuditEvent.PROMOTED,
             AuditEvent.REWRAPPED,
             AuditEvent.PROVISIONED,
+            AuditEvent.SETTINGS_CHANGED,
         ),
         *(
             AuditEvent.SETUP_LINK_MADE,

@@ -22,6 +22,7 @@ from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import GrantType, TokenEndpoint
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
+from gatehouse.oauth.user_claims import UserClaims
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.permissions.holdings import HoldingsReader
@@ -128,6 +129,10 @@ class OAuthServices(GameServices):
         return MappedClaims(HoldingsReader(permission_loader=self.permission_loader, clock=self.clock))
 
     @cached_property
+    def user_claims(self) -> UserClaims:
+        return UserClaims(self.profile_claims.claims_of)
+
+    @cached_property
     def access_tokens(self) -> AccessTokens:
         return AccessTokens(derive_key(self.instance_key, "access-tokens"))
 
@@ -152,7 +157,12 @@ class OAuthServices(GameServices):
         return TokenIssuer(
             access_tokens=self.access_tokens,
             refresh_tokens=self.refresh_tokens,
-            id_tokens=IdTokens(signer=self.signer, mapping=self.claim_mapping, issuer=self.base_url),
+            id_tokens=IdTokens(
+                signer=self.signer,
+                mapping=self.claim_mapping,
+                user_claims=self.user_claims,
+                issuer=self.base_url,
+            ),
             keyring=self.keyring,
             clock=self.clock,
         )
@@ -185,7 +195,11 @@ class OAuthServices(GameServices):
 
     @cached_property
     def userinfo(self) -> UserInfo:
-        return UserInfo(access_token_verifier=self.access_token_verifier, mapping=self.claim_mapping)
+        return UserInfo(
+            access_token_verifier=self.access_token_verifier,
+            mapping=self.claim_mapping,
+            user_claims=self.user_claims,
+        )
 
     @cached_property
     def revocation(self) -> Revocation:

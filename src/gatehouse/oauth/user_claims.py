@@ -40,7 +40,7 @@ def claims_at(place: str, holder: GrantHolder, scopes: Collection[str]) -> froze
         if scope in scopes and (place, scope) != (ID_TOKEN, TRUST)
         for claim in claims
     }
-    return frozenset(by_scope | {claim for claim in requested_at(place, holder)})
+    return frozenset(by_scope | requested_at(place, holder))
 
 
 def requested_at(place: str, holder: GrantHolder) -> set[str]:

@@ -50,6 +50,7 @@ from gatehouse.storage.accounts.users import (
     insert_user,
     retired_user_ids,
     update_user,
+    username_owners,
     users_by_id_or_login,
 )
 from gatehouse.storage.audit import add_audit_record, add_audit_records
@@ -406,6 +407,7 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         users=tuple((yield from read_accounts(scope, administrators))),
         administrators=administrators,
         retired_user_ids=(yield from retired_user_ids(scope.user_ids)),
+        username_owners=(yield from username_owners(scope.usernames)),
         clients=tuple((yield from all_clients())),
         removed_client_ids=(yield from removed_client_ids()),
         permissions=(yield from read_permission_state(scope)),

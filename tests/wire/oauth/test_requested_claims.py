@@ -45,22 +45,21 @@ async def id_claims(client: RelyingPartyClient, location: str) -> dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("auth", "acr", "amr"),
+    ("auth", "context"),
     [
-        (SignInMethod.LOGIN, ONE_FACTOR, ["pwd"]),
-        (SignInMethod.TWO_STEP, SECOND_FACTOR, ["pwd", "mfa"]),
-        (SignInMethod.PASSKEY, PASSKEY, ["pop", "user", "mfa"]),
+        (SignInMethod.LOGIN, (ONE_FACTOR, ["pwd"])),
+        (SignInMethod.TWO_STEP, (SECOND_FACTOR, ["pwd", "mfa"])),
+        (SignInMethod.PASSKEY, (PASSKEY, ["pop", "user", "mfa"])),
     ],
 )
 async def test_id_token_says_how_the_person_signed_in_also_after_a_refresh(
     service: RunningService,
     anna: User,
     browser_client: HttpBrowser,
-    oidc_client: RelyingPartyClient,
     auth: SignInMethod,
-    acr: str,
-    amr: list[str],
+    context: tuple[str, list[str]],
 ) -> None:
+    oidc_client = await an_oidc_client(service)
     await open_session(service, anna, browser_client, auth)
     signed_in_at = service.clock.now()
     await service.clock.advance(100)
@@ -69,7 +68,7 @@ async def test_id_token_says_how_the_person_signed_in_also_after_a_refresh(
     refreshed = success_body(await oidc_client.refresh(tokens["refresh_token"]))
     for token in (tokens["id_token"], refreshed["id_token"]):
         claims = claims_of(token)
-        assert (claims["acr"], claims["amr"], claims["auth_time"]) == (acr, amr, signed_in_at)
+        assert (claims["acr"], claims["amr"], claims["auth_time"]) == (*context, signed_in_at)
 
 
 async def test_acr_values_ask_for_a_factor_that_the_person_has_and_otherwise_tell_what_was_reached(

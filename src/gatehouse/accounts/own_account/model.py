@@ -155,8 +155,9 @@ class ReauthenticationClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Names and time zone, as a person writes them; empty for not given."""
+    """Names and time zone, as a person writes them; all but the nick may be empty."""
 
+    nick: str
     name: str
     given_name: str
     family_name: str
@@ -175,9 +176,6 @@ class OwnAccountStore(Protocol):
 
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
-
-    async def set_nick(self, user_id: str, nick: str, entry: AuditRecord) -> None:
-        """Set the nick. Raises UserNotFound."""
 
     async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
         """Set the language. Raises UserNotFound."""

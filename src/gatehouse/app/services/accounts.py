@@ -6,6 +6,7 @@ from typing import Final
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
+from gatehouse.accounts.own_account.claims import ProfileClaims
 from gatehouse.accounts.own_account.email_change import EmailChanges, EmailVerification
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.profile import AccountProfile, Erasure, PasswordChange
@@ -199,6 +200,10 @@ class AccountServices(PermissionServices):
     @cached_property
     def account_profile(self) -> AccountProfile:
         return AccountProfile(store=self.storage.profile, recorder=self.recorder, clock=self.clock)
+
+    @cached_property
+    def profile_claims(self) -> ProfileClaims:
+        return ProfileClaims(store=self.storage.profile, recorder=self.recorder, base_url=self.base_url)
 
     @cached_property
     def account_editor(self) -> AccountEditor:

@@ -249,9 +249,8 @@ class AuthorizeService:
         if proof.is_new or not request.acr_values:
             return False
         reached = acr_of(proof.auth)
-        if request.wants(Prompt.NONE) and not (
-            request.acr_is_essential and not met_value(request.acr_values, reached)
-        ):
+        is_enough = not request.acr_is_essential or met_value(request.acr_values, reached)
+        if is_enough and request.wants(Prompt.NONE):
             return False
         preferred = met_value(request.acr_values, best_acr(user))
         return bool(preferred) and not includes(reached, preferred)

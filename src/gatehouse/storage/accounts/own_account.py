@@ -81,9 +81,6 @@ ROLES_OF_USER = Statement(
     .where(role_assignments.c.user_id == bindparam("of"))
     .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
 )
-SET_NICK = Statement(
-    update(users).where(_THIS_USER).values(nick=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
-)
 SET_LANG = Statement(
     update(users).where(_THIS_USER).values(lang=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
 )
@@ -166,12 +163,6 @@ def _account_details(user_id: str, records: Sequence[AuditRecord], now: int) -> 
         records=records,
         pending_login=pending[0][NEW_LOGIN] if pending else "",
     )
-
-
-def set_nick(user_id: str, nick: str, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_NICK(of=user_id, to=nick, at=entry.at)):
-        raise UserNotFound
-    yield from add_audit_record(entry)
 
 
 def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
@@ -303,7 +294,6 @@ class OwnAccountStorage(SqlStore):
     personal_records = snapshot_read(personal_records)
     add_record = write(add_audit_record)
     user_by_login = read(user_by_login)
-    set_nick = write(set_nick)
     set_lang = write(set_lang)
     set_profile = write(set_profile)
     set_username = write(set_username)

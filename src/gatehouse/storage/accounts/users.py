@@ -137,6 +137,9 @@ RETIRED_USER_IDS = Statement(
         InStringList(user_ids.c.user_id, "user_ids"), ~exists().where(users.c.user_id == user_ids.c.user_id)
     )
 )
+USERNAME_OWNERS = Statement(
+    select(usernames.c.digest, usernames.c.user_id).where(InStringList(usernames.c.digest, "digests"))
+)
 TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam("user_id")))
 PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
 ADD_TAG = Statement(insert(user_tags))
@@ -245,7 +248,7 @@ def assign_username(user_id: str, username: str | None) -> Verb[None]:
 
 def reserve_username(user_id: str, username: str) -> Verb[bool]:
     """Reserve the name for the account forever; False if another account has it or ever had it."""
-    return bool((yield RESERVE_USERNAME(digest=sha256(username), user_id=user_id)))
+    return bool((yield RESERVE_USERNAME(digest=sha256(username).hex(), user_id=user_id)))
 
 
 def delete_user(user: User, now: int) -> Verb[None]:
@@ -314,6 +317,13 @@ def retired_user_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
     """Return which of these IDs belonged to deleted accounts."""
     rows = yield RETIRED_USER_IDS(user_ids=sorted(ids))
     return frozenset(row.user_id for row in rows)
+
+
+def username_owners(names: Collection[str]) -> Verb[Mapping[str, str]]:
+    """Return which of these user names were ever used, and by whom: the ID, or empty for an erased account."""
+    digests = {sha256(name).hex(): name for name in names}
+    rows = yield USERNAME_OWNERS(digests=sorted(digests))
+    return {digests[row.digest]: row.user_id for row in rows}
 
 
 def set_blocked(

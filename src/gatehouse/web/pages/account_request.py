@@ -104,6 +104,7 @@ RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.PASSKEY: Path.PASSKEY,
     Path.DELETE: Path.DELETE,
     Path.EMAIL: section_address(AccountSection.EMAIL),
+    Path.USERNAME: section_address(AccountSection.PROFILE),
     Path.PASSWORD: section_address(AccountSection.PASSWORD),
     Path.TOTP_REMOVE: section_address(AccountSection.FACTORS),
     Path.PASSKEY_REMOVE: section_address(AccountSection.FACTORS),

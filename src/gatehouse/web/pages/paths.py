@@ -40,7 +40,8 @@ class Path(StrEnum):
     CONFIRM = "/confirm"  # reauthentication: POST password, otp or credential
 
     ACCOUNT = "/account"
-    PROFILE = "/account/profile"  # POST nick
+    PROFILE = "/account/profile"  # POST nick, name, given_name, family_name, zoneinfo
+    USERNAME = "/account/username"  # POST username
     EMAIL = "/account/email"  # POST login
     PASSWORD = "/account/password"  # POST current, password, repeated  # noqa: S105 - an address
     TOTP = "/account/totp"  # GET setup; POST otp

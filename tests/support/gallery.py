@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from gatehouse.accounts.own_account.model import Profile
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
 from gatehouse.oauth.model import SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
@@ -148,6 +149,8 @@ NEW_ACCOUNT: Final = account.AccountContext(
     now=NOW,
     user_id="4711204518",
     nick="Anna",
+    profile=Profile(nick="Anna", name="", given_name="", family_name="", zoneinfo=""),
+    username="",
     login=ANNA,
     email_verified=False,
     has_password=False,

@@ -33,6 +33,7 @@ from gatehouse.web.api.permissions.application_keys import (
 )
 from gatehouse.web.api.permissions.applications import ApplicationEndpoints, ClientEndpoint
 from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.changes import ChangesEndpoint
 from gatehouse.web.api.permissions.lookups import ActivityEndpoint, FindRecord, GameSessionEndpoint
 from gatehouse.web.api.permissions.projects import GroupEndpoints, ProjectEndpoints
 from gatehouse.web.api.permissions.questions import QuestionEndpoints, SimulationEndpoint
@@ -80,7 +81,13 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         logouts=services.logout_requests, sessions=services.sessions, browsers=services.browsers, pages=pages
     )
     return [
-        *DiscoveryEndpoints(provider_metadata(services.base_url, languages=LANGUAGES)).endpoints(),
+        *DiscoveryEndpoints(
+            provider_metadata(
+                services.base_url,
+                languages=LANGUAGES,
+                documents=bool(services.settings.oauth.client_document_hosts),
+            )
+        ).endpoints(),
         *authorize.endpoints(),
         TokenHttpEndpoint(services.token_endpoint).endpoint(),
         UserInfoEndpoint(services.userinfo).endpoint(),
@@ -137,9 +144,10 @@ def login_endpoint(services: Services) -> Endpoint:
     ).endpoint()
 
 
-def permission_endpoints(services: Services, readiness: Readiness) -> list[Endpoint]:
+def permission_endpoints(services: Services, readiness: Readiness, stopping: ShutdownSignal) -> list[Endpoint]:
     """Interface §4.4 to §4.10."""
     authenticator = RequestAuthenticator(services.authenticator)
+    stopping.when_begun(services.change_streams.stop)
     return [
         *ApplicationEndpoints(applications=services.application_commands, authenticator=authenticator).endpoints(),
         CustomKeyEndpoint(keys=services.custom_key_commands, authenticator=authenticator).endpoint(),
@@ -170,6 +178,7 @@ def permission_endpoints(services: Services, readiness: Readiness) -> list[Endpo
         ActivityEndpoint(find=visible_record_reader(services), authenticator=authenticator).endpoint(),
         settings_endpoint(services, readiness, authenticator),
         WebhookEndpoint(webhooks=services.webhooks, authenticator=authenticator).endpoint(),
+        ChangesEndpoint(streams=services.change_streams, readers=services.change_readers).endpoint(),
     ]
 
 

@@ -97,6 +97,7 @@ async def test_az_34_essential_acr_that_cannot_be_met_fails(
     path = oidc_client.authorize_path(claims=essential_acr(SECOND_FACTOR))
     other_browser = HttpBrowser(service)
     location = await oidc_client.walk_authorize(other_browser, anna.login or "", claims=essential_acr(SECOND_FACTOR))
+    await other_browser.client.aclose()
     assert "error=unmet_authentication_requirements" in location
 
     await enable_email_code(service, anna)

@@ -87,6 +87,7 @@ def build_app(
         names,
         held_requests=lambda: len(services.waiters),
         permission_cache=lambda: services.permission_loader.cache_weight,
+        issued_tokens=lambda: services.token_endpoint.issued,
         change_streams=lambda: len(services.change_streams),
     )
     health = HealthEndpoints(

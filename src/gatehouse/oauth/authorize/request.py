@@ -96,7 +96,7 @@ class AuthorizationRequest:
     def consent_scopes(self) -> tuple[str, ...]:
         """The scopes that need consent: the requested ones, and those of claims that are requested by name."""
         of_claims = {SCOPE_OF_CLAIM.get(name.partition(".")[2]) for name in self.wanted_claims}
-        return tuple(scope for scope in SCOPES if scope in self.scopes or scope in of_claims)
+        return (*self.scopes, *(scope for scope in SCOPES if scope in of_claims and scope not in self.scopes))
 
     @property
     def needs_new_proof(self) -> bool:
@@ -155,8 +155,11 @@ def response_mode_of(asked: AuthorizeParameters, client: Client) -> ResponseMode
 
 
 def openid_is_asked_for(asked: AuthorizeParameters, client: Client) -> None:
+    """Required, except for access to an API alone."""
     if SCOPE_TEXT.fullmatch(asked["scope"]) is None:
         raise ScopeRefused("scope contains invalid characters")
+    if wanted_resource(asked, client) and OPENID not in asked["scope"].split(" "):
+        return
     if OPENID not in asked["scope"].split(" ") or OPENID not in client.scopes:
         raise ScopeRefused
 
@@ -190,6 +193,11 @@ def prompt_none_is_alone(asked: AuthorizeParameters, _client: Client) -> None:
 def max_age_is_a_number(asked: AuthorizeParameters, _client: Client) -> None:
     if asked["max_age"] and SECONDS_PATTERN.fullmatch(asked["max_age"]) is None:
         raise AskedWrongly("max_age must be a number of seconds")
+
+
+def wanted_resource(asked: AuthorizeParameters, client: Client) -> str:
+    """Return the API that access is asked for (RFC 8707); clients of profile native cannot name one."""
+    return asked["resource"] if client.profile is ClientProfile.OIDC else ""
 
 
 CHECKS: Final[tuple[RequestCheck, ...]] = (

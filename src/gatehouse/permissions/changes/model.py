@@ -170,6 +170,8 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.CONSENT_GIVEN,
             AuditEvent.CONSENT_DENIED,
             AuditEvent.DEVICE_DENIED,
+            AuditEvent.MACHINE_TOKEN_MADE,
+            AuditEvent.MACHINE_TOKEN_REVOKED,
             AuditEvent.GAME_CONFIRMED,
             AuditEvent.GAME_VIOLATION,
             AuditEvent.GAME_ENDED,

@@ -121,6 +121,7 @@ class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
     ui_locales: str = ""
     claims: str = ""
     acr_values: str = ""
+    resource: str = ""
 
 
 class AuthorizeEndpoint:

@@ -13,6 +13,7 @@ from gatehouse.app.api_endpoints import (
     login_endpoint,
     oauth_endpoints,
     permission_endpoints,
+    site_endpoints,
 )
 from gatehouse.app.page_endpoints import (
     account_endpoints,
@@ -140,6 +141,7 @@ def endpoints(
         *key_set_endpoints(services),
         *oauth_endpoints(services, pages),
         *game_endpoints(services, stopping),
+        *site_endpoints(services, pages),
         login_endpoint(services),
         *permission_endpoints(services, readiness, stopping),
         *setup_endpoints(services, pages, samples),

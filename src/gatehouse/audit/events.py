@@ -112,6 +112,7 @@ class AuditEvent(StrEnum):
     )
     CLIENT_REFUSED = "client.refused", "Client authentication failed."
     GRANT_MADE = "grant.made", "A person signed in to an OAuth client."
+    SITE_SIGNED_IN = "site.signed_in", "A person signed in to a protected site."
     CONSENT_GIVEN = "consent.given", "Consent was given to an application."
     CONSENT_DENIED = "consent.denied", "Consent was denied to an application."
     CONSENT_WITHDRAWN = "consent.withdrawn", "Consent was withdrawn; the application's tokens ended."

@@ -12,6 +12,7 @@ from gatehouse.storage.accounts.sessions import LoginStorage, SessionStorage
 from gatehouse.storage.accounts.users import AccountStorage
 from gatehouse.storage.audit import AuditStorage, TallyStorage
 from gatehouse.storage.dry_run import DryRunStorage
+from gatehouse.storage.forward_auth import SiteStorage
 from gatehouse.storage.gamesessions import GameSessionStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.keys import KeyStorage
@@ -72,6 +73,7 @@ class Storage:
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
+    sites: SiteStorage
     settings: SettingsStorage
     tallies: TallyStorage
     throttle: AttemptStorage
@@ -147,6 +149,7 @@ def build_storage(runner: Runner) -> Storage:
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),
+        sites=SiteStorage(runner),
         settings=SettingsStorage(runner),
         tallies=TallyStorage(runner),
         throttle=AttemptStorage(runner),

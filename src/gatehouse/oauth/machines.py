@@ -50,7 +50,8 @@ class MachineAuthenticator:
     async def authenticate(self, credentials: ClientCredentials) -> Machine:
         """Authenticate a client, or a service account by its user ID.
 
-        Raises InvalidClient, InvalidRequest; NoClientCredentials for a public client.
+        Raises InvalidClient, InvalidRequest; NoClientCredentials for a public client, and for one that no one here
+        registered: it acts for people who consented, never for itself.
         """
         account = await self.authenticate_account(credentials)
         if account is not None:
@@ -58,8 +59,8 @@ class MachineAuthenticator:
         client = await self._clients.authenticate_at_token_endpoint(credentials, None, "")
         if client.profile is ClientProfile.NATIVE:
             raise UnsupportedGrantType
-        if client.public:
-            raise NoClientCredentials(f"{client.client_id} is a public client")
+        if client.public or client.has_document:
+            raise NoClientCredentials(f"{client.client_id} is a public client or has a metadata document")
         return Machine(subject=TokenSubject.of_client(client), client=client)
 
     async def authenticate_account(self, credentials: ClientCredentials) -> Machine | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.own_account.claims import IMAGES_PATH
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,
@@ -43,6 +44,7 @@ class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     username: str | None
     username_chosen: str
     zoneinfo: str
+    picture: str  # path of the image
     updated: str
     level: str
     registered: str
@@ -188,6 +190,7 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
         username=user.username,
         username_chosen=iso8601(user.username_at),
         zoneinfo=user.zoneinfo,
+        picture=f"{IMAGES_PATH}/{user.picture}" if user.picture else "",
         updated=iso8601(user.updated_at or user.reg_time),
         level=user.level,
         registered=iso8601(user.reg_time),

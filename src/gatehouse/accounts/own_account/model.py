@@ -8,6 +8,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import EmailLink, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
 from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.mail.model import OutboxMail
 
@@ -205,6 +206,9 @@ class OwnAccountStore(Protocol):
 
         Of concurrent callers one stores a name and all return it. Raises UserNotFound.
         """
+
+    async def set_picture(self, user_id: str, image: StoredImage | None, entry: AuditRecord) -> None:
+        """Replace the picture, or remove it; the former one is deleted. Raises UserNotFound."""
 
     async def change_account(
         self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool

@@ -15,6 +15,8 @@ from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
+from gatehouse.images.conversion import ImageConverter
+from gatehouse.images.model import PICTURE
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.model import MailTemplate
 
@@ -50,8 +52,9 @@ def profile_of(user: User) -> Profile:
 
 
 class AccountProfile:
-    def __init__(self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, images: ImageConverter, recorder: Recorder, clock: Clock) -> None:
         self._store = store
+        self._images = images
         self._recorder = recorder
         self._clock = clock
 
@@ -79,6 +82,16 @@ class AccountProfile:
         entry = self._audit_record(user, {"username": checked}, origin)
         latest = self._clock.now() - USERNAME_INTERVAL
         await self._store.set_username(user.user_id, checked, entry, chosen_before=latest)
+
+    async def set_picture(self, user: User, upload: bytes, origin: AuditOrigin) -> None:
+        """Store the upload as the person's picture. Raises BadImage, Unavailable."""
+        image = await self._images.convert(upload, PICTURE)
+        entry = self._audit_record(user, {"picture": image.image_id}, origin)
+        await self._store.set_picture(user.user_id, image, entry)
+
+    async def remove_picture(self, user: User, origin: AuditOrigin) -> None:
+        if user.picture:
+            await self._store.set_picture(user.user_id, None, self._audit_record(user, {"picture": ""}, origin))
 
     def _audit_record(self, user: User, changed: Mapping[str, str], origin: AuditOrigin) -> AuditRecord:
         return self._recorder.record(

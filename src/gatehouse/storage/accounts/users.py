@@ -21,6 +21,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage import personal_data, single_use
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.images import remove_image
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
@@ -42,7 +43,6 @@ from gatehouse.storage.tables.accounts import (
     usernames,
     users,
 )
-from gatehouse.storage.tables.images import images
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import (
@@ -126,7 +126,6 @@ RESERVE_USERNAME = Statement(
 )
 SET_USERNAME = Statement(update(users).where(users.c.user_id == bindparam("of")).values(username=bindparam("to")))
 RETIRE_USERNAMES = Statement(update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id=""))
-DROP_PICTURE = Statement(delete(images).where(images.c.owner == bindparam("owner")))
 ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
 USERS_BY_ID_OR_LOGIN = Statement(
     SELECT_USER.where(
@@ -270,7 +269,7 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from personal_data.request_removal(user_id, now)
     yield from revoke_user_grants(user_id, now)
     yield RETIRE_USERNAMES(of=user_id)
-    yield DROP_PICTURE(owner=picture_owner(user_id))
+    yield from remove_image(picture_owner(user_id))
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)
 

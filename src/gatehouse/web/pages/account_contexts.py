@@ -60,6 +60,7 @@ class AccountContext(PageContext):
     nick: str
     profile: Profile  # as stored, or as submitted with a problem
     username: str  # likewise
+    picture: str = ""  # path of the image
     login: str
     email_verified: bool
     has_password: bool

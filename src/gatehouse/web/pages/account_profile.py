@@ -18,6 +18,7 @@ from gatehouse.accounts.own_account.email_change import EmailChanges
 from gatehouse.accounts.own_account.model import Profile
 from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange, profile_of
 from gatehouse.accounts.sign_in import PasswordAttempt
+from gatehouse.images.model import BadImage
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import see_other
@@ -99,6 +100,25 @@ class ProfileForms:
         except BadAccount as error:
             return await self._input_problem(request, account, AccountSection.PROFILE, error, typed=submitted)
         return self._view.redirect_with_notice(Notice.PROFILE_SAVED)
+
+    async def save_picture(self, request: Request, account: AccountRequest, upload: bytes) -> Response:
+        try:
+            await self._profile.set_picture(account.user, upload, account.origin)
+        except BadImage as error:
+            problem = PageProblem(what=ProblemKind.INPUT, text=error.detail)
+            return await self._account.show_problem(
+                request,
+                account,
+                AccountSection.PROFILE,
+                problem,
+                status=BAD_REQUEST,
+                typed=profile_of(account.user),
+            )
+        return self._view.redirect_with_notice(Notice.PICTURE_SAVED)
+
+    async def remove_picture(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._profile.remove_picture(account.user, account.origin)
+        return self._view.redirect_with_notice(Notice.PICTURE_REMOVED)
 
     async def change_username(self, request: Request, account: AccountRequest, form: UsernameForm) -> Response:
         try:
@@ -185,6 +205,20 @@ class ProfileForms:
         posted = self._view.form
         return [
             posted(Path.PROFILE, ProfileForm, self.save_profile, name="account.profile", summary="Save the profile"),
+            self._view.upload(
+                Path.PICTURE,
+                self.save_picture,
+                field="picture",
+                name="account.picture",
+                summary="Upload a picture",
+            ),
+            posted(
+                Path.PICTURE_REMOVE,
+                CsrfForm,
+                self.remove_picture,
+                name="account.picture_remove",
+                summary="Remove the picture",
+            ),
             posted(
                 Path.USERNAME,
                 UsernameForm,

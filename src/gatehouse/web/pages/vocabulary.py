@@ -51,6 +51,8 @@ class Notice(StrEnum):
     WELCOME = "welcome"
     PROFILE_SAVED = "profile_saved"
     USERNAME_CHANGED = "username_changed"
+    PICTURE_SAVED = "picture_saved"
+    PICTURE_REMOVED = "picture_removed"
     EMAIL_CHANGE_SENT = "email_change_sent"
     EMAIL_CHANGED = "email_changed"
     EMAIL_VERIFIED = "email_verified"
@@ -127,6 +129,8 @@ class AccountSection(StrEnum):
 NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
     Notice.PROFILE_SAVED: AccountSection.PROFILE,
     Notice.USERNAME_CHANGED: AccountSection.PROFILE,
+    Notice.PICTURE_SAVED: AccountSection.PROFILE,
+    Notice.PICTURE_REMOVED: AccountSection.PROFILE,
     Notice.EMAIL_CHANGE_SENT: AccountSection.EMAIL,
     Notice.PASSWORD_CHANGED: AccountSection.PASSWORD,
     Notice.TOTP_ADDED: AccountSection.FACTORS,

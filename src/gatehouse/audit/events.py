@@ -21,6 +21,7 @@ class AuditEvent(StrEnum):
         "audit.broken",
         "The audit log does not end where it was sealed; high.",
     )
+    SETTINGS_CHANGED = "installation.settings_changed", "Settings kept in the database were changed."
     SETUP_LINK_MADE = "setup.link_made", "A setup link for the first administrator was created."
     SETUP_CLOSED = "setup.closed", "The first administrator was created; setup is closed."
     KEY_MADE = "key.made", "A signing key was created."
@@ -118,6 +119,11 @@ class AuditEvent(StrEnum):
     CODE_REUSED = "grant.code_reused", "An authorization code was used twice; its tokens were revoked; high."
     REFRESH_REUSED = "grant.refresh_reused", "A rotated refresh token was reused; its token family was revoked; high."
     CLIENT_TOKENS_REVOKED = "client.tokens_revoked", "All grants of an OAuth client were revoked."
+    MACHINE_TOKEN_MADE = (
+        "token.machine_made",
+        "A client or service account got an access token for itself; recorded once an hour for each API and node.",
+    )
+    MACHINE_TOKEN_REVOKED = "token.machine_revoked", "An access token of a client or service account was revoked."
     DEVICE_DENIED = "device.denied", "A device sign-in was denied."
     GAME_CONFIRMED = "game.confirmed", "A game sign-in was confirmed."
     GAME_VIOLATION = "game_session.violation", "A game session request was refused."

@@ -45,6 +45,10 @@ class NameTaken(Conflict):
     public = "This name is already used."
 
 
+class ResourceTaken(Conflict):
+    public = "Another application declares this API resource."
+
+
 class LimitReached(Conflict):
     public = "The limit is reached."
 

@@ -17,6 +17,7 @@ from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.mail import OutboxStorage
 from gatehouse.storage.migrations import ensure_current
+from gatehouse.storage.oauth.apis import ApiStorage
 from gatehouse.storage.oauth.clients import ClientCache, ClientStorage, ConsentStorage
 from gatehouse.storage.oauth.device_requests import DeviceStorage
 from gatehouse.storage.oauth.grants import GrantStorage
@@ -30,6 +31,7 @@ from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
 from gatehouse.storage.permissions.user_records import UserRecordStorage
 from gatehouse.storage.personal_data import PersonalDataStorage
 from gatehouse.storage.runner import PoolLimits, Runner
+from gatehouse.storage.settings import SettingsStorage
 from gatehouse.storage.sign_in_flow import SignInFlowStorage
 from gatehouse.storage.sqlite.runner import SQLiteRunner, sqlite_path
 from gatehouse.storage.sweep import sweep_expired
@@ -50,6 +52,7 @@ class Storage:
     candidates: CandidateStorage
     personal_data: PersonalDataStorage
     device_requests: DeviceStorage
+    apis: ApiStorage
     game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
@@ -69,6 +72,7 @@ class Storage:
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
+    settings: SettingsStorage
     tallies: TallyStorage
     throttle: AttemptStorage
     user_records: UserRecordStorage
@@ -123,6 +127,7 @@ def build_storage(runner: Runner) -> Storage:
         candidates=CandidateStorage(runner),
         personal_data=PersonalDataStorage(runner),
         device_requests=DeviceStorage(runner),
+        apis=ApiStorage(runner),
         game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
@@ -142,6 +147,7 @@ def build_storage(runner: Runner) -> Storage:
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),
+        settings=SettingsStorage(runner),
         tallies=TallyStorage(runner),
         throttle=AttemptStorage(runner),
         user_records=UserRecordStorage(runner),

@@ -19,6 +19,7 @@ from gatehouse.permissions.authentication.application_keys import new_service_ke
 from gatehouse.permissions.commands.drafts import NEW_VERSION, TagsDraft, refuse_old_version
 from gatehouse.permissions.commands.projects import find_live_project
 from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.apis import check_api
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID, PRIVATE_KEY_PURPOSE, Application
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
@@ -56,6 +57,7 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     project_id: str | UnsetType | None = UNSET
     settings: dict[str, object] | UnsetType | None = UNSET
     service_meta: dict[str, object] | UnsetType | None = UNSET
+    api: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
     removed: object = UNSET  # this and the following are accepted and ignored
     created: object = UNSET
@@ -258,6 +260,8 @@ def apply_application_draft(
     if draft.settings is not UNSET:
         given = draft.settings or {}
         fields["settings"] = grammar.check_application_settings(given, f"{place}.settings", reachable)
+    if draft.api is not UNSET:
+        fields["api"] = check_api(draft.api, f"{place}.api")
     return replace(state, **fields)  # type: ignore[arg-type]
 
 
@@ -328,6 +332,7 @@ def application_audit_fields(application: Application) -> Mapping[str, object]:
         "project_id": application.project_id,
         "settings": application.settings,
         "service_meta": application.service_meta,
+        "api": application.api or {},
         "private_key": None
         if application.sealed_private_key is None
         else fingerprint(application.sealed_private_key),

@@ -104,12 +104,18 @@ class Application:
     service_meta: Mapping[str, object] = field(default_factory=dict)  # without private_key
     sealed_private_key: bytes | None = field(default=None, repr=False)  # service_meta.private_key: never answered
     service_key: ApplicationKey | None = None  # service_meta.public_key, as it is published
+    api: Mapping[str, object] | None = None  # the API it declares (R9), as documents/apis.py checks it
     created_at: int
     version: int = 1
 
     @property
     def is_central(self) -> bool:
         return self.application_id == CENTRAL_ID
+
+    @property
+    def api_resource(self) -> str | None:
+        """The audience of access tokens for its API; no two live applications declare the same."""
+        return None if self.api is None else str(self.api["resource"])
 
     @property
     def is_published(self) -> bool:

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_too_large
-from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound
+from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, ResourceTaken
 from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application, EmailSecret, KeySource
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Role, Tree
@@ -66,6 +66,13 @@ FIND_SAME_NAME = Statement(
     select(applications.c.application_id).where(
         applications.c.project_id == bindparam("project"),
         applications.c.name == bindparam("name"),
+        applications.c.removed.is_(False),
+        applications.c.application_id != bindparam("but"),
+    )
+)
+FIND_SAME_RESOURCE = Statement(
+    select(applications.c.application_id).where(
+        applications.c.api_resource == bindparam("resource"),
         applications.c.removed.is_(False),
         applications.c.application_id != bindparam("but"),
     )
@@ -139,6 +146,7 @@ def reserve_id(application_id: int) -> Verb[bool]:
 
 
 def insert_application(one: Application, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:
+    yield from _refuse_taken_resource(one)
     fields = {"application_id": one.application_id, "created_at": one.created_at, "version": one.version}
     if not (yield INSERT_APPLICATION(**_application_columns(one), **fields)):
         raise NameTaken(one.name)
@@ -159,6 +167,7 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
         version=before.version + 1,
     )
     yield from _refuse_taken_name(after)
+    yield from _refuse_taken_resource(after)
     yield UPDATE_APPLICATION(of=application_id, **_application_columns(after))
     if after.service_key != before.service_key:
         yield DROP_SERVICE_KEY(of=application_id)
@@ -199,6 +208,14 @@ def _refuse_taken_name(one: Application) -> Verb[None]:
         raise ProjectNotFound
     if not one.removed and (yield FIND_SAME_NAME(project=one.project_id, name=one.name, but=one.application_id)):
         raise NameTaken(one.name)
+
+
+def _refuse_taken_resource(one: Application) -> Verb[None]:
+    """Refuse an API resource that another live application declares; the structure is locked until the commit."""
+    if one.api_resource is None or one.removed:
+        return
+    if (yield FIND_SAME_RESOURCE(resource=one.api_resource, but=one.application_id)):
+        raise ResourceTaken(one.api_resource)
 
 
 def _put_service_key(one: Application) -> Verb[None]:

@@ -160,7 +160,7 @@ APPLICATION_COLUMNS = (applications, _SERVICE_KEY.scalar_subquery().label("servi
 
 
 def application_from_row(row: Row) -> Application:
-    fields = {column.name: getattr(row, column.name) for column in applications.c}
+    fields = {column.name: getattr(row, column.name) for column in applications.c if column.name != "api_resource"}
     keys = [key_from_cells(cells) for cells in row.service_key or ()]
     return Application(**fields, service_key=keys[0] if keys else None)
 

@@ -15,13 +15,14 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from gatehouse.audit.events import AuditEvent
+from gatehouse.oauth.model import SCOPE_MARK
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.sign_in_flow.flows import NetworkNearness
 from gatehouse.web.http.browser import signed_in_lang
 from gatehouse.web.http.responses import OffLoopHtmlResponse, html_response
 from gatehouse.web.pages import template_filters
 from gatehouse.web.pages.assets import Assets
-from gatehouse.web.pages.branding import DEFAULT_BRAND, Brand
+from gatehouse.web.pages.branding import Brand
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, choose_language, load_languages
@@ -131,7 +132,7 @@ class PageRenderer:
         languages: Languages | None = None,
         choices: Mapping[str, object] = MappingProxyType({}),
         demo: bool = False,
-        brand: Brand = DEFAULT_BRAND,
+        brand: Callable[[], Brand] = Brand,
     ) -> None:
         self._assets = assets
         self._https = https
@@ -237,7 +238,7 @@ class PageRenderer:
             "t": t,
             "look": look,
             "demo": self._demo,
-            "brand": self._brand,
+            "brand": self._brand(),
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
             "moment": partial(template_filters.exact_time, t),
             "ago": partial(template_filters.relative_time, t),
@@ -280,7 +281,13 @@ def _event_text(t: Translator, event: str) -> str:
 
 
 def _scope_text(t: Translator, scope: str) -> str:
-    """Return the text of a scope; an unknown scope is shown as it is."""
+    """Return the text of a scope; an unknown scope is shown as it is.
+
+    Scopes of an API come with their resource, or without a name for the API as a whole.
+    """
+    resource, of_api, name = scope.partition(SCOPE_MARK)
+    if of_api:
+        return f"{name} ({resource})" if name else t("scope.api", resource=resource)
     return t(f"scope.{scope}") if t.knows(f"scope.{scope}") else scope
 
 

@@ -28,7 +28,7 @@ from gatehouse.web.http.routing import Endpoint
 
 
 class ApplicationOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    full: bool = False  # with settings and service_meta
+    full: bool = False  # with settings, service_meta and api
 
 
 class ApplicationRequest(CredentialFields, frozen=True, kw_only=True):
@@ -51,6 +51,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     project_id: str | None = None
     settings: object = UNSET
     service_meta: object = UNSET
+    api: object = UNSET
 
 
 class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -131,6 +132,7 @@ def application_record(application: Application, *, full: bool) -> ApplicationRe
         project_id=application.project_id,
         settings=application.settings if full else UNSET,
         service_meta=application.service_meta if full else UNSET,
+        api=application.api if full and application.api is not None else UNSET,
     )
 
 

@@ -13,6 +13,7 @@ from gatehouse.app.api_endpoints import (
     login_endpoint,
     oauth_endpoints,
     permission_endpoints,
+    site_endpoints,
 )
 from gatehouse.app.page_endpoints import (
     account_endpoints,
@@ -34,6 +35,7 @@ from gatehouse.web.http.routing import Endpoint, build_application
 from gatehouse.web.pages.api_docs import docs_endpoints
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile, brand_endpoint
+from gatehouse.web.pages.images import image_endpoint
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
 from gatehouse.web.server.server import ShutdownSignal
@@ -140,6 +142,7 @@ def endpoints(
         *key_set_endpoints(services),
         *oauth_endpoints(services, pages),
         *game_endpoints(services, stopping),
+        *site_endpoints(services, pages),
         login_endpoint(services),
         *permission_endpoints(services, readiness, stopping),
         *setup_endpoints(services, pages, samples),
@@ -148,6 +151,7 @@ def endpoints(
         *account_endpoints(services, pages),
         *lazy_console(services, readiness=readiness, pages=pages, samples=samples).endpoints(),
         assets.endpoint(),
+        image_endpoint(services.storage.images.find_image),
     ]
 
 

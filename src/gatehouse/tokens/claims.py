@@ -219,6 +219,20 @@ class OutboundServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", 
         return False
 
 
+class ForwardAuthClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="forward_auth"):
+    """Tells a protected site who opened it (R9): valid for minutes, and for that origin only."""
+
+    sub: Name
+    aud: Name  # the site's origin
+    nick: str
+    email: str | None = None  # verified
+    roles: tuple[str, ...] = ()
+    roles_omitted: bool = False  # too long for a header: the site asks for them
+
+    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - we tell, and are never told
+        return False
+
+
 class LogoutEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The only member of `events`, an empty object (Back-Channel Logout §2.4)."""
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.own_account.claims import IMAGES_PATH
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,
@@ -17,6 +18,7 @@ from gatehouse.accounts.own_account.model import (
     ConsentedClient,
     OwnAccountStore,
     PersonalRecords,
+    SiteSignInRecord,
 )
 from gatehouse.accounts.own_account.profile import visible_address
 from gatehouse.audit.events import AuditEvent
@@ -36,6 +38,14 @@ class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     has_password: bool
     lang: str
     country: str
+    name: str
+    given_name: str
+    family_name: str
+    username: str | None
+    username_chosen: str
+    zoneinfo: str
+    picture: str  # path of the image
+    updated: str
     level: str
     registered: str
     email_verified: bool
@@ -89,6 +99,12 @@ class ExportedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     revoked: str
 
 
+class ExportedSiteSignIn(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+    signed_in: str
+    ends: str
+
+
 class ExportedRecord(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     event: str
@@ -112,6 +128,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     roles: Sequence[ExportedRole]
     allowed_clients: Sequence[ExportedConsent]
     client_sign_ins: Sequence[ExportedSignIn]
+    site_sign_ins: Sequence[ExportedSiteSignIn]
     applications: Sequence[ExportedApplicationData]  # answered so far; each answer is exported once
     activity: Sequence[ExportedRecord]
 
@@ -152,6 +169,7 @@ class DataExport:
             roles=[exported_role(role) for role in everything.roles],
             allowed_clients=[exported_consent(one) for one in everything.allowed],
             client_sign_ins=[exported_sign_in(sign_in) for sign_in in everything.sign_ins],
+            site_sign_ins=[exported_site_sign_in(one) for one in everything.sites],
             applications=[exported_application_data(answer) for answer in answers],
             activity=[exported_record(record, user.user_id) for record in details.records],
         )
@@ -166,6 +184,14 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
         has_password=user.password_hash is not None,
         lang=user.lang,
         country=user.country,
+        name=user.name,
+        given_name=user.given_name,
+        family_name=user.family_name,
+        username=user.username,
+        username_chosen=iso8601(user.username_at),
+        zoneinfo=user.zoneinfo,
+        picture=f"{IMAGES_PATH}/{user.picture}" if user.picture else "",
+        updated=iso8601(user.updated_at or user.reg_time),
         level=user.level,
         registered=iso8601(user.reg_time),
         email_verified=user.email_verified,
@@ -225,6 +251,10 @@ def exported_sign_in(one: ClientSignIn) -> ExportedSignIn:
         ends=iso8601(one.ends_at),
         revoked=iso8601(one.revoked_at),
     )
+
+
+def exported_site_sign_in(one: SiteSignInRecord) -> ExportedSiteSignIn:
+    return ExportedSiteSignIn(site=one.origin, signed_in=iso8601(one.created_at), ends=iso8601(one.ends_at))
 
 
 def exported_application_data(answer: ApplicationData) -> ExportedApplicationData:

@@ -167,6 +167,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.PASSKEY_SUSPECTED,
             AuditEvent.CLIENT_REFUSED,
             AuditEvent.GRANT_MADE,
+            AuditEvent.SITE_SIGNED_IN,
             AuditEvent.CONSENT_GIVEN,
             AuditEvent.CONSENT_DENIED,
             AuditEvent.DEVICE_DENIED,

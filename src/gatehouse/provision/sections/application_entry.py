@@ -46,6 +46,7 @@ class ApplicationFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     project_id: str | UnsetType | None = UNSET
     settings: JsonObject | UnsetType | None = UNSET
     service_meta: JsonObject | UnsetType | None = UNSET
+    protected_sites: JsonObject | UnsetType | None = UNSET
     api: JsonObject | UnsetType | None = UNSET
     schema: JsonObject | UnsetType = UNSET
     roles: JsonObject | UnsetType = UNSET
@@ -92,6 +93,7 @@ def merge_application(
         description=entry.description,
         project_id=project_id,
         settings=entry.settings,
+        protected_sites=entry.protected_sites,
         api=entry.api,
     )
     after = apply_application_draft(base, draft, context.reachable, place)

@@ -52,7 +52,7 @@ from gatehouse.provision.sections.references import References, collect_problems
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import state_after
 
-FIELDS = ("name", "description", "project_id", "settings", "service_meta", "api")
+FIELDS = ("name", "description", "project_id", "settings", "service_meta", "protected_sites", "api")
 
 
 class ApplicationSection:
@@ -305,6 +305,7 @@ def application_document(
         "project_id": application.project_id,
         "settings": dict(application.settings),
         "service_meta": service_meta_document(application, context, secrets=secrets),
+        "protected_sites": dict(application.protected_sites),
         "api": None if application.api is None else dict(application.api),
         **rules_document(model),
         **keys_document(number, permissions, context, secrets=secrets),

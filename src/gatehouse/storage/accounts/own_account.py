@@ -16,8 +16,10 @@ from gatehouse.accounts.own_account.model import (
     EmailChange,
     PersonalRecords,
     Profile,
+    SiteSignInRecord,
 )
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
@@ -28,6 +30,7 @@ from gatehouse.storage.accounts.users import (
     SET_USERNAME,
     assign_username,
     delete_user_data,
+    picture_owner,
     refuse_last_administrator,
     reserve_username,
     update_user,
@@ -35,10 +38,11 @@ from gatehouse.storage.accounts.users import (
     user_by_login,
 )
 from gatehouse.storage.audit import add_audit_record, erase_personal
+from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import interactions, sessions, users
+from gatehouse.storage.tables.accounts import interactions, sessions, site_sessions, users
 from gatehouse.storage.tables.installation import audit_events, audit_refusals
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
@@ -76,16 +80,21 @@ GRANTS_OF_USER = Statement(
     .where(grants.c.user_id == bindparam("of"))
     .order_by(grants.c.created_at, grants.c.grant_id)
 )
+SITES_OF_USER = Statement(
+    select(*(site_sessions.c[field.name] for field in fields(SiteSignInRecord)))
+    .where(site_sessions.c.user_id == bindparam("of"))
+    .order_by(site_sessions.c.created_at, site_sessions.c.origin)
+)
 ROLES_OF_USER = Statement(
     select(role_assignments)
     .where(role_assignments.c.user_id == bindparam("of"))
     .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
 )
-SET_NICK = Statement(
-    update(users).where(_THIS_USER).values(nick=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
-)
 SET_LANG = Statement(
     update(users).where(_THIS_USER).values(lang=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
+)
+SET_PICTURE = Statement(
+    update(users).where(_THIS_USER).values(picture=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
 )
 PROFILE_COLUMNS = tuple(field.name for field in fields(Profile))
 SET_PROFILE = Statement(
@@ -142,10 +151,12 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     roles = yield ROLES_OF_USER(of=user_id)
     allowed = yield CONSENTS_OF_USER(of=user_id)
     sign_ins = yield GRANTS_OF_USER(of=user_id)
+    sites = yield SITES_OF_USER(of=user_id)
     return PersonalRecords(
         details=held,
         allowed=[ConsentedClient(**row._asdict()) for row in allowed],
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
+        sites=[SiteSignInRecord(**row._asdict()) for row in sites],
         roles=[
             AssignedRole(
                 application_id=row.application_id, role=row.role_key, project_id=row.project_id, ends_at=row.expired
@@ -168,12 +179,6 @@ def _account_details(user_id: str, records: Sequence[AuditRecord], now: int) -> 
     )
 
 
-def set_nick(user_id: str, nick: str, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_NICK(of=user_id, to=nick, at=entry.at)):
-        raise UserNotFound
-    yield from add_audit_record(entry)
-
-
 def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
     if not (yield SET_LANG(of=user_id, to=lang, at=entry.at)):
         raise UserNotFound
@@ -191,6 +196,16 @@ def set_username(user_id: str, username: str, entry: AuditRecord, *, chosen_befo
         yield from user_by_id(user_id)
         raise UsernameChangedRecently
     yield from assign_username(user_id, username)
+    yield from add_audit_record(entry)
+
+
+def set_picture(user_id: str, image: StoredImage | None, entry: AuditRecord) -> Verb[None]:
+    if not (yield SET_PICTURE(of=user_id, to="" if image is None else image.image_id, at=entry.at)):
+        raise UserNotFound
+    if image is None:
+        yield from remove_image(picture_owner(user_id))
+    else:
+        yield from put_image(picture_owner(user_id), image, entry.at)
     yield from add_audit_record(entry)
 
 
@@ -303,11 +318,11 @@ class OwnAccountStorage(SqlStore):
     personal_records = snapshot_read(personal_records)
     add_record = write(add_audit_record)
     user_by_login = read(user_by_login)
-    set_nick = write(set_nick)
     set_lang = write(set_lang)
     set_profile = write(set_profile)
     set_username = write(set_username)
     generate_username = write(generate_username)
+    set_picture = write(set_picture)
     change_account = write(change_account)
     save_email_change = write(save_email_change)
     find_email_change = read(find_email_change)

@@ -9,7 +9,13 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_too_large
-from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, ResourceTaken
+from gatehouse.permissions.errors import (
+    ApplicationNotFound,
+    NameTaken,
+    ProjectNotFound,
+    ResourceTaken,
+    SiteTaken,
+)
 from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application, EmailSecret, KeySource
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Role, Tree
@@ -35,6 +41,7 @@ from gatehouse.storage.tables.permissions import (
     applications,
     email_secrets,
     projects,
+    protected_sites,
     role_assignments,
     roles,
 )
@@ -90,6 +97,8 @@ DROP_SERVICE_KEY = Statement(
         application_keys.c.source == KeySource.SERVICE_META.value,
     )
 )
+INSERT_SITE = Statement(insert(protected_sites).on_conflict_do_nothing().returning(protected_sites.c.origin))
+DROP_SITES = Statement(delete(protected_sites).where(protected_sites.c.application_id == bindparam("of")))
 
 
 def application_by_id(application_id: int) -> Verb[Application]:
@@ -151,6 +160,7 @@ def insert_application(one: Application, schema: ApplicationSchema, its_roles: I
     if not (yield INSERT_APPLICATION(**_application_columns(one), **fields)):
         raise NameTaken(one.name)
     yield from _put_service_key(one)
+    yield from _put_sites(one)
     yield from insert_schema(one.application_id, schema, its_roles)
 
 
@@ -165,6 +175,7 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
         application_id=application_id,
         created_at=before.created_at,
         version=before.version + 1,
+        protected_sites={} if edited.state.removed else edited.state.protected_sites,
     )
     yield from _refuse_taken_name(after)
     yield from _refuse_taken_resource(after)
@@ -172,6 +183,9 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
     if after.service_key != before.service_key:
         yield DROP_SERVICE_KEY(of=application_id)
         yield from _put_service_key(after)
+    if after.protected_sites != before.protected_sites:
+        yield DROP_SITES(of=application_id)
+        yield from _put_sites(after)
     yield from _drop_holdings_left_behind(before, after)
     if after.removed and not before.removed:
         yield from delete_versions(application_id)
@@ -221,6 +235,13 @@ def _refuse_taken_resource(one: Application) -> Verb[None]:
 def _put_service_key(one: Application) -> Verb[None]:
     if one.service_key is not None:
         yield INSERT_KEY(**key_columns(one.service_key))
+
+
+def _put_sites(one: Application) -> Verb[None]:
+    """Insert the sites. Raises SiteTaken."""
+    for origin, rule in one.protected_sites.items():
+        if not (yield INSERT_SITE(origin=origin, application_id=one.application_id, rule=rule)):
+            raise SiteTaken(origin)
 
 
 class ApplicationStorage(SqlStore):

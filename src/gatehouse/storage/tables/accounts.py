@@ -20,7 +20,7 @@ user_ids = Table(
 usernames = Table(
     "usernames",
     metadata,
-    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    text_column("digest", primary_key=True),  # SHA-256, in hex
     text_column("user_id"),
     Index(None, "user_id"),
 )
@@ -146,6 +146,20 @@ sessions = Table(
     Index(None, "user_id"),
     Index(None, "ends_at"),
     Index(None, "idle_ends_at"),
+)
+
+site_sessions = Table(  # on protected sites; valid only while the person's session is (R9)
+    "site_sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),  # of the cookie's secret
+    text_column("origin"),
+    text_column("user_id"),
+    number_column("rev"),
+    text_column("session_id"),
+    time_column("created_at"),
+    time_column("ends_at"),
+    Index(None, "user_id"),
+    Index(None, "ends_at"),
 )
 
 login_tokens = Table(  # the opaque `token` of login data (R1)

@@ -65,6 +65,15 @@ applications = Table(
     ),
 )
 
+protected_sites = Table(  # the origins that reverse proxies protect with this service (R9)
+    "protected_sites",
+    metadata,
+    text_column("origin", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    text_column("rule"),
+    Index(None, "application_id"),
+)
+
 access_keys = Table(
     "access_keys",
     metadata,

@@ -13,6 +13,7 @@ class Path(StrEnum):
     SIGN_IN_PASSKEY = "/sign-in/passkey"  # POST credential
     SIGN_IN_AS = "/sign-in/as"  # POST decision = continue | another, for a signed-in person
     AUTHORIZE = "/proxy/oauth/authorize"  # interface §4.2
+    SITE_SIGN_IN = "/proxy/auth/sign-in"  # ?site=, to=, challenge= (R9)
     CONSENT = "/sign-in/consent"  # GET what an application wants; POST decision = allow | deny
     SECOND_FACTOR = "/sign-in/factor"  # POST otp or credential, and method
     SECOND_FACTOR_METHOD = "/sign-in/factor/method"  # POST method: show another one; `email` sends a code
@@ -40,7 +41,10 @@ class Path(StrEnum):
     CONFIRM = "/confirm"  # reauthentication: POST password, otp or credential
 
     ACCOUNT = "/account"
-    PROFILE = "/account/profile"  # POST nick
+    PROFILE = "/account/profile"  # POST nick, name, given_name, family_name, zoneinfo
+    PICTURE = "/account/picture"  # POST picture, a file
+    PICTURE_REMOVE = "/account/picture/remove"  # POST
+    USERNAME = "/account/username"  # POST username
     EMAIL = "/account/email"  # POST login
     PASSWORD = "/account/password"  # POST current, password, repeated  # noqa: S105 - an address
     TOTP = "/account/totp"  # GET setup; POST otp

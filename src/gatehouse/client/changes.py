@@ -110,7 +110,7 @@ class ChangeFollower:
     async def close(self) -> None:
         self._closing.set()
         if self._stream is not None:
-            self._stream.close()
+            self._stream.interrupt()
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:

@@ -185,11 +185,13 @@ class EventStream:
         except (OSError, HTTPException, ValueError) as error:
             raise Unavailable(f"the stream was lost: {error!r}") from error
 
-    def close(self) -> None:
-        """End the stream, also while another thread reads it."""
+    def interrupt(self) -> None:
+        """End the stream while another thread reads it; that thread closes it."""
         with suppress(OSError):
             if self._socket is not None:
                 self._socket.shutdown(SHUT_RDWR)
+
+    def close(self) -> None:
         self._connection.close()
 
 

@@ -95,11 +95,7 @@ class ConsentPage:
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
-<<<<<<< HEAD
-            scopes=await scope_texts(self._apis, wanted.consent_scopes),
-=======
-            scopes=await scope_texts(self._clients, wanted.scopes),
->>>>>>> main
+            scopes=await scope_texts(self._clients, wanted.consent_scopes),
             links=destination.links,
         )
         return self._flow_pages.show(request, browser, destination, context)

@@ -131,6 +131,13 @@ class NoClientCredentials(OAuthError):
     public = "A public client cannot get tokens for itself."
 
 
+class MayNotExchange(OAuthError):
+    """RFC 6749 §5.2: 400, as above."""
+
+    code = "unauthorized_client"
+    public = "The client is not allowed to exchange tokens."
+
+
 class DeviceDenied(OAuthError):
     code = "access_denied"
     public = "The user denied the request."
@@ -195,6 +202,11 @@ class LoginRequired(AuthorizeRefused):
 class InteractionRequired(AuthorizeRefused):
     code = "interaction_required"
     public = "The user must interact with the sign-in page."
+
+
+class UnmetAuthenticationRequirements(AuthorizeRefused):
+    code = "unmet_authentication_requirements"  # OpenID Connect Core Unmet Authentication Requirements §2
+    public = "The user cannot sign in as the client requires it."
 
 
 class RequestUnsupported(AuthorizeRefused):

@@ -12,7 +12,7 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, decode_request
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.redirects import document_host
-from gatehouse.oauth.store import ApiStore, ClientStore, scope_texts
+from gatehouse.oauth.store import ClientStore, scope_texts
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import Continuation, FlowStep, SignInFlow, SignInFlowGone, proof_of_flow
@@ -65,7 +65,6 @@ class ConsentPage:
         owners: ApplicationOwners,
         purpose: AuthorizeSignInPurpose,
         clients: ClientStore,
-        apis: ApiStore,
         sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         flow_pages: SignInFlowPages,
@@ -74,7 +73,6 @@ class ConsentPage:
         self._owners = owners
         self._purpose = purpose
         self._clients = clients
-        self._apis = apis
         self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._flow_pages = flow_pages
@@ -97,7 +95,7 @@ class ConsentPage:
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
-            scopes=await scope_texts(self._apis, wanted.scopes),
+            scopes=await scope_texts(self._clients, wanted.consent_scopes),
             links=destination.links,
         )
         return self._flow_pages.show(request, browser, destination, context)
@@ -121,12 +119,14 @@ class ConsentPage:
         user_id = proof_of_flow(flow).user_id
         origin = origin_of(request, user_id)
         client = await self._clients.client(wanted.client_id)
-        await self._consents.give(user_id, client, wanted.scopes, origin)
+        await self._consents.give(user_id, client, wanted.consent_scopes, origin)
         return await self._sign_in_flows.finish(await self._sign_in_flows.approve(flow), origin)
 
     def _denial_record(self, request: Request, flow: SignInFlow) -> AuditRecord:
         wanted, user_id = decode_request(flow), proof_of_flow(flow).user_id
-        return self._consents.denial_record(user_id, wanted.client_id, wanted.scopes, origin_of(request, user_id))
+        return self._consents.denial_record(
+            user_id, wanted.client_id, wanted.consent_scopes, origin_of(request, user_id)
+        )
 
     async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
         """Return the flow at this step, of the session this browser still has. Raises SignInFlowGone."""

@@ -13,6 +13,7 @@ from gatehouse.storage.accounts.users import AccountStorage
 from gatehouse.storage.audit import AuditStorage, TallyStorage
 from gatehouse.storage.dry_run import DryRunStorage
 from gatehouse.storage.gamesessions import GameSessionStorage
+from gatehouse.storage.idempotency import IdempotencyStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.mail import OutboxStorage
@@ -53,6 +54,7 @@ class Storage:
     game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
+    idempotency: IdempotencyStorage
     installation: InstallationStorage
     sign_in_flows: SignInFlowStorage
     keys: KeyStorage
@@ -126,6 +128,7 @@ def build_storage(runner: Runner) -> Storage:
         game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
+        idempotency=IdempotencyStorage(runner),
         installation=InstallationStorage(runner),
         sign_in_flows=SignInFlowStorage(runner),
         keys=KeyStorage(runner),

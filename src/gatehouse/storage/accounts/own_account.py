@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from sqlalchemy import bindparam, delete, select, update
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UserNotFound
-from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User
+from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User, search_key
 from gatehouse.accounts.own_account.model import (
     MAX_ACTIVITY_SHOWN,
     AccountDetails,
@@ -82,7 +82,10 @@ ROLES_OF_USER = Statement(
     .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
 )
 SET_NICK = Statement(
-    update(users).where(_THIS_USER).values(nick=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
+    update(users)
+    .where(_THIS_USER)
+    .values(nick=bindparam("to"), nick_key=bindparam("key"), **_UPDATE_PROFILE)
+    .returning(users.c.user_id)
 )
 SET_LANG = Statement(
     update(users).where(_THIS_USER).values(lang=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
@@ -91,7 +94,7 @@ PROFILE_COLUMNS = tuple(field.name for field in fields(Profile))
 SET_PROFILE = Statement(
     update(users)
     .where(_THIS_USER)
-    .values({name: bindparam(name) for name in PROFILE_COLUMNS} | _UPDATE_PROFILE)
+    .values({name: bindparam(name) for name in (*PROFILE_COLUMNS, "name_key")} | _UPDATE_PROFILE)
     .returning(users.c.user_id)
 )
 # Locks the account's row before the name is reserved; erasure takes the locks in the same order.
@@ -169,7 +172,7 @@ def _account_details(user_id: str, records: Sequence[AuditRecord], now: int) -> 
 
 
 def set_nick(user_id: str, nick: str, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_NICK(of=user_id, to=nick, at=entry.at)):
+    if not (yield SET_NICK(of=user_id, to=nick, key=search_key(nick), at=entry.at)):
         raise UserNotFound
     yield from add_audit_record(entry)
 
@@ -181,7 +184,7 @@ def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
 
 
 def set_profile(user_id: str, profile: Profile, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_PROFILE(**asdict(profile), of=user_id, at=entry.at)):
+    if not (yield SET_PROFILE(**asdict(profile), name_key=search_key(profile.name), of=user_id, at=entry.at)):
         raise UserNotFound
     yield from add_audit_record(entry)
 

@@ -22,13 +22,13 @@ import httpx2
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256 as digest_of
-from gatehouse.oauth.model import SCOPES, Client, ClientProfile, Grant
+from gatehouse.oauth.model import DEFAULT_SCOPES, Client, ClientProfile, Grant
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import NOW, ORIGIN, a_record
 from tests.support.service import RunningService
 
 REDIRECT: Final = "https://shop.example/callback"
-ALL_SCOPES: Final = " ".join(SCOPES)
+ALL_SCOPES: Final = " ".join(DEFAULT_SCOPES)
 TOKEN: Final = "/proxy/oauth/token"
 AUTHORIZE: Final = "/proxy/oauth/authorize"
 FORM: Final = re.compile(r'<form method="post" action="([^"]*)".*?</form>', re.DOTALL)
@@ -173,7 +173,7 @@ def a_grant(**fields: Any) -> Grant:
         user_id="1000000001",
         rev=0,
         session_id="s1",
-        scopes=SCOPES,
+        scopes=DEFAULT_SCOPES,
         redirect_uri=REDIRECT,
         nonce="n1",
         auth="login",

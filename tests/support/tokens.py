@@ -23,6 +23,7 @@ from gatehouse.tokens.claims import (
     ExchangedUserClaims,
     GeneratedServiceClaims,
     IdClaims,
+    OidcIdClaims,
     OutboundServiceClaims,
     RefreshClaims,
     ServiceAccountClaims,
@@ -57,6 +58,7 @@ EXAMPLES: Mapping[type[Claims], Members] = {
     UserJwtClaims: PERSON | TIMES | {"iss": ISSUER, "auth": "login", "fac": "f" * 64},
     ExchangedUserClaims: PERSON | TIMES | {"iss": ISSUER, "auth": "openid", "azp": "web", "gid": "g1"},
     IdClaims: TIMES | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER, "web"), "azp": "web", "nonce": "n"},
+    OidcIdClaims: TIMES | {"iss": ISSUER, "sub": "1234567890", "aud": "web", "at_hash": "h", "nonce": "n"},
     ExchangedIdClaims: TIMES | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER,)},
     RefreshClaims: TIMES
     | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER, "web"), "azp": "web", "scopes": "openid", "jti": "j"},
@@ -136,7 +138,7 @@ def header_for(kind: type[Claims]) -> dict[str, object]:
 
 def payload_for(kind: type[Claims]) -> dict[str, object]:
     payload: dict[str, object] = json.loads(msgspec.json.encode(example_claims(kind)))
-    return payload | {"kid": kid_for(kind)}
+    return payload | {"kid": kid_for(kind)} if kind.repeats_kid else payload
 
 
 def forge(kind: type[Claims], header: Members | bytes | None = None, payload: Members | bytes | None = None) -> str:

@@ -22,7 +22,15 @@ from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.oauth.client_document import client_document, replace_values
 from gatehouse.oauth.client_fields import ClientField, Kind
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
-from gatehouse.oauth.model import SCOPES, SINGLE_FIELDS, ClaimContent, ClaimSource, Client, ClientProfile
+from gatehouse.oauth.model import (
+    DEFAULT_SCOPES,
+    SCOPES,
+    SINGLE_FIELDS,
+    ClaimContent,
+    ClaimSource,
+    Client,
+    ClientProfile,
+)
 
 CLIENT_HEADINGS: Final = ("client_id", "name", "profile", "redirects", "scopes", "created")
 
@@ -74,7 +82,12 @@ class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
 
 OPTION_ARGUMENTS: Final[Mapping[Kind, dict[str, Any]]] = {
     Kind.LIST: {"multiple": True},
-    Kind.SCOPES: {"multiple": True, "type": click.Choice(SCOPES), "default": SCOPES, "show_default": "all"},
+    Kind.SCOPES: {
+        "multiple": True,
+        "type": click.Choice(SCOPES),
+        "default": DEFAULT_SCOPES,
+        "show_default": " ".join(DEFAULT_SCOPES),
+    },
     Kind.CLAIMS: {"multiple": True, "type": ClaimOption(), "metavar": "NAME=APPLICATION_ID:CONTENT"},
     Kind.JWKS: {"type": click.Path(path_type=Path, exists=True, dir_okay=False)},
 }

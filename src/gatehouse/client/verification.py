@@ -193,6 +193,7 @@ def decode_integer(text: str) -> int:
 log: Final = logging.getLogger("gatehouse.client")
 LEEWAY: Final = 60  # seconds iat may lie ahead; exp has none (checklist UI-24)
 MAX_FACTOR_LENGTH: Final = 1_024  # characters
+NOT_IN_USER_JWTS: Final = frozenset({"typ", "azp", "nonce", "at_hash"})
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
@@ -208,6 +209,7 @@ class UserJwtClaims(msgspec.Struct, frozen=True, kw_only=True):
     sub: NonEmpty
     auth: Literal["login", "2step", "openid", "passkey"]
     slt: NonEmpty
+    rev: Seconds
     nick: str
     tgs: str  # comma-separated
     tgs_omitted: bool = False
@@ -287,7 +289,8 @@ class UserJwtVerifier:
 
 
 def parse_claims(jws: DecodedJws) -> UserJwtClaims:
-    if "typ" in jws.payload:  # the absence of typ marks this class (R2)
+    # User JWTs have no typ (R2). Neither have id_tokens of standard clients, but they have the other claims (R9).
+    if not NOT_IN_USER_JWTS.isdisjoint(jws.payload):
         raise Unauthenticated("wrong token type")
     try:
         return msgspec.convert(jws.payload, UserJwtClaims)

@@ -13,8 +13,10 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.claims import RESERVED_CLAIMS
 from gatehouse.oauth.errors import BadClient, ClientNotFound
 from gatehouse.oauth.model import (
+    APPLICATION_SCOPES,
     LIST_FIELDS,
     SCOPES,
     SINGLE_FIELDS,
@@ -39,16 +41,6 @@ CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
 CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
 MAX_CLAIMS: Final = 16
 MAX_LIST_ENTRIES: Final = 100  # of each list, counted as sent
-# Claims of tokens and userinfo, which a mapped claim never replaces (OpenID Connect Core §2, §5.1).
-RESERVED_CLAIMS: Final = frozenset(
-    (
-        *("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "typ", "kid", "sid", "events", "scope"),
-        "client_id",
-        *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "claims_omitted"),
-        *("status", "email", "email_verified", "nickname", "name", "preferred_username", "locale"),
-        *("phone_verified", "phone_number", "phone_number_verified"),
-    )
-)
 
 RuleCheck = tuple[object, str, str]  # whether it holds, its field, and the error text
 
@@ -120,6 +112,10 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     is_oidc = client.profile is ClientProfile.OIDC
     exact = "profile oidc accepts exact redirect URIs only"
     yield not is_oidc or not client.redirect_hosts, "redirect_hosts", exact
+    names = ", ".join(APPLICATION_SCOPES)
+    of_application = f"scopes {names} need profile oidc and an application"
+    has_application = is_oidc and client.application_id is not None
+    yield has_application or not set(APPLICATION_SCOPES) & set(client.scopes), "scopes", of_application
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # A native client's only proof needs its redirect_uri, which a device does not have (interface §5.1).
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"

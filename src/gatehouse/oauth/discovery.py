@@ -4,6 +4,7 @@ import msgspec
 
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.authorize.request import PROMPTS
+from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.model import SCOPES
 from gatehouse.oauth.vocabulary import AuthMethod, GrantName, ResponseMode
 
@@ -31,7 +32,8 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     claim_types_supported: tuple[str, ...] = ("normal",)
     claims_supported: tuple[str, ...] = (
         *("iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash"),
-        *("email", "email_verified", "nickname", "phone_verified"),
+        *("email", "email_verified", "nickname", "locale", "phone_verified"),
+        *APPLICATION_CLAIMS,
     )
     ui_locales_supported: tuple[str, ...]
     claims_parameter_supported: bool = True

@@ -11,8 +11,11 @@ from msgspec import Meta, Struct
 from gatehouse.accounts.model import User
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.client_fields import FormSection, Kind, Setting, described_fields
+from gatehouse.oauth.vocabulary import EMAIL, GROUPS, OFFLINE_ACCESS, OPENID, PERMISSIONS, PROFILE, ROLES, TRUST
 
-SCOPES: Final = ("openid", "offline_access", "email", "profile", "trust")
+DEFAULT_SCOPES: Final = (OPENID, OFFLINE_ACCESS, EMAIL, PROFILE, TRUST)
+APPLICATION_SCOPES: Final = (GROUPS, ROLES, PERMISSIONS)  # of the client's application, profile oidc only (R9)
+SCOPES: Final = (*DEFAULT_SCOPES, *APPLICATION_SCOPES)
 MAX_LIVE_SECRETS: Final = 2  # live at once, while one is being rotated
 MIN_TOKEN_SECONDS: Final = 60  # lifetime of any token
 MAX_ACCESS_SECONDS: Final = 3_600  # interface §8
@@ -135,7 +138,7 @@ class Client:
     scopes: Annotated[
         tuple[str, ...],
         Setting(Kind.SCOPES, "Allowed scope; repeatable.", option="--scope", section=FormSection.MAIN, hint=False),
-    ] = SCOPES
+    ] = DEFAULT_SCOPES
     origins: Annotated[
         tuple[str, ...],
         Setting(

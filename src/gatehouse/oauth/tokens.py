@@ -6,31 +6,20 @@
 A token that decodes here was made by this service; the caller must still check that its grant is live.
 """
 
-import hashlib
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Final
-
-import msgspec
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for
+from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder
 from gatehouse.oauth.store import GrantStore
-from gatehouse.tokens.claims import (
-    MAX_ID_TOKEN,
-    IdClaims,
-    InvalidToken,
-    RefreshClaims,
-    claims_that_fit,
-    payload_bytes_left,
-)
+from gatehouse.tokens.claims import InvalidToken, RefreshClaims
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
@@ -227,15 +216,6 @@ class AccessTokenVerifier:
 # The tokens of a grant: callers have redeemed what they are issued for (R2, interface §2.1).
 
 
-ID_TOKEN_SECONDS: Final = 3_600  # interface §8
-# The hash function of the signature: Ed25519 has SHA-512 inside (OpenID Connect Core §3.1.3.6, RFC 8032).
-AT_HASH_FUNCTIONS: Final = {
-    Algorithm.RS256: hashlib.sha256,
-    Algorithm.ES256: hashlib.sha256,
-    Algorithm.EDDSA: hashlib.sha512,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
     access_token: str = field(repr=False)
@@ -251,19 +231,15 @@ class TokenIssuer:
         *,
         access_tokens: AccessTokens,
         refresh_tokens: RefreshTokens,
-        signer: Signer,
+        id_tokens: IdTokens,
         keyring: Keyring,
-        mapping: MappedClaims,
         clock: Clock,
-        issuer: str,
     ) -> None:
         self._access_tokens = access_tokens
         self._refresh_tokens = refresh_tokens
-        self._signer = signer
+        self._id_tokens = id_tokens
         self._keyring = keyring
-        self._mapping = mapping
         self._clock = clock
-        self._issuer = issuer
 
     async def issue(
         self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
@@ -279,7 +255,7 @@ class TokenIssuer:
         )
         return TokenSet(
             access_token=access_token,
-            id_token=await self._id_token(holder, scopes, access_token, now),
+            id_token=await self._id_tokens.make(holder, scopes, access_token, now),
             expires_in=ends_at - now,
             refresh_token=await self._refresh_token(holder, generation, refreshed_at),
             scope=" ".join(scopes) if holder.client.profile is ClientProfile.OIDC else None,
@@ -289,32 +265,3 @@ class TokenIssuer:
         if not generation:
             return None
         return await self._refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at)
-
-    async def _id_token(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
-        grant, user, client = holder.grant, holder.user, holder.client
-        alg = client.token_settings.id_token_alg
-        claims = IdClaims(
-            iss=self._issuer,
-            iat=now,
-            exp=now + ID_TOKEN_SECONDS,
-            sub=user.user_id,
-            aud=(self._issuer, client.client_id),
-            azp=client.client_id,
-            nonce=grant.nonce,
-            email=email_for(user, scopes),
-            nickname=nickname_for(user, scopes),
-            auth_time=grant.auth_time,
-            at_hash=at_hash(access_token, alg),
-            sid=grant.session_id if client.backchannel_logout_uri else None,
-        )
-        sign = partial(self._signer.sign, alg=alg, keys_version=holder.keys_version)
-        if not client.claims:
-            return await sign(claims)
-        marked = msgspec.structs.replace(claims, claims_omitted=True)
-        mapped = claims_that_fit(await self._mapping.claims(user, client), payload_bytes_left(marked, MAX_ID_TOKEN))
-        return await sign(claims if len(mapped) == len(client.claims) else marked, extra_claims=mapped)
-
-
-def at_hash(access_token: str, alg: Algorithm) -> str:
-    digest = AT_HASH_FUNCTIONS[alg](access_token.encode()).digest()
-    return encode_base64url(digest[: len(digest) // 2]).decode()

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for, trust_claims
-from gatehouse.oauth.tokens import AccessTokenVerifier
+from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for, person_claims, trust_claims
+from gatehouse.oauth.model import ClientProfile
+from gatehouse.oauth.tokens import AccessTokenVerifier, VerifiedAccessToken
 
 
 class UserInfo:
@@ -14,13 +15,34 @@ class UserInfo:
     async def claims_for(self, access_token: str) -> Mapping[str, object]:
         """Return the claims for an access token. Raises InvalidToken."""
         bearer = await self._access_token_verifier.verify(access_token)
-        user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
-        mapped = await self._mapping.claims(user, client) if client.claims else {}
+        client = bearer.holder.client
+        mapped = await self._mapping.claims(bearer.holder.user, client) if client.claims else {}
+        if client.profile is ClientProfile.NATIVE:
+            return self._native_claims(bearer, mapped)
+        return await self._oidc_claims(bearer, mapped)
+
+    def _native_claims(self, bearer: VerifiedAccessToken, mapped: Mapping[str, object]) -> Mapping[str, object]:
+        user, scopes = bearer.holder.user, bearer.token.scopes
         optional = {"email": email_for(user, scopes), "nickname": nickname_for(user, scopes)}
         return {
             **mapped,
             "status": "ok",
             "sub": user.user_id,
             **{name: value for name, value in optional.items() if value is not None},
+            **trust_claims(user, scopes),
+        }
+
+    async def _oidc_claims(self, bearer: VerifiedAccessToken, mapped: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the claims of R9; a mapped claim replaces one by scope of the same name."""
+        user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
+        by_scope = await self._mapping.application_claims(
+            user.user_id, client.application_id, scopes - mapped.keys(), client_id=client.client_id
+        )
+        return {
+            **by_scope,
+            **mapped,
+            "status": "ok",
+            "sub": user.user_id,
+            **person_claims(user, scopes),
             **trust_claims(user, scopes),
         }

@@ -8,6 +8,10 @@ OFFLINE_ACCESS: Final = "offline_access"
 EMAIL: Final = "email"
 PROFILE: Final = "profile"
 TRUST: Final = "trust"
+# What a person holds in the client's application (R9).
+GROUPS: Final = "groups"
+ROLES: Final = "roles"
+PERMISSIONS: Final = "permissions"
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"  # RFC 7523 §2.2
 TOKEN_PATH: Final = "/proxy/oauth/token"  # noqa: S105 - a path

@@ -44,6 +44,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     algs: ClassVar[tuple[Algorithm, ...]] = RSA_ONLY  # the first one by default
     purpose: ClassVar[KeyPurpose] = KeyPurpose.TOKENS
+    repeats_kid: ClassVar[bool] = True  # in the payload (R2)
+    excluded: ClassVar[frozenset[str]] = frozenset()  # claims of other classes without `typ` (R9)
 
     iss: Name
     iat: Seconds
@@ -89,6 +91,8 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
 class UserJwtClaims(PersonClaims, frozen=True, kw_only=True):
     """The service's own user JWT. It has no `typ`."""
 
+    excluded: ClassVar[frozenset[str]] = frozenset({"azp", "nonce", "at_hash"})
+
     auth: Literal["login", "2step", "openid", "passkey"]
     fac: str | None = None  # without it no factor check ever passes
 
@@ -117,8 +121,36 @@ class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token
     sid: str | None = None  # for clients with back-channel logout
     claims_omitted: bool = False  # mapped claims are omitted because of their length; userinfo has them
 
+    @property
+    def client_id(self) -> str:
+        return self.azp
+
     def is_meant_for(self, issuer: str) -> bool:
         return self.aud == (issuer, self.azp)
+
+
+class OidcIdClaims(Claims, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """The id_token of a client with profile oidc: no `typ` and no `kid` in its payload (R9).
+
+    Claims about the person are added when it is signed; the service never reads those. Callers compare `aud` with
+    the client.
+    """
+
+    algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
+    repeats_kid: ClassVar[bool] = False
+    excluded: ClassVar[frozenset[str]] = frozenset({"typ", "kid", "uid", "slt", "rev"})
+
+    sub: Name
+    aud: Name  # the client
+    nonce: str | None = None
+    auth_time: Seconds | None = None
+    at_hash: Name
+    sid: str | None = None  # for clients with back-channel logout
+    claims_omitted: tuple[str, ...] = ()  # the names of claims that are left out because of their length
+
+    @property
+    def client_id(self) -> str:
+        return self.aud
 
 
 class ExchangedIdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token"):
@@ -224,6 +256,14 @@ class ServiceAccountClaims(Claims, frozen=True, kw_only=True, tag_field="typ", t
         refuse_uid_sub_mismatch(self.uid, self.sub)
 
 
+def claim_names(kind: type[Claims]) -> frozenset[str]:
+    """Return the names of the claims of a class, and of all classes derived from it."""
+    return frozenset(kind.__struct_fields__).union(*map(claim_names, kind.__subclasses__()))
+
+
+TOKEN_CLAIMS: Final = claim_names(Claims) | {"typ"}  # no mapped claim has one of these names (R9)
+
+
 def refuse_uid_sub_mismatch(uid: str, sub: str) -> None:
     if uid != sub:
         raise ValueError("uid and sub must be equal")
@@ -280,7 +320,8 @@ def base64_length(length: int) -> int:
 
 def payload_bytes_left(claims: Claims, max_length: int) -> int:
     """Return the bytes of JSON that may still be added to the payload; negative when it is too long already."""
-    return (max_length - JWS_OVERHEAD) * 3 // 4 - json_length(msgspec.structs.replace(claims, kid=KID_PLACEHOLDER))
+    payload = msgspec.structs.replace(claims, kid=KID_PLACEHOLDER) if claims.repeats_kid else claims
+    return (max_length - JWS_OVERHEAD) * 3 // 4 - json_length(payload)
 
 
 def tag_claims(tags: str) -> dict[str, Any]:

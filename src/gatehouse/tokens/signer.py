@@ -88,7 +88,7 @@ def sign_inline(private: EllipticCurvePrivateKey | Ed25519PrivateKey, message: b
 
 
 def signing_input(claims: Claims, alg: Algorithm, kid: str, extra_claims: Mapping[str, object]) -> bytes:
-    known = msgspec.structs.replace(claims, kid=kid)  # repeated in the payload (R2)
+    known = msgspec.structs.replace(claims, kid=kid) if claims.repeats_kid else claims
     payload = encode_payload({**extra_claims, **msgspec.to_builtins(known)} if extra_claims else known)
     return header_segment(alg, kid) + b"." + encode_base64url(payload)
 

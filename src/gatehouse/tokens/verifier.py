@@ -24,7 +24,9 @@ from gatehouse.tokens.claims import (
     Claims,
     ExpiredToken,
     GeneratedServiceClaims,
+    IdClaims,
     InvalidToken,
+    OidcIdClaims,
     StaticServiceClaims,
     typ_of,
 )
@@ -175,6 +177,7 @@ def decode_signature(signature: str) -> bytes | None:
 
 
 LEEWAY: Final = 60  # seconds iat and nbf may lie ahead; exp has none (checklist UI-24)
+ANY_AGE: Final = 10**10  # seconds: an expired id_token is still a valid hint (OpenID Connect Core §3.1.2.2)
 MAX_GENERATED_LIFETIME: Final = 300  # seconds a service JWT signed by an application may live (R2)
 
 C = TypeVar("C", bound=Claims)
@@ -269,6 +272,11 @@ class TokenVerifier:
         refuse_outside_lifetime(claims, self._clock.now(), 0)
         return claims
 
+    async def verify_id_token_hint(self, token: str) -> IdClaims | OidcIdClaims:
+        """Verify an id_token of any age, of either profile: it hints at a person, and authenticates no one."""
+        is_native = parse_jws(token).payload.get("typ") == typ_of(IdClaims)
+        return await self.verify(token, IdClaims if is_native else OidcIdClaims, expiry_grace=ANY_AGE)
+
     async def _refuse_untrusted(self, claims: Claims) -> None:
         if isinstance(claims, GeneratedServiceClaims):
             return  # the keys of applications are read each time
@@ -311,12 +319,13 @@ class TokenVerifier:
 
 def claims_of(jws: ParsedJws, expected: type[C]) -> C:
     # Checked separately from the conversion, which would accept an absent typ as the right one.
-    if jws.payload.get("typ") != typ_of(expected):
+    if jws.payload.get("typ") != typ_of(expected) or not expected.excluded.isdisjoint(jws.payload):
         raise InvalidToken("wrong token type")
     try:
-        return msgspec.convert(jws.payload, expected)
+        claims = msgspec.convert(jws.payload, expected)
     except msgspec.ValidationError as error:
         raise InvalidToken(f"claims of {expected.__name__}: {error}") from None
+    return claims if claims.repeats_kid else msgspec.structs.replace(claims, kid=jws.kid)
 
 
 def refuse_outside_lifetime(claims: Claims, now: int, expiry_grace: int) -> None:

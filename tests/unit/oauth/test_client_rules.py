@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
-from gatehouse.tokens.claims import IdClaims
+from gatehouse.tokens.claims import TOKEN_CLAIMS
 from gatehouse.web.api.oauth.tokens import UserInfoResponse
 from tests.support.builders import NOW
 
@@ -42,6 +43,7 @@ def claims_named(*names: str, application_id: int = 7) -> dict[str, ClaimSource]
         {"claims": claims_named("groups", "https://a.example/roles", "roles.v2")},
         {"token_settings": TokenSettings(access_seconds=60, refresh_seconds=60, refresh_grace_seconds=60)},
         {"device_grant": True, "redirect_uris": ()},
+        {"scopes": ("openid", "groups", "roles", "permissions"), "application_id": 7},
     ],
 )
 def test_this_may_be(fields: dict[str, Any]) -> None:
@@ -84,6 +86,11 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
         ("redirect_uris: at most 100", {"redirect_uris": ("https://a.example/cb",) * 101}),
         ("scopes: at most 100", {"scopes": ("openid",) * 101}),
         ("device grant needs profile oidc", {"profile": ClientProfile.NATIVE, "device_grant": True}),
+        ("need profile oidc and an application", {"scopes": ("openid", "roles")}),
+        (
+            "need profile oidc and an application",
+            {"scopes": ("openid", "groups"), "application_id": 7, "profile": ClientProfile.NATIVE},
+        ),
         ("jwks needs", {"jwks": {"keys": [ED25519]}, "public": True}),
         ("jwks needs", {"jwks": {"keys": [ED25519]}, "profile": ClientProfile.NATIVE}),
     ],
@@ -93,7 +100,9 @@ def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
         check_client(a_client(**fields))
 
 
-@pytest.mark.parametrize("name", [*IdClaims.__struct_fields__, *UserInfoResponse.__struct_fields__])
+@pytest.mark.parametrize(
+    "name", sorted(TOKEN_CLAIMS | {*UserInfoResponse.__struct_fields__} - APPLICATION_CLAIMS.keys())
+)
 def test_no_mapped_claim_may_use_the_name_of_a_standard_claim(name: str) -> None:
     with pytest.raises(BadClient, match="the name of a standard token claim"):
         check_client(a_client(claims=claims_named(name)))

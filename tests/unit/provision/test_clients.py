@@ -8,7 +8,7 @@ import pytest
 from gatehouse.kernel.digests import sha256
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.model import (
-    SCOPES,
+    DEFAULT_SCOPES,
     ClaimContent,
     ClaimSource,
     Client,
@@ -101,7 +101,9 @@ async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() ->
     )
     assert plan_lines(plan) == ["change client web application_id,redirect_uris,scopes"]
     assert store.stored.clients == (
-        replace(before, redirect_uris=("https://b.example/cb",), scopes=SCOPES, application_id=None, version=2),
+        replace(
+            before, redirect_uris=("https://b.example/cb",), scopes=DEFAULT_SCOPES, application_id=None, version=2
+        ),
     )
     assert plan_lines(await setup.apply(clients=[{"client_id": "web"}])) == []
 

@@ -29,6 +29,7 @@ def test_each_class_has_the_typ_of_the_interface() -> None:
         "UserJwtClaims": None,
         "ExchangedUserClaims": "exchanged_token",
         "IdClaims": "id_token",
+        "OidcIdClaims": None,
         "ExchangedIdClaims": "id_token",
         "RefreshClaims": "refresh_token",
         "StaticServiceClaims": "service_jwt",

@@ -13,6 +13,7 @@ from gatehouse.tokens.claims import (
     GeneratedServiceClaims,
     IdClaims,
     InvalidToken,
+    OidcIdClaims,
     RefreshClaims,
     StaticServiceClaims,
     UserJwtClaims,
@@ -102,6 +103,18 @@ async def test_id_and_refresh_tokens_name_the_service_and_their_client(aud: list
     for kind in (IdClaims, RefreshClaims):
         with pytest.raises(InvalidToken):
             await tokens.verifier.verify(forge(kind, payload=payload_for(kind) | {"aud": aud}), kind)
+
+
+@pytest.mark.parametrize("kind", [IdClaims, OidcIdClaims])
+async def test_id_token_of_either_profile_is_a_hint_at_any_age(
+    kind: type[IdClaims | OidcIdClaims], tokens: TokenSetup
+) -> None:
+    token = await tokens.signer.sign(example_claims(kind))
+    await tokens.clock.advance(365 * 86_400)
+    hint = await tokens.verifier.verify_id_token_hint(token)
+    assert (hint.sub, hint.client_id) == ("1234567890", "web")
+    with pytest.raises(InvalidToken):
+        await tokens.verifier.verify_id_token_hint(await tokens.signer.sign(example_claims(UserJwtClaims, aud="7")))
 
 
 async def test_a_service_jwt_made_for_someone_outside_is_not_accepted_back(tokens: TokenSetup) -> None:

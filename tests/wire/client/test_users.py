@@ -5,7 +5,7 @@ import pytest
 from gatehouse.client import Denied, Unauthenticated, Unavailable
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
 from gatehouse.keys.rotation import RotationMode
-from gatehouse.tokens.claims import IdClaims, UserJwtClaims
+from gatehouse.tokens.claims import IdClaims, OidcIdClaims, UserJwtClaims
 from tests.support.builders import ORIGIN
 from tests.support.studio import FACTOR
 from tests.support.tokens import example_claims
@@ -44,9 +44,9 @@ async def test_a_wrong_signature_is_refused(shop: ClientShop) -> None:
         await shop.client().user(f"{message}.{signature}")
 
 
-@pytest.mark.parametrize("kind", [UserJwtClaims, IdClaims])
+@pytest.mark.parametrize("kind", [UserJwtClaims, IdClaims, OidcIdClaims])
 async def test_another_issuer_or_class_is_refused_though_the_key_is_right(
-    shop: ClientShop, kind: type[UserJwtClaims | IdClaims]
+    shop: ClientShop, kind: type[UserJwtClaims | IdClaims | OidcIdClaims]
 ) -> None:
     services, now = shop.studio.service.services, shop.studio.service.clock.now()
     issuer = "https://else.example" if kind is UserJwtClaims else services.settings.server.base_url

@@ -115,7 +115,7 @@ async def test_a_person_types_the_code_signs_in_and_confirms(
     await service.clock.advance(5)
     tokens = success_body(await poll(tv, device["device_code"]))
     claims = claims_of(tokens["id_token"])
-    assert (claims["sub"], claims["azp"], claims["email"]) == (anna.user_id, "tv", ANNA)
+    assert (claims["sub"], claims["aud"], claims["email"]) == (anna.user_id, "tv", ANNA)
     assert "nonce" not in claims
     assert tokens["scope"] == "openid offline_access email"
     assert (await tv.userinfo(tokens["access_token"])).json()["sub"] == anna.user_id

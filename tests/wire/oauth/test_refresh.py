@@ -188,7 +188,12 @@ async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(
     assert "email" not in claims_of(narrow["id_token"])
     assert claims_of(narrow["refresh_token"])["scopes"] == " ".join(scopes)
     full = success_body(await oidc_client.refresh(narrow["refresh_token"]))
-    assert success_body(await oidc_client.userinfo(full["access_token"])).keys() == {"status", "sub", "email"}
+    assert success_body(await oidc_client.userinfo(full["access_token"])).keys() == {
+        "status",
+        "sub",
+        "email",
+        "email_verified",
+    }
 
 
 async def narrow_client(service: RunningService, *scopes: str) -> None:
@@ -208,7 +213,8 @@ async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
         assert {"email", "trust"}.isdisjoint(tokens["scope"].split())
         assert "email" not in claims_of(tokens["id_token"])
         assert claims_of(tokens["refresh_token"])["scopes"] == "openid offline_access profile"
-    assert success_body(await oidc_client.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
+    claims = success_body(await oidc_client.userinfo(first["access_token"]))
+    assert claims.keys() == {"status", "sub", "nickname", "locale"}
     fields = {"token": first["access_token"]}
     body = success_body(
         await service.client.post("/proxy/oauth/introspect", data=fields, headers=oidc_client.headers)

@@ -96,6 +96,29 @@ async def test_tk_02_the_id_token_has_exactly_the_claims_of_its_scopes(
         }
 
 
+async def test_tk_02_the_id_token_of_profile_oidc_is_for_its_client_alone(
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
+) -> None:
+    tokens = await oidc_client.tokens(await oidc_client.issue_code(anna, scopes=("openid", "email", "profile")))
+    header, claims = header_of(tokens["id_token"]), claims_of(tokens["id_token"])
+    assert header.keys() == {"alg", "kid", "typ"}
+    now = service.clock.now()
+    assert claims.pop("at_hash")
+    assert claims == {
+        "iss": service.base_url,
+        "aud": "shelf",
+        "sub": anna.user_id,
+        "iat": now,
+        "exp": now + 3_600,
+        "auth_time": now,
+        "nonce": "n1",
+        "email": anna.login,
+        "email_verified": False,
+        "nickname": anna.nick,
+        "locale": "en",
+    }
+
+
 async def test_tk_02_a_client_that_is_told_of_sign_outs_gets_the_name_of_the_session(
     service: RunningService, anna: User
 ) -> None:

@@ -204,7 +204,7 @@ async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_wha
         ["many"],
         [],
         False,
-        True,
+        ["rules"],
     )
     body = success_body(await client.userinfo(tokens["access_token"]))
     assert (len(body["rules"]), body["roles"]) == (800, ["many"])

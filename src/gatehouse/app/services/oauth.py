@@ -14,6 +14,7 @@ from gatehouse.oauth.client_auth import ClientAuthenticator, ClientSecretVerifie
 from gatehouse.oauth.device import DeviceAuthorization, DeviceSignInPurpose
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.grants import AuthorizationCodeGrant, DeviceCodeGrant, RefreshTokenGrant
+from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
 from gatehouse.oauth.private_key_jwt import ClientAssertions
@@ -151,11 +152,9 @@ class OAuthServices(GameServices):
         return TokenIssuer(
             access_tokens=self.access_tokens,
             refresh_tokens=self.refresh_tokens,
-            signer=self.signer,
+            id_tokens=IdTokens(signer=self.signer, mapping=self.claim_mapping, issuer=self.base_url),
             keyring=self.keyring,
-            mapping=self.claim_mapping,
             clock=self.clock,
-            issuer=self.base_url,
         )
 
     @cached_property

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final
 
 from gatehouse.accounts.model import User, UserSession
 from gatehouse.accounts.store import ApplicationAccess
@@ -29,7 +28,7 @@ from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter
 from gatehouse.oauth.store import ClientStore, ConsentStore, GrantStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_session
-from gatehouse.tokens.claims import IdClaims, InvalidToken
+from gatehouse.tokens.claims import InvalidToken
 from gatehouse.tokens.verifier import TokenVerifier
 
 
@@ -135,9 +134,6 @@ class GrantCreator:
 
 
 # Authorize: the client, its request, and whether a person has to be asked first (interface §4.2, R3).
-
-
-ANY_AGE: Final = 10**10  # seconds in which an expired token is still a valid hint (OpenID Connect Core §3.1.2.2)
 
 
 class NextStep(Enum):
@@ -269,7 +265,7 @@ class AuthorizeService:
         "" for a hint that cannot be verified or was issued to another client.
         """
         try:
-            claims = await self._verifier.verify(id_token, IdClaims, expiry_grace=ANY_AGE)
+            claims = await self._verifier.verify_id_token_hint(id_token)
         except InvalidToken:
             return ""
-        return claims.sub if claims.azp == client.client_id else ""
+        return claims.sub if claims.client_id == client.client_id else ""

@@ -285,14 +285,19 @@ class RevocationEndpoints:
 
 
 class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Claims by scope, plus the client's mapped claims."""
+    """Claims by scope, plus the client's mapped claims. Claims that are too long are named in claims_omitted."""
 
     status: Literal["ok"]
     sub: str
     email: str = ""
     email_verified: bool = False
     nickname: str = ""
+    locale: str = ""
     phone_verified: bool = False
+    groups: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    permissions: tuple[str, ...] = ()
+    claims_omitted: tuple[str, ...] = ()
 
 
 class UserInfoEndpoint:

@@ -1,0 +1,113 @@
+"""The id_token of a grant: callers have redeemed what it is issued for (R2, R9, interface §2.1)."""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from gatehouse.keys.encoding import encode_base64url
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.claims import (
+    RESERVED_CLAIMS,
+    MappedClaims,
+    application_sources,
+    email_for,
+    fitting_claims,
+    nickname_for,
+    person_claims,
+)
+from gatehouse.oauth.model import ClientProfile, GrantHolder
+from gatehouse.tokens.claims import (
+    MAX_ID_TOKEN,
+    IdClaims,
+    OidcIdClaims,
+    claims_that_fit,
+    json_length,
+    payload_bytes_left,
+)
+from gatehouse.tokens.signer import Signer
+
+ID_TOKEN_SECONDS: Final = 3_600  # interface §8
+# The hash function of the signature: Ed25519 has SHA-512 inside (OpenID Connect Core §3.1.3.6, RFC 8032).
+AT_HASH_FUNCTIONS: Final = {
+    Algorithm.RS256: hashlib.sha256,
+    Algorithm.ES256: hashlib.sha256,
+    Algorithm.EDDSA: hashlib.sha512,
+}
+
+
+class IdTokens:
+    def __init__(self, *, signer: Signer, mapping: MappedClaims, issuer: str) -> None:
+        self._signer = signer
+        self._mapping = mapping
+        self._issuer = issuer
+
+    async def make(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
+        if holder.client.profile is ClientProfile.NATIVE:
+            return await self._native(holder, scopes, access_token, now)
+        return await self._oidc(holder, scopes, access_token, now)
+
+    async def _native(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
+        grant, user, client = holder.grant, holder.user, holder.client
+        alg = client.token_settings.id_token_alg
+        claims = IdClaims(
+            iss=self._issuer,
+            iat=now,
+            exp=now + ID_TOKEN_SECONDS,
+            sub=user.user_id,
+            aud=(self._issuer, client.client_id),
+            azp=client.client_id,
+            nonce=grant.nonce,
+            email=email_for(user, scopes),
+            nickname=nickname_for(user, scopes),
+            auth_time=grant.auth_time,
+            at_hash=at_hash(access_token, alg),
+            sid=grant.session_id if client.backchannel_logout_uri else None,
+        )
+        sign = partial(self._signer.sign, alg=alg, keys_version=holder.keys_version)
+        if not client.claims:
+            return await sign(claims)
+        marked = msgspec.structs.replace(claims, claims_omitted=True)
+        mapped = claims_that_fit(await self._mapping.claims(user, client), payload_bytes_left(marked, MAX_ID_TOKEN))
+        return await sign(claims if len(mapped) == len(client.claims) else marked, extra_claims=mapped)
+
+    async def _oidc(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
+        """Sign the id_token of R9, with what the user holds as far as it fits."""
+        grant, user, client = holder.grant, holder.user, holder.client
+        alg = client.token_settings.id_token_alg
+        claims = OidcIdClaims(
+            iss=self._issuer,
+            iat=now,
+            exp=now + ID_TOKEN_SECONDS,
+            sub=user.user_id,
+            aud=client.client_id,
+            nonce=grant.nonce,
+            auth_time=grant.auth_time,
+            at_hash=at_hash(access_token, alg),
+            sid=grant.session_id if client.backchannel_logout_uri else None,
+        )
+        person = person_claims(user, scopes)
+        held = await self._held_claims(holder, scopes, claims, person)
+        return await self._signer.sign(
+            claims, alg=alg, keys_version=holder.keys_version, extra_claims={**held, **person}
+        )
+
+    async def _held_claims(
+        self, holder: GrantHolder, scopes: Collection[str], claims: OidcIdClaims, person: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        """Return the claims by scope and the mapped ones; a mapped one has its name first."""
+        client = holder.client
+        mapped = {name: source for name, source in client.claims.items() if name not in RESERVED_CLAIMS}
+        sources = {**application_sources(client.application_id, scopes), **mapped}
+        marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
+        left = payload_bytes_left(marked, MAX_ID_TOKEN) - json_length(person)
+        return fitting_claims(
+            await self._mapping.read(holder.user.user_id, sources, client_id=client.client_id), sources, left
+        )
+
+
+def at_hash(access_token: str, alg: Algorithm) -> str:
+    digest = AT_HASH_FUNCTIONS[alg](access_token.encode()).digest()
+    return encode_base64url(digest[: len(digest) // 2]).decode()

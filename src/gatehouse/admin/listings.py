@@ -67,7 +67,9 @@ class KeyedList:
             rows.where(key > after).order_by(key).limit(bindparam("most", type_=BigInteger()))
         )
 
-    def read(self, query: str, after: object, limit: int, **params: object) -> Verb[Sequence[Mapping[str, object]]]:
+    def read_page(
+        self, query: str, after: object, limit: int, **params: object
+    ) -> Verb[Sequence[Mapping[str, object]]]:
         rows: list[Row] = yield self._page(search=contains_pattern(query), after=after, most=limit + 1, **params)
         return [row._asdict() for row in rows]
 
@@ -142,26 +144,26 @@ Records = Sequence[Mapping[str, object]]
 
 def list_applications(who: Listable, query: str, project: str, after: int, limit: int) -> Verb[Records]:
     own = {"applications": sorted(who.applications), "managed": sorted(who.managed)}
-    return APPLICATIONS.read(query, after, limit, everything=who.everything, project=project, **own)
+    return APPLICATIONS.read_page(query, after, limit, everything=who.everything, project=project, **own)
 
 
 def list_projects(who: Listable, query: str, after: str, limit: int) -> Verb[Records]:
-    return PROJECTS.read(query, after, limit, everything=who.everything, projects=sorted(who.projects))
+    return PROJECTS.read_page(query, after, limit, everything=who.everything, projects=sorted(who.projects))
 
 
 def list_groups(who: Listable, query: str, project: str, after: str, limit: int) -> Verb[Records]:
     own = {"grouped": sorted(who.grouped), "groups": sorted(who.groups)}
-    return GROUPS.read(query, after, limit, everything=who.everything, project=project, **own)
+    return GROUPS.read_page(query, after, limit, everything=who.everything, project=project, **own)
 
 
 def list_clients(query: str, application_id: int, after: str, limit: int) -> Verb[Records]:
     """Return clients of one application, or of all."""
-    return CLIENTS.read(query, after, limit, application=application_id)
+    return CLIENTS.read_page(query, after, limit, application=application_id)
 
 
 def list_service_accounts(query: str, project: str, after: str, limit: int) -> Verb[Records]:
     """Return service accounts of one project, or of all."""
-    return SERVICE_ACCOUNTS.read(query, after, limit, project=project)
+    return SERVICE_ACCOUNTS.read_page(query, after, limit, project=project)
 
 
 class ListingStore(SqlStore):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from gatehouse.admin.idempotency import Idempotency
 from gatehouse.app.services import Services
-from gatehouse.permissions.commands.idempotency import Idempotency
 from gatehouse.web.api.permissions.authentication import RequestAuthenticator
 from gatehouse.web.api.permissions.idempotency import IdempotentCreates
 from gatehouse.web.api.permissions.listing import Cursors, ListAsk, ListedPage, Lists, ReadPage
@@ -90,9 +90,9 @@ def page_readers(services: Services) -> Mapping[str, ReadPage]:
         return list_readers(services)
 
     def reader(name: str) -> ReadPage:
-        async def read(ask: ListAsk) -> ListedPage:
+        async def read_page(ask: ListAsk) -> ListedPage:
             return await load()[name](ask)
 
-        return read
+        return read_page
 
     return {action.method: reader(action.method) for action in LIST_ACTIONS.values()}

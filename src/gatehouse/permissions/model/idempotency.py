@@ -1,7 +1,6 @@
 """Requests that are carried out once, however often they are sent (R9)."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,14 +16,3 @@ class CallerKey:
 class EarlierRequest:
     request_digest: bytes
     sealed_answer: bytes | None = field(repr=False)  # None while it runs, or when its outcome is unknown
-
-
-class IdempotencyStore(Protocol):
-    async def claim_key(self, key: CallerKey, request_digest: bytes, now: int, ends_at: int) -> EarlierRequest | None:
-        """Claim the key; return the earlier request that has it already. Of two at once one gets it."""
-
-    async def keep_answer(self, key: CallerKey, sealed_answer: bytes) -> None:
-        """Keep the answer for those who send the request again."""
-
-    async def release_key(self, key: CallerKey) -> None:
-        """Make the key usable again: its request was refused, and nothing was done."""

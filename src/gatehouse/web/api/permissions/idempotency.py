@@ -9,9 +9,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.idempotency import Idempotency
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.authentication.credentials import CredentialPolicy
-from gatehouse.permissions.commands.idempotency import Idempotency
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.idempotency import CallerKey
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator

@@ -12,7 +12,8 @@ from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused, TooMany
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.times import DAY
-from gatehouse.permissions.model.idempotency import CallerKey, EarlierRequest, IdempotencyStore
+from gatehouse.permissions.model.idempotency import CallerKey, EarlierRequest
+from gatehouse.storage.idempotency import IdempotencyStorage
 from gatehouse.tokens.claims import InvalidToken
 
 NOTHING_DONE: Final = (
@@ -29,7 +30,7 @@ class KeyUsedForAnother(Conflict):
     public = "This Idempotency-Key was sent with another request before. Use a new one."
 
 
-class OutcomeUnknown(Conflict):
+class EarlierRequestOpen(Conflict):
     public = (
         "A request with this Idempotency-Key is still running, or ended without a known outcome. "
         "Try again, or look whether it was carried out."
@@ -37,13 +38,13 @@ class OutcomeUnknown(Conflict):
 
 
 class Idempotency:
-    def __init__(self, *, store: IdempotencyStore, sealer: SecretSealer, clock: Clock) -> None:
+    def __init__(self, *, store: IdempotencyStorage, sealer: SecretSealer, clock: Clock) -> None:
         self._store = store
         self._sealer = sealer
         self._clock = clock
 
     async def run(self, key: CallerKey, request_digest: bytes, perform: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return the answer of `perform`, or of the earlier request. Raises KeyUsedForAnother, OutcomeUnknown."""
+        """Return the answer of `perform`, or of the earlier request. Raises KeyUsedForAnother, EarlierRequestOpen."""
         now = self._clock.now()
         earlier = await self._store.claim_key(key, request_digest, now, now + DAY)
         if earlier is not None:
@@ -60,10 +61,10 @@ class Idempotency:
         if not constant_time_equal(earlier.request_digest, request_digest):
             raise KeyUsedForAnother
         if earlier.sealed_answer is None:
-            raise OutcomeUnknown
+            raise EarlierRequestOpen
         answer = self._sealer.try_open(earlier.sealed_answer, purpose=sealing_purpose(key))
         if answer is None:
-            raise OutcomeUnknown
+            raise EarlierRequestOpen
         return answer
 
 

@@ -81,7 +81,13 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         logouts=services.logout_requests, sessions=services.sessions, browsers=services.browsers, pages=pages
     )
     return [
-        *DiscoveryEndpoints(provider_metadata(services.base_url, languages=LANGUAGES)).endpoints(),
+        *DiscoveryEndpoints(
+            provider_metadata(
+                services.base_url,
+                languages=LANGUAGES,
+                documents=bool(services.settings.oauth.client_document_hosts),
+            )
+        ).endpoints(),
         *authorize.endpoints(),
         TokenHttpEndpoint(services.token_endpoint).endpoint(),
         UserInfoEndpoint(services.userinfo).endpoint(),

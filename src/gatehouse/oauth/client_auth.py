@@ -17,7 +17,8 @@ from gatehouse.kernel.digests import as_bytes, constant_time_equal, hmac_sha256,
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.clients import check_client_id, client_secret_purpose
-from gatehouse.oauth.errors import ClientNotFound, InvalidClient, InvalidRequest
+from gatehouse.oauth.errors import BadDocument, ClientNotFound, InvalidClient, InvalidRequest
+from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
 from gatehouse.oauth.model import Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.store import ClientStore
@@ -186,12 +187,14 @@ class ClientAuthenticator:
         self,
         *,
         store: ClientStore,
+        metadata_clients: MetadataClients,
         secrets: ClientSecretVerifier,
         assertions: ClientAssertions,
         guesses: AttemptLimiter,
         refusals: RefusalLog,
     ) -> None:
         self._store = store
+        self._metadata_clients = metadata_clients
         self._secrets = secrets
         self._assertions = assertions
         self._guesses = guesses
@@ -228,6 +231,16 @@ class ClientAuthenticator:
         return await self._accept_or_refuse(client, credentials, proved=proved)
 
     async def _find_client(self, credentials: ClientCredentials, owner: Client | None) -> Client:
+        client = await self._find_stored_client(credentials, owner)
+        if not client.has_document:
+            return client
+        try:
+            caller = DocumentCaller(source=credentials.source, origin=credentials.origin)
+            return await self._metadata_clients.recheck(client, caller)
+        except BadDocument as error:
+            raise InvalidClient(error.detail) from None
+
+    async def _find_stored_client(self, credentials: ClientCredentials, owner: Client | None) -> Client:
         name = self._client_id_in(credentials)
         if owner is not None and name in ("", owner.client_id):
             return owner

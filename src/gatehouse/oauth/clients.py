@@ -30,6 +30,7 @@ from gatehouse.oauth.private_key_jwt import parse_client_keys
 from gatehouse.oauth.redirects import (
     LOGOUT_PARAMETERS,
     RESPONSE_PARAMETERS,
+    document_host,
     is_registrable_host,
     is_registrable_origin,
     is_registrable_uri,
@@ -47,7 +48,7 @@ RuleCheck = tuple[object, str, str]  # whether it holds, its field, and the erro
 
 def check_client_id(name: str) -> str:
     """Check an ID before it reaches the database: PostgreSQL accepts no NUL. Raises ClientNotFound."""
-    if CLIENT_ID_PATTERN.fullmatch(name) is None:
+    if CLIENT_ID_PATTERN.fullmatch(name) is None and not document_host(name):
         raise ClientNotFound("malformed client_id")
     return name
 
@@ -191,8 +192,8 @@ class Clients:
     async def rotate_secret(self, client_id: str, origin: AuditOrigin) -> str:
         """Give the client a new secret; the old one stays valid for a while, so that sign-ins keep working."""
         client = await self._store.client(client_id)
-        if client.public:
-            raise BadClient("a public client has no secret", field="client_id")
+        if client.public or client.has_document:
+            raise BadClient("this client has no secret", field="client_id")
         secret = new_secret()
         record = self._recorder.record(AuditEvent.CLIENT_SECRET_ROTATED, origin, subject=client_id)
         await self._store.rotate_secret(

@@ -56,9 +56,11 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     # RFC 7636, RFC 9207
     code_challenge_methods_supported: tuple[str, ...] = ("S256",)
     authorization_response_iss_parameter_supported: bool = True
+    # draft-ietf-oauth-client-id-metadata-document
+    client_id_metadata_document_supported: bool
 
 
-def provider_metadata(issuer: str, *, languages: tuple[str, ...]) -> Metadata:
+def provider_metadata(issuer: str, *, languages: tuple[str, ...], documents: bool) -> Metadata:
     """Build every address from the issuer, never from the Host header (R0)."""
     oauth = f"{issuer}/proxy/oauth"
     return Metadata(
@@ -72,4 +74,5 @@ def provider_metadata(issuer: str, *, languages: tuple[str, ...]) -> Metadata:
         revocation_endpoint=f"{oauth}/revoke",
         introspection_endpoint=f"{oauth}/introspect",
         device_authorization_endpoint=f"{oauth}/device_authorization",
+        client_id_metadata_document_supported=documents,
     )

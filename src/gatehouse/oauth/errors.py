@@ -22,6 +22,12 @@ class ClientChanged(Conflict):
     public = "The client was changed in the meantime."
 
 
+class BadDocument(GatehouseError):
+    """A client ID metadata document that is not accepted; the detail says why, for administrators and the log."""
+
+    public = "The client's metadata document is not accepted."
+
+
 class BadClient(BadInput):
     """A field of a client is not acceptable; the detail says why, for its writer, and `field` which."""
 

@@ -194,6 +194,11 @@ class Client:
     secrets: tuple[ClientSecret, ...] = ()
 
     @property
+    def has_document(self) -> bool:
+        """Whether it is described by its client ID metadata document; registered IDs never contain a colon (R9)."""
+        return self.client_id.startswith("https://")
+
+    @property
     def weight(self) -> int:
         """Estimated bytes in memory."""
         texts = sum(64 + len(text) for name in LIST_FIELDS for text in getattr(self, name))

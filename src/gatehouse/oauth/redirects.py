@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
+from gatehouse.kernel.addresses import is_host_name
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.store import ClientStore
@@ -34,6 +35,30 @@ LOGOUT_PARAMETERS: Final = frozenset({"state"})  # the parameter that RP-initiat
 ESCAPED: Final = re.compile(r"([^%]|%[0-9A-Fa-f]{2})*", re.ASCII)
 NO_LETTER: Final = re.compile(r"[\W_]")
 DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
+
+
+# A client_id that is the URL of a metadata document (draft-ietf-oauth-client-id-metadata-document §3): no query,
+# fragment, user-info, percent-encoding or dot segment, so that one document has one spelling.
+DOCUMENT_URL: Final = re.compile(
+    rf"https://(?P<host>{HOSTNAME})({PORT})?(/(?!\.{{1,2}}(/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+/?", re.ASCII
+)
+MAX_DOCUMENT_URL_LENGTH: Final = 256
+
+
+def document_host(client_id: str) -> str:
+    """Return the host of the document's URL, with its port unless that is 443; "" for any other client_id."""
+    parts = DOCUMENT_URL.fullmatch(client_id) if len(client_id) <= MAX_DOCUMENT_URL_LENGTH else None
+    if parts is None or not is_host_name(parts["host"]) or not _port_fits(parts["port"]):
+        return ""
+    return parts["host"] if parts["port"] is None else f"{parts['host']}:{parts['port']}"
+
+
+def is_document_redirect(host: str, uri: str) -> bool:
+    """Whether a document on this host may name the redirect URI: one of the same origin, or on loopback (R9)."""
+    parts = WEB_URI.fullmatch(uri)
+    if parts is None or not is_registrable_uri(uri) or reserved_parameter_in(uri):
+        return False
+    return parts["host"] in LOOPBACK or csp_source(uri) == f"https://{host}"
 
 
 def is_registrable_uri(uri: str) -> bool:
@@ -108,7 +133,8 @@ def is_registered_redirect(client: Client, uri: str) -> bool:
         return False
     if not client.redirect_uris:
         return any(_is_on_host(host, uri) for host in client.redirect_hosts)
-    return uri in client.redirect_uris or (client.public and _without_port(uri) in _loopback_forms(client))
+    any_port = client.public or client.has_document
+    return uri in client.redirect_uris or (any_port and _without_port(uri) in _loopback_forms(client))
 
 
 def _is_on_host(entry: str, uri: str) -> bool:

@@ -50,9 +50,10 @@ class SystemResolver:
 class TcpConnector:
     """Connects directly: no proxy of the environment is used."""
 
-    def __init__(self, tls_context: ssl.SSLContext | None = None) -> None:
-        """`tls_context`: the trusted certificates; by default those of the system."""
+    def __init__(self, tls_context: ssl.SSLContext | None = None, *, ca_file: str = "") -> None:
+        """`tls_context`: the trusted certificates; by default those of the system and of `ca_file`."""
         self._tls_context = tls_context
+        self._ca_file = ca_file
 
     async def connect(self, address: Address, port: int, *, name: str, encrypted: bool) -> Streams:
         try:
@@ -66,6 +67,8 @@ class TcpConnector:
         if self._tls_context is None:
             self._tls_context = ssl.create_default_context()
             self._tls_context.minimum_version = ssl.TLSVersion.TLSv1_2
+            if self._ca_file:
+                self._tls_context.load_verify_locations(self._ca_file)
         return self._tls_context
 
 
@@ -85,6 +88,7 @@ class ResponseParser:
         self._limits = limits
         self._parser = httptools.HttpResponseParser(self)
         self._body = bytearray()
+        self._headers: dict[str, str] = {}
         self._head_bytes = 0
         self._interim_count = 0
         self._is_in_body = False
@@ -115,7 +119,12 @@ class ResponseParser:
 
     # -- called by the parser
 
+    def on_message_begin(self) -> None:
+        self._headers = {}  # an interim response has its own
+
     def on_header(self, name: bytes, value: bytes) -> None:
+        header, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[header] = f"{self._headers[header]}, {text}" if header in self._headers else text
         match name.lower():
             case b"content-length" | b"transfer-encoding":
                 self._has_length = True
@@ -142,7 +151,9 @@ class ResponseParser:
 
     def _finish(self) -> None:
         if self.response is None:
-            self.response = OutboundResponse(status=self._parser.get_status_code(), body=bytes(self._body))
+            self.response = OutboundResponse(
+                status=self._parser.get_status_code(), headers=self._headers, body=bytes(self._body)
+            )
 
 
 def parser_error_cause(error: Exception) -> BadResponse | ResponseTooLarge:
@@ -190,8 +201,15 @@ class OutboundClient:
         """The maximum duration of one call."""
         return self._limits.total_seconds
 
+    async def get(self, url: str) -> OutboundResponse:
+        """Request a JSON document and return the response, whatever its status. Raises CallFailed, as `post`."""
+        return await self._call(OutboundRequest(url=url, body=None))
+
     async def post(self, request: OutboundRequest) -> OutboundResponse:
         """Send a JSON document and return the response, whatever its status. Raises CallFailed and its subclasses."""
+        return await self._call(request)
+
+    async def _call(self, request: OutboundRequest) -> OutboundResponse:
         url = parse_target(request.url)
         async with self._semaphore:
             try:
@@ -241,13 +259,17 @@ def request_bytes(url: WebUrl, request: OutboundRequest) -> bytes:
         "User-Agent": "gatehouse",
         "Accept": "application/json",
         "Accept-Encoding": "identity",
-        "Content-Type": "application/json",
-        "Content-Length": str(len(request.body)),
+        **({} if request.body is None else json_headers(request.body)),
         "Connection": "close",
         **request.headers,
     }
     if any(FORBIDDEN_IN_HEADERS & set(name + value) for name, value in headers.items()):
         raise ValueError("a request header contains a line break")
     target = url.target if url.target.startswith("/") else f"/{url.target}"
-    lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
-    return "\r\n".join(lines).encode("ascii") + request.body
+    method = "GET" if request.body is None else "POST"
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode("ascii") + (request.body or b"")
+
+
+def json_headers(body: bytes) -> dict[str, str]:
+    return {"Content-Type": "application/json", "Content-Length": str(len(body))}

@@ -66,6 +66,7 @@ class OutboundResponse:
     """A response, also a redirect: redirects are not followed."""
 
     status: int
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # by lower-case name; repeated ones joined
     body: bytes = field(repr=False)
 
     @property
@@ -75,10 +76,10 @@ class OutboundResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboundRequest:
-    """A JSON document for an address; the headers are set by this service only."""
+    """A JSON document for an address, or a request for one; the headers are set by this service only."""
 
     url: str
-    body: bytes = field(repr=False)
+    body: bytes | None = field(repr=False)  # None: GET
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 

@@ -4,6 +4,7 @@ Each check raises ValueError with a text that follows "<name>: ". Without --dev 
 nothing is reachable from another machine (R8, checklist OP-01).
 """
 
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -196,6 +197,17 @@ def read_start(path: Path, length: int) -> bytes:
         return file.read(length)
 
 
+def ca_file_has_certificates(candidate: Candidate) -> None:
+    path = candidate.settings.outbound.ca_file
+    try:
+        if path:
+            ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        raise ValueError(f"{path} has no certificates in PEM format") from None
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+
+
 def mail_has_a_sender(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and not mail.from_address:
@@ -238,6 +250,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("branding.logo_dark", dark_logo_is_an_image),
     ("branding.logo_dark", dark_logo_goes_with_a_logo),
     ("branding.wordmark", wordmark_has_a_logo),
+    ("outbound.ca_file", ca_file_has_certificates),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_credentials_are_complete),

@@ -23,6 +23,7 @@ from gatehouse.mail.model import is_mailable
 
 ORIGIN: Final = re.compile(r"([a-z]+)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?", re.ASCII)
 BIND: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+):([1-9][0-9]{0,4})", re.ASCII)
+PORT: Final = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII)
 POSTGRESQL: Final = re.compile(r"postgresql://[^/?#\s]+/[^/?#\s]+(?:\?[^#\s]*)?", re.ASCII)
 SQLITE: Final = re.compile(r"sqlite:///[^?#]+")
@@ -132,6 +133,13 @@ def color(text: str) -> None:
 def domain(text: str) -> None:
     if not is_host_name(text):
         raise ValueError(f"must be a domain like studio.example in lower case, not {text!r}")
+
+
+def https_host(text: str) -> None:
+    host, colon, port = text.partition(":")
+    if not is_host_name(host) or (colon and PORT.fullmatch(port) is None):
+        raise ValueError(f"must be a host name like client.example or client.example:8443, not {text!r}")
+    check_port("https", port or None)
 
 
 def login_data_field(text: str) -> None:

@@ -318,6 +318,14 @@ class OAuthSettings:
         seconds("How long concurrent refreshes get the same new token; 10 suits browser applications.", 0, 60),
     ] = 0
     refresh_family_days: Annotated[int, days("Maximum time one sign-in can be refreshed.")] = 90
+    client_document_hosts: Annotated[
+        tuple[str, ...],
+        text(
+            "Exact hosts, like `client.example`, whose client ID metadata documents are accepted.",
+            grammar.https_host,
+            without="none: a client_id that is a URL is refused",
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +354,13 @@ class OutboundSettings:
     """Outbound requests to URLs configured by others."""
 
     allow: Annotated[Networks, SettingInfo("Private networks that may be called, also by plain http.")] = ()
+    ca_file: Annotated[
+        str,
+        text(
+            "PEM file with certificate authorities that are trusted in addition to those of the system.",
+            grammar.absolute_path,
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

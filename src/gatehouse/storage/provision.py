@@ -406,7 +406,8 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         users=tuple((yield from read_accounts(scope, administrators))),
         administrators=administrators,
         retired_user_ids=(yield from retired_user_ids(scope.user_ids)),
-        clients=tuple((yield from all_clients())),
+        # Clients with a metadata document change with it alone: no file names or prunes them (R9).
+        clients=tuple(client for client in (yield from all_clients()) if not client.has_document),
         removed_client_ids=(yield from removed_client_ids()),
         permissions=(yield from read_permission_state(scope)),
     )

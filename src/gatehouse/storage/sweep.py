@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Table, bindparam, delete, select, tuple_
 
 from gatehouse.storage import audit, gamesessions, mail, personal_data, webhooks
-from gatehouse.storage.oauth import device_requests, grants, logout_calls
+from gatehouse.storage.oauth import clients, device_requests, grants, logout_calls
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions
@@ -68,6 +68,7 @@ def delete_batch(ask: BoundStatement) -> Verb[int]:
 
 def sweep_small_tables(now: int) -> Verb[None]:
     """Sweep the tables that are always small."""
+    yield from clients.delete_unused_clients(now - RETENTION_AFTER_END)
     yield from device_requests.sweep_device_requests(now)
     yield from logout_calls.delete_calls_before(now - mail.RETENTION_SECONDS)
     yield from mail.delete_mails_before(now - mail.RETENTION_SECONDS)

@@ -165,6 +165,18 @@ async def test_no_proxy_of_the_environment_is_used(canary: StubServer, monkeypat
     assert (outsider.connections, canary.connections) == (1, 0)
 
 
+async def test_a_get_has_no_body_and_returns_the_headers_of_the_last_response() -> None:
+    wire = StubConnector(
+        b"HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nCache-Control: public\r\nCACHE-CONTROL: max-age=5\r\n\r\n{}"
+    )
+    got = await outbound(StubResolver(shop_example=[[PUBLIC]]), wire).get("https://shop.example/doc")
+    assert got.headers == {"content-length": "2", "cache-control": "public, max-age=5"}
+    assert wire.sent[0].startswith(b"GET /doc HTTP/1.1\r\nHost: shop.example\r\n")
+    assert wire.sent[0].endswith(b"\r\n\r\n")
+    assert b"content-" not in wire.sent[0].lower()
+
+
 # -- TLS ----------------------------------------------------------------------------------------------
 
 
@@ -176,7 +188,7 @@ async def test_the_name_is_proved_by_a_certificate_and_the_request_arrives(trust
             url=f"https://{NAME}:{outsider.port}/gdpr", body=b'{"a":1}', headers={"Service-Jwt": "a.b.c"}
         )
         got = await out.post(posting)
-    assert got == OutboundResponse(status=200, body=b'{"kept": []}')
+    assert got == OutboundResponse(status=200, headers={"content-length": "12"}, body=b'{"kept": []}')
     [received] = outsider.received
     assert (received.line, received.body) == ("POST /gdpr HTTP/1.1", b'{"a":1}')
     assert received.headers["host"] == f"{NAME}:{outsider.port}"

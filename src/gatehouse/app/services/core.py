@@ -346,7 +346,10 @@ class CoreServices:
 def outbound_client(settings: Settings, limits: CallLimits | None = None) -> OutboundClient:
     """One for each worker: it limits concurrent calls, and slow calls of one worker must not delay another."""
     return OutboundClient(
-        allowed=settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector(), limits=limits
+        allowed=settings.outbound.allow,
+        resolver=SystemResolver(),
+        connector=TcpConnector(ca_file=settings.outbound.ca_file),
+        limits=limits,
     )
 
 

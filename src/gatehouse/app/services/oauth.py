@@ -4,7 +4,7 @@ import secrets
 from functools import cached_property
 from typing import Final
 
-from gatehouse.app.services.core import DAY
+from gatehouse.app.services.core import DAY, outbound_client
 from gatehouse.app.services.games import GameServices
 from gatehouse.keys.sealing import derive_key
 from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
@@ -17,6 +17,7 @@ from gatehouse.oauth.grants import AuthorizationCodeGrant, DeviceCodeGrant, Refr
 from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
+from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, MetadataClients
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
@@ -25,6 +26,7 @@ from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTok
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.permissions.holdings import HoldingsReader
+from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.pages.access_denied import DenialReasons
 from gatehouse.web.pages.consent import ApplicationOwners
 
@@ -54,12 +56,24 @@ class OAuthServices(GameServices):
     def authorize(self) -> AuthorizeService:
         return AuthorizeService(
             clients=self.storage.clients,
+            metadata_clients=self.metadata_clients,
             consents=self.consents,
             grant_creator=self.grant_creator,
             rules=self.login_rules,
             verifier=self.token_verifier,
             clock=self.clock,
             issuer=self.base_url,
+        )
+
+    @cached_property
+    def metadata_clients(self) -> MetadataClients:
+        return MetadataClients(
+            store=self.storage.clients,
+            outbound=outbound_client(self.settings, DOCUMENT_LIMITS),
+            hosts=frozenset(self.settings.oauth.client_document_hosts),
+            rate_limiter=RateLimiter(DOCUMENT_RATES, clock=self.clock),
+            recorder=self.recorder,
+            clock=self.clock,
         )
 
     @cached_property
@@ -115,6 +129,7 @@ class OAuthServices(GameServices):
     def client_authenticator(self) -> ClientAuthenticator:
         return ClientAuthenticator(
             store=self.storage.clients,
+            metadata_clients=self.metadata_clients,
             secrets=self.client_secrets,
             assertions=ClientAssertions(store=self.storage.grants, clock=self.clock, issuer=self.base_url),
             guesses=self.attempt_limiter,

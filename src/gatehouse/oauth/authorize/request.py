@@ -102,7 +102,7 @@ def nothing_is_repeated(asked: AuthorizeParameters, _client: Client) -> None:
 
 
 def request_object_is_absent(asked: AuthorizeParameters, _client: Client) -> None:
-    """Request objects are not read, and no address in a request is ever called (checklist AZ-26)."""
+    """Request objects are not read and their addresses never called (checklist AZ-26)."""
     for name, refusal in UNSUPPORTED_PARAMETERS.items():
         if asked[name]:
             raise refusal

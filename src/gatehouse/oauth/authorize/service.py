@@ -14,17 +14,19 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_record_id, new_secret
 from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters, Prompt, read_request
 from gatehouse.oauth.authorize.response import ResponseTarget, respond_to, response_target
-from gatehouse.oauth.clients import CLIENT_ID_PATTERN
+from gatehouse.oauth.clients import check_client_id
 from gatehouse.oauth.errors import (
     AuthorizeRefused,
+    BadDocument,
     ClientNotFound,
     InteractionRequired,
     LoginRequired,
     NotLetIn,
     NotRedirected,
 )
+from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
 from gatehouse.oauth.model import Client, Consent, Grant
-from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter_in
+from gatehouse.oauth.redirects import document_host, is_registered_redirect, reserved_parameter_in
 from gatehouse.oauth.store import ClientStore, ConsentStore, GrantStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_session
@@ -150,6 +152,7 @@ class AuthorizeService:
         self,
         *,
         clients: ClientStore,
+        metadata_clients: MetadataClients,
         consents: Consents,
         grant_creator: GrantCreator,
         rules: ApplicationAccess,
@@ -158,6 +161,7 @@ class AuthorizeService:
         issuer: str,
     ) -> None:
         self._clients = clients
+        self._metadata_clients = metadata_clients
         self._consents = consents
         self._grant_creator = grant_creator
         self._rules = rules
@@ -165,16 +169,16 @@ class AuthorizeService:
         self._clock = clock
         self._issuer = issuer
 
-    async def find_client(self, asked: AuthorizeParameters) -> Client:
-        """Return the client after checking that the redirect_uri is its own. Raises NotRedirected."""
+    async def find_client(self, asked: AuthorizeParameters, caller: DocumentCaller) -> Client:
+        """Return the client after checking that the redirect_uri is its own. Raises NotRedirected, TooMany."""
         if {"client_id", "redirect_uri"} & asked.repeated:
             raise NotRedirected("client_id or redirect_uri is given more than once")
-        if CLIENT_ID_PATTERN.fullmatch(asked["client_id"]) is None:
-            raise NotRedirected("unknown client_id")
         try:
-            client = await self._clients.client(asked["client_id"])
+            client = await self._find_client(asked["client_id"], caller)
         except ClientNotFound as error:
             raise NotRedirected("the client is unknown or removed") from error
+        except BadDocument as error:
+            raise NotRedirected(error.detail) from error
         wanted = asked["redirect_uri"]
         if not is_registered_redirect(client, wanted):
             reserved = reserved_parameter_in(wanted)
@@ -185,6 +189,11 @@ class AuthorizeService:
             )
             raise NotRedirected(why, client=client, received=wanted)
         return client
+
+    async def _find_client(self, client_id: str, caller: DocumentCaller) -> Client:
+        if document_host(client_id):
+            return await self._metadata_clients.find(client_id, caller)
+        return await self._clients.client(check_client_id(client_id))
 
     async def read_request(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
         """Read and check the request. Raises AuthorizeRefused, which is reported to the client's redirect_uri."""

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import and_, bindparam, delete, or_, select, update
+from sqlalchemy import and_, bindparam, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
@@ -68,6 +68,16 @@ ORIGINS = Statement(
     select(clients.c.origins).where(NOT_REMOVED, clients.c.origins != bindparam("none", [], type_=JsonDocument()))
 )
 REMOVED_CLIENT_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
+# Clients with a metadata document that no one has used; they are stored again when their document is fetched.
+DELETE_UNUSED = Statement(
+    delete(clients).where(
+        clients.c.client_id.like("https://%"),
+        NOT_REMOVED,
+        clients.c.created_at <= bindparam("by"),
+        ~exists().where(grants.c.client_id == clients.c.client_id),
+        ~exists().where(consents.c.client_id == clients.c.client_id),
+    )
+)
 INSERT_SECRET = Statement(insert(client_secrets))
 _BY_AGE = (client_secrets.c.created_at, client_secrets.c.slot)
 SECRETS_OF_CLIENT = Statement(
@@ -191,6 +201,11 @@ def remove_client(client_id: str, entry: AuditRecord, *, seen: int | None = None
         raise ClientChanged
     yield DROP_SECRETS(of=client_id)
     yield from add_audit_record(entry)
+
+
+def delete_unused_clients(before: int) -> Verb[None]:
+    """Delete the clients that were stored for their document before that time and were never allowed anything."""
+    yield DELETE_UNUSED(by=before)
 
 
 class ClientCache:

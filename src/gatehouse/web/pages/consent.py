@@ -11,6 +11,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, decode_request
 from gatehouse.oauth.authorize.service import Consents
+from gatehouse.oauth.redirects import document_host
 from gatehouse.oauth.store import ClientStore
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 from gatehouse.sign_in_flow.flows import SignInFlows
@@ -90,6 +91,7 @@ class ConsentPage:
             interaction=handle,
             application=destination.application,
             owner=await self._owner_name(wanted.client_id),
+            document_host=document_host(wanted.client_id),
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",

@@ -100,6 +100,7 @@ class ConsentContext(PageContext):
     interaction: str
     application: str  # its name
     owner: str = ""  # the title of the project it belongs to
+    document_host: str = ""  # of a client that is not registered here
     returns_to: str  # the host the browser is redirected to
     nick: str
     login: str

@@ -16,6 +16,7 @@ from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizePar
 from gatehouse.oauth.authorize.response import error_target
 from gatehouse.oauth.authorize.service import AuthorizeService, NextStep
 from gatehouse.oauth.errors import AuthorizeRefused, NotLetIn, NotRedirected
+from gatehouse.oauth.metadata_clients import DocumentCaller
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.vocabulary import ResponseMode
 from gatehouse.permissions.login_rules import LoginRules
@@ -87,6 +88,10 @@ def compare_target(target: str, received: str) -> RegisteredTarget:
     return RegisteredTarget(same=target[:same], other=target[same:], received_other=received[same:])
 
 
+def document_caller(request: Request) -> DocumentCaller:
+    return DocumentCaller(source=caller_address_of(request.scope).source, origin=origin_of(request, "client"))
+
+
 # GET and POST /proxy/oauth/authorize: redirect to the client at once, or to the pages (interface §4.2, R3).
 
 
@@ -140,7 +145,7 @@ class AuthorizeEndpoint:
     async def handle_get(self, request: Request) -> Response:
         asked = AuthorizeParameters(query_pairs(request))
         try:
-            client = await self._authorize.find_client(asked)
+            client = await self._authorize.find_client(asked, document_caller(request))
         except NotRedirected as refused:
             return await self._error_page.show(request, await self._browsers.read(request), refused)
         try:

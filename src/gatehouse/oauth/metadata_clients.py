@@ -1,0 +1,163 @@
+"""Clients that are known by their client ID metadata document: fetched, checked, stored like registered ones (R9).
+
+The document is fetched from listed hosts only. What was fetched is a row among the clients
+(docs/decisions/0041-clients-by-their-document.md); this process remembers how long it may be used.
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import structlog
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.cache import WeightedCache
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import TooMany
+from gatehouse.oauth.clients import changed_fields
+from gatehouse.oauth.errors import BadDocument, ClientChanged, ClientExists, ClientNotFound
+from gatehouse.oauth.metadata_document import cache_seconds, read_document
+from gatehouse.oauth.model import Client
+from gatehouse.oauth.redirects import document_host
+from gatehouse.oauth.store import ClientStore
+from gatehouse.outbound.client import OutboundClient
+from gatehouse.outbound.model import CallFailed, CallLimits
+from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
+
+log = structlog.get_logger(__name__)
+
+DOCUMENT_LIMITS: Final = CallLimits(connect_seconds=5, total_seconds=5, body_bytes=16_384)  # R9
+CACHE_BYTES: Final = 2**20
+CACHE_GROUP: Final = "documents"
+FAILURE_SECONDS: Final = 60  # a document that was not accepted is not fetched again for so long
+BY_SOURCE: Final = "document.source"
+BY_HOST: Final = "document.host"
+# Fetches per minute that one caller can cause, and that one host gets from this process.
+DOCUMENT_RATES: Final = {BY_SOURCE: RateLimit(20), BY_HOST: RateLimit(60)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentCaller:
+    """Whose request needs the document."""
+
+    source: str  # as the rate limits count them
+    origin: AuditOrigin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedDocument:
+    """The outcome of the last fetch."""
+
+    ends_at: float
+    problem: str = ""  # why the document was not accepted
+
+
+class MetadataClients:
+    def __init__(
+        self,
+        *,
+        store: ClientStore,
+        outbound: OutboundClient,
+        hosts: frozenset[str],
+        rate_limiter: RateLimiter,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        """`hosts`: the allow list; a host with a port other than 443 is written with it."""
+        self._store = store
+        self._outbound = outbound
+        self._hosts = hosts
+        self._rate_limiter = rate_limiter
+        self._recorder = recorder
+        self._clock = clock
+        self._cache: WeightedCache[FetchedDocument] = WeightedCache(CACHE_BYTES)
+        self._fetches: dict[str, asyncio.Task[Client]] = {}
+
+    async def find(self, client_id: str, caller: DocumentCaller) -> Client:
+        """Return the client as its document describes it now. Raises BadDocument, TooMany."""
+        self._refuse_unlisted(client_id)
+        cached = self._cache.get(CACHE_GROUP, client_id)
+        if cached is not None and cached.ends_at > self._clock.monotonic():
+            if cached.problem:
+                raise BadDocument(cached.problem)
+            with suppress(ClientNotFound):  # the row of a client that no one used was deleted
+                return await self._store.client(client_id)
+        return await self._fetch_once(client_id, caller)
+
+    async def recheck(self, client: Client, caller: DocumentCaller) -> Client:
+        """Return the stored client if it may still be served. Raises BadDocument, TooMany.
+
+        A client with keys needs a current document: a key that it removed must not work. A public client has
+        nothing in it that the token endpoint uses, so its tokens do not depend on the document's server.
+        """
+        self._refuse_unlisted(client.client_id)
+        return client if client.public else await self.find(client.client_id, caller)
+
+    def _refuse_unlisted(self, client_id: str) -> None:
+        if document_host(client_id) not in self._hosts:
+            raise BadDocument("the host of the client_id is not listed in oauth.client_document_hosts")
+
+    async def _fetch_once(self, client_id: str, caller: DocumentCaller) -> Client:
+        """Fetch the document, or wait for a fetch that is running; one that a caller leaves goes on for others."""
+        fetch = self._fetches.get(client_id)
+        if fetch is None:
+            self._refuse_too_many(client_id, caller)
+            fetch = asyncio.create_task(self._fetch(client_id, caller.origin))
+            self._fetches[client_id] = fetch
+            fetch.add_done_callback(partial(self._end_fetch, client_id))
+        return await asyncio.shield(fetch)
+
+    def _end_fetch(self, client_id: str, fetch: asyncio.Task[Client]) -> None:
+        del self._fetches[client_id]
+        if not fetch.cancelled():
+            fetch.exception()  # asyncio reports an exception that no one has read
+
+    def _refuse_too_many(self, client_id: str, caller: DocumentCaller) -> None:
+        subjects = ((BY_SOURCE, caller.source), (BY_HOST, document_host(client_id)))
+        for rate_class, subject in subjects:
+            if wait := self._rate_limiter.admit(rate_class, subject):
+                raise TooMany(wait, "client ID metadata documents")
+
+    async def _fetch(self, client_id: str, origin: AuditOrigin) -> Client:
+        try:
+            response = await self._outbound.get(client_id)
+            client = await self._save(read_document(client_id, response, self._clock.now()), origin)
+        except (CallFailed, BadDocument, ClientNotFound) as error:
+            problem = error.detail or error.public
+            log.warning("client ID metadata document not accepted", client_id=client_id, reason=problem)
+            self._remember(client_id, FAILURE_SECONDS, problem)
+            raise BadDocument(problem) from None
+        self._remember(client_id, cache_seconds(response.headers))
+        return client
+
+    def _remember(self, client_id: str, seconds: int, problem: str = "") -> None:
+        fetched = FetchedDocument(ends_at=self._clock.monotonic() + seconds, problem=problem)
+        self._cache.put(CACHE_GROUP, client_id, fetched, len(client_id) + len(problem) + 200)
+
+    async def _save(self, client: Client, origin: AuditOrigin) -> Client:
+        """Store what the document says; return the stored client. Raises ClientNotFound for a removed one."""
+        with suppress(ClientExists, ClientChanged):  # saved by another process just now, or removed
+            await self._create_or_change(client, origin)
+        return await self._store.client(client.client_id)
+
+    async def _create_or_change(self, client: Client, origin: AuditOrigin) -> None:
+        try:
+            before = await self._store.client(client.client_id)
+        except ClientNotFound:
+            details = {"profile": client.profile.value, "source": "metadata document"}
+            record = self._recorder.record(
+                AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details=details
+            )
+            await self._store.create_client(client, record)
+            return
+        after = replace(client, created_at=before.created_at, version=before.version, secrets=before.secrets)
+        if after != before:
+            details = {"fields": ", ".join(changed_fields(before, after))}
+            record = self._recorder.record(
+                AuditEvent.CLIENT_CHANGED, origin, subject=client.client_id, details=details
+            )
+            await self._store.change_client(after, record)

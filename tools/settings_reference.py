@@ -14,12 +14,14 @@ INTRODUCTION: Final = f"""\
 
 <!-- Written by tools/settings_reference.py from the code. Change the code, then run it again. -->
 
-Gatehouse reads its settings once, when a command starts. Later sources override earlier ones:
+Gatehouse reads its settings when a command starts. Later sources override earlier ones:
 
 1. the defaults below;
-2. a TOML file: the one given with `--config`, or `gatehouse.toml` in the data directory if present;
-3. environment variables `GATEHOUSE__SECTION__KEY`, in upper case;
-4. command line options, such as `--port`.
+2. the database, for the settings marked with *live*: administrators change them with `gatehouse config set`, the
+   API or `apply`, and every node uses them within a second;
+3. a TOML file: the one given with `--config`, or `gatehouse.toml` in the data directory if present;
+4. environment variables `GATEHOUSE__SECTION__KEY`, in upper case;
+5. command line options, such as `--port`.
 
 The same settings in the file and in the environment:
 
@@ -38,7 +40,8 @@ GATEHOUSE__SERVER__TRUSTED_PROXIES=10.0.0.0/8,fd00::/8
 GATEHOUSE__SECURITY__MASTER_KEY__FILE=/etc/gatehouse/master.key
 ```
 
-`gatehouse config show` prints every setting with its value and source; secrets are masked.
+`gatehouse config show` prints every setting with its value and source, with `--stored` those of the database too;
+secrets are masked.
 `gatehouse config check` checks whether `gatehouse serve` would start and lists all problems.
 
 **Secrets** can also be read from a file, as above: `…__FILE` in the environment, `{{ file = "PATH" }}`
@@ -77,7 +80,8 @@ def table(section: str) -> str:
 
 
 def row(entry: Setting) -> str:
-    return f"| `{entry.name}` | {form(entry)} | {default(entry)} | {entry.about.meaning} |"
+    live = " *Live.*" if entry.about.stored else ""
+    return f"| `{entry.name}` | {form(entry)} | {default(entry)} | {entry.about.meaning}{live} |"
 
 
 def form(entry: Setting) -> str:

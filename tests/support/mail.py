@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.mail.composer import Composer
+from gatehouse.mail.composer import Composer, MailBrand
 from gatehouse.mail.delivery import Sender, SmtpSecurity, SmtpServer, SmtpTransport
 from gatehouse.mail.model import ClaimedMail, MailTemplate, Message, OutboxMail, OutboxStatus
 from tests.support.builders import NOW
@@ -49,7 +49,7 @@ def a_mail(**fields: Any) -> OutboxMail:
 
 
 def a_composer(clock: Clock) -> Composer:
-    return Composer(sealer=master_keys(), base_url=BASE_URL, name="Gatehouse", clock=clock)
+    return Composer(sealer=master_keys(), base_url=BASE_URL, clock=clock, brand=lambda: MailBrand("Gatehouse"))
 
 
 def values_of(template: MailTemplate, **other: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.second_factors.passkeys import Passkeys, RelyingParty
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.audit.recorder import Recorder
-from gatehouse.mail.composer import Composer
+from gatehouse.mail.composer import Composer, MailBrand
 from gatehouse.mail.model import Message, OutboxMail, mail_sealing_purpose
 from gatehouse.storage.database import Storage
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
@@ -114,11 +114,16 @@ def wrong_code(code: str) -> str:
 def second_factor_setup(storage: Storage) -> SecondFactorSetup:
     clock = MovableClock()
     store = storage.second_factors
-    composer = Composer(sealer=master_keys(), base_url=BASE_URL, name="Gatehouse", clock=clock)
+    composer = Composer(sealer=master_keys(), base_url=BASE_URL, clock=clock, brand=lambda: MailBrand("Gatehouse"))
     telling = AccountNotifier(recorder=Recorder(mac_key=AUDIT_KEY, clock=clock), composer=composer)
     recovery = RecoveryCodes(store=store, key=CODE_KEY, notifier=telling, clock=clock)
     totp = Totp(
-        store=store, masters=master_keys(), recovery=recovery, notifier=telling, clock=clock, issuer="Gatehouse"
+        store=store,
+        masters=master_keys(),
+        recovery=recovery,
+        notifier=telling,
+        clock=clock,
+        issuer=lambda: "Gatehouse",
     )
     guesses = AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock)
     email_codes = EmailCodes(
@@ -132,7 +137,7 @@ def second_factor_setup(storage: Storage) -> SecondFactorSetup:
         recovery=recovery,
         passkeys=Passkeys(
             store=storage.passkeys,
-            party=RelyingParty(name="Gatehouse", origin=BASE_URL, host="id.studio.example"),
+            party=lambda: RelyingParty(name="Gatehouse", origin=BASE_URL, host="id.studio.example"),
             recovery=recovery,
             notifier=telling,
             clock=clock,

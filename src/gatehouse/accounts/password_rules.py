@@ -8,7 +8,7 @@ to another service.
 import asyncio
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from io import SEEK_END
@@ -96,10 +96,12 @@ class BreachedPasswords(Protocol):
 
 
 class PasswordRules:
-    def __init__(self, *, breached: BreachedPasswords | None = None, service_words: Iterable[str] = ()) -> None:
-        """`service_words` are names of this service, which attackers try first."""
+    def __init__(
+        self, *, breached: BreachedPasswords | None = None, service_words: Callable[[], Iterable[str]] = tuple
+    ) -> None:
+        """`service_words` returns names of this service, which attackers try first."""
         self._breached = breached
-        self._service_words = list(words_of(service_words))
+        self._service_words = service_words
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="password-rules")
 
     async def check(self, password: str, *own_words: str) -> None:
@@ -108,7 +110,7 @@ class PasswordRules:
         text = nfc(password)
         if len(text) < MIN_LENGTH:
             raise BadAccount(f"the password must have at least {MIN_LENGTH} characters")
-        words = [*words_of(own_words), *self._service_words]
+        words = [*words_of(own_words), *words_of(self._service_words())]
         await asyncio.get_running_loop().run_in_executor(self._pool, self._check_strength, text, words)
 
     def _check_strength(self, text: str, words: list[str]) -> None:

@@ -3,6 +3,7 @@
 The response never reveals whether an address has an account; its owner is notified by email instead.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gatehouse.accounts.administration import Administration, check_nick
@@ -46,7 +47,7 @@ class SelfRegistration:
         composer: Composer,
         recorder: Recorder,
         clock: Clock,
-        policy: RegistrationPolicy,
+        policy: Callable[[], RegistrationPolicy],
     ) -> None:
         self._store = store
         self._links = links
@@ -59,10 +60,10 @@ class SelfRegistration:
 
     @property
     def domains(self) -> tuple[str, ...]:
-        return self._policy.domains
+        return self._policy().domains
 
     def refuse_when_closed(self) -> None:
-        if not self._policy.is_open:
+        if not self._policy().is_open:
             raise RegistrationClosed
 
     async def register(self, account: NewAccount, requester: LinkRequester) -> None:

@@ -1,6 +1,6 @@
 """Browser sessions: stored on the server, opaque, ended on every node before the response (S-07)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +33,9 @@ class OpenedSession:
 
 
 class Sessions:
-    def __init__(self, *, store: SessionStore, recorder: Recorder, clock: Clock, lifetimes: SessionLifetimes) -> None:
+    def __init__(
+        self, *, store: SessionStore, recorder: Recorder, clock: Clock, lifetimes: Callable[[], SessionLifetimes]
+    ) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
@@ -52,7 +54,7 @@ class Sessions:
     ) -> OpenedSession:
         """Open a session for a person who has just authenticated."""
         secret = new_secret()
-        now = self._clock.now()
+        now, lifetimes = self._clock.now(), self._lifetimes()
         session = Session(
             digest=sha256(secret),
             session_id=new_record_id(now),
@@ -63,8 +65,8 @@ class Sessions:
             created_at=now,
             proved_at=now,
             seen_at=now,
-            idle_ends_at=now + self._lifetimes.idle,
-            ends_at=now + self._lifetimes.absolute,
+            idle_ends_at=now + lifetimes.idle,
+            ends_at=now + lifetimes.absolute,
             address=origin.address,
             agent=agent[:MAX_AGENT_LENGTH],
         )
@@ -83,13 +85,14 @@ class Sessions:
         now = self._clock.now()
         signed_in = await self._store.find_session(sha256(secret), now)
         if signed_in is not None and signed_in.session.seen_at + LAST_SEEN_INTERVAL <= now:
-            await self._store.update_last_seen(signed_in.session.digest, now, now + self._lifetimes.idle)
+            await self._store.update_last_seen(signed_in.session.digest, now, now + self._lifetimes().idle)
         return signed_in
 
     def is_fresh(self, session: Session) -> bool:
         """Return whether the person authenticated recently enough to change how they sign in."""
         return (
-            session.strength is SessionStrength.FULL and self._clock.now() < session.proved_at + self._lifetimes.fresh
+            session.strength is SessionStrength.FULL
+            and self._clock.now() < session.proved_at + self._lifetimes().fresh
         )
 
     async def end(self, signed_in: UserSession, session_id: str, origin: AuditOrigin) -> bool:

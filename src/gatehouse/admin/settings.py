@@ -19,6 +19,7 @@ class SettingListItem:
     value: str  # a secret's is masked
     unit: str
     meaning: str
+    changeable: bool  # by administrators, while the service runs
     source: str  # default, dev, file …, environment, flag, database
 
     def matches(self, search: str) -> bool:

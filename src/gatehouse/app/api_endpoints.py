@@ -34,6 +34,7 @@ from gatehouse.web.api.permissions.application_keys import (
 )
 from gatehouse.web.api.permissions.applications import ApplicationEndpoints, ClientEndpoint
 from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.changes import ChangesEndpoint
 from gatehouse.web.api.permissions.lookups import ActivityEndpoint, FindRecord, GameSessionEndpoint
 from gatehouse.web.api.permissions.projects import GroupEndpoints, ProjectEndpoints
 from gatehouse.web.api.permissions.questions import QuestionEndpoints, SimulationEndpoint
@@ -144,9 +145,10 @@ def login_endpoint(services: Services) -> Endpoint:
     ).endpoint()
 
 
-def permission_endpoints(services: Services, readiness: Readiness) -> list[Endpoint]:
+def permission_endpoints(services: Services, readiness: Readiness, stopping: ShutdownSignal) -> list[Endpoint]:
     """Interface §4.4 to §4.10, §4.14; management adds lists and Idempotency-Key to some of them."""
     authenticator = RequestAuthenticator(services.authenticator)
+    stopping.when_begun(services.change_streams.stop)
     return add_management(services, authenticator, basic_permission_endpoints(services, readiness, authenticator))
 
 
@@ -183,6 +185,7 @@ def basic_permission_endpoints(
         ActivityEndpoint(find=visible_record_reader(services), authenticator=authenticator).endpoint(),
         settings_endpoint(services, readiness, authenticator),
         WebhookEndpoint(webhooks=services.webhooks, authenticator=authenticator).endpoint(),
+        ChangesEndpoint(streams=services.change_streams, readers=services.change_readers).endpoint(),
     ]
 
 

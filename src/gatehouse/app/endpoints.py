@@ -1,6 +1,7 @@
 """What the listeners serve: the endpoints of the services and the application around them."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -22,7 +23,7 @@ from gatehouse.app.page_endpoints import (
 from gatehouse.app.readiness import readiness_checks
 from gatehouse.app.services import Services
 from gatehouse.kernel.graphics import Color, image_media_type
-from gatehouse.settings import Settings
+from gatehouse.settings.model import BrandingSettings
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
 from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
 from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate
@@ -32,14 +33,14 @@ from gatehouse.web.http.metrics import Metrics
 from gatehouse.web.http.routing import Endpoint, build_application
 from gatehouse.web.pages.api_docs import docs_endpoints
 from gatehouse.web.pages.assets import Assets, packaged_assets
-from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile
+from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile, brand_endpoint
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
 from gatehouse.web.server.server import ShutdownSignal
 
 
-def branding(settings: Settings) -> BrandAssets:
-    chosen = settings.branding
+@lru_cache(maxsize=1)
+def branding(chosen: BrandingSettings) -> BrandAssets:
     paths = {LOGO_FILE: chosen.logo, DARK_LOGO_FILE: chosen.logo_dark}
     return BrandAssets(
         name=chosen.name,
@@ -71,8 +72,9 @@ def build_app(
     """
     settings = services.settings
     assets = packaged_assets()
-    look = branding(settings)
-    pages = PageRenderer(assets, https=services.is_https, demo=demo, brand=look.brand)
+    pages = PageRenderer(
+        assets, https=services.is_https, demo=demo, brand=lambda: branding(services.settings.branding).brand
+    )
     readiness = Readiness(
         readiness_checks(services.storage, services.keyring, services.clock),
         clock=services.clock,
@@ -85,11 +87,15 @@ def build_app(
         names,
         held_requests=lambda: len(services.waiters),
         permission_cache=lambda: services.permission_loader.cache_weight,
+        change_streams=lambda: len(services.change_streams),
     )
     health = HealthEndpoints(
         readiness=readiness, metrics=metrics, details_allowed=allow_bearer(settings.operations.token.reveal())
     )
-    table += [look.endpoint(), *health.endpoints()]
+    table += [
+        brand_endpoint(lambda request: branding(services.settings.branding).serve(request)),
+        *health.endpoints(),
+    ]
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
     errors = ErrorRenderer(
         render_error=pages.render_error,
@@ -134,7 +140,7 @@ def endpoints(
         *oauth_endpoints(services, pages),
         *game_endpoints(services, stopping),
         login_endpoint(services),
-        *permission_endpoints(services, readiness),
+        *permission_endpoints(services, readiness, stopping),
         *setup_endpoints(services, pages, samples),
         *sign_in_endpoints(services, pages),
         *registration_endpoints(services, pages),

@@ -13,6 +13,7 @@ from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
 from gatehouse.storage.oauth.logout_calls import CHANNEL as SIGNED_OUT
 from gatehouse.storage.personal_data import CHANNEL as DATA_ASKED
+from gatehouse.storage.settings import CHANNEL as SETTINGS_CHANGED
 from gatehouse.storage.webhooks import CHANNEL as WEBHOOK_DUE
 
 log = structlog.get_logger(__name__)
@@ -24,6 +25,7 @@ MAIL_EVERY: Final = 60.0  # how soon a failed mail is sent again
 DATA_EVERY: Final = 60.0  # how soon an application that did not answer is called again
 LOGOUT_EVERY: Final = 15.0  # how soon a failed back-channel logout is sent again
 WEBHOOKS_EVERY: Final = 15.0  # how soon a failed delivery is tried again
+SETTINGS_EVERY: Final = 0.9  # how soon a change of settings applies here, without a notice too
 SWEEP_EVERY: Final = 600.0
 TALLY_EVERY: Final = 10.0
 
@@ -33,6 +35,7 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
     """Run the background jobs while the body runs; at the end, seal what was recorded."""
     notified = {
         "mail": (MAIL_QUEUED, MAIL_EVERY, services.outbox_worker.run_once),
+        "settings": (SETTINGS_CHANGED, SETTINGS_EVERY, services.live_settings.reload),
         "data": (DATA_ASKED, DATA_EVERY, services.data_jobs.run_once),
         "logout": (SIGNED_OUT, LOGOUT_EVERY, services.backchannel_logout.run_once),
         "webhooks": (WEBHOOK_DUE, WEBHOOKS_EVERY, services.webhook_deliveries.start_due),

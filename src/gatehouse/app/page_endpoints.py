@@ -54,7 +54,7 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         browsers=browsers,
         pages=pages,
         flow_pages=flow_pages,
-        register_enabled=services.settings.accounts.registration,
+        register_enabled=lambda: services.settings.accounts.registration,
         base_url=services.base_url,
     )
     second_factor = SecondFactorPages(

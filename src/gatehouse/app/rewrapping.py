@@ -15,6 +15,7 @@ from gatehouse.audit.chain import AUDIT_HEAD_PURPOSE
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.model import game_options_purpose
+from gatehouse.kernel.stored_settings import setting_sealing_purpose
 from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import VERSION, MasterKeys
 from gatehouse.mail.model import mail_sealing_purpose
@@ -28,7 +29,7 @@ from gatehouse.storage.sealed import RewrappedRow, SealedColumn
 from gatehouse.storage.statements import Row
 from gatehouse.storage.tables.accounts import totp_factors
 from gatehouse.storage.tables.gamesessions import game_sessions
-from gatehouse.storage.tables.installation import installation, signing_keys
+from gatehouse.storage.tables.installation import installation, signing_keys, stored_settings
 from gatehouse.storage.tables.oauth import client_secrets
 from gatehouse.storage.tables.outgoing import gdpr_calls, outbox, webhooks
 from gatehouse.storage.tables.permissions import access_keys, applications
@@ -62,6 +63,12 @@ SEALED_COLUMNS: Final = (
         "sealed",
         purpose=lambda row: answer_sealing_purpose(row.request_id, row.position),
         where=gdpr_calls.c.sealed.is_not(None),
+    ),
+    SealedColumn(
+        stored_settings,
+        "sealed",
+        purpose=lambda row: setting_sealing_purpose(row.name),
+        where=stored_settings.c.sealed.is_not(None),
     ),
     SealedColumn(webhooks, "sealed_secret", purpose=lambda row: webhook_secret_purpose(row.webhook_id)),
     SealedColumn(

@@ -21,6 +21,7 @@ class AuditEvent(StrEnum):
         "audit.broken",
         "The audit log does not end where it was sealed; high.",
     )
+    SETTINGS_CHANGED = "installation.settings_changed", "Settings kept in the database were changed."
     SETUP_LINK_MADE = "setup.link_made", "A setup link for the first administrator was created."
     SETUP_CLOSED = "setup.closed", "The first administrator was created; setup is closed."
     KEY_MADE = "key.made", "A signing key was created."

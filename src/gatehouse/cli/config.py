@@ -1,10 +1,13 @@
 """`gatehouse config`: the settings, their sources, and whether they are valid."""
 
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import click
 
+from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     NO_FLAGS,
     Invocation,
@@ -16,23 +19,25 @@ from gatehouse.cli.common import (
     print_table,
     read_settings,
 )
+from gatehouse.cli.services import PasswordSource, operator_origin, password_options, run_with_services
 from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
-from gatehouse.settings.entries import ALL_SETTINGS, display_line, display_value
+from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, display_line, display_value
 
 EXIT_REFUSED: Final = 1
 
 
 @click.group()
 def config() -> None:
-    """Show and check the settings."""
+    """Show, check and change the settings."""
 
 
 @config.command()
 @common_options
 @json_option
-def show(invocation: Invocation, *, as_json: bool) -> None:
+@click.option("--stored", is_flag=True, help="Include what is kept in the database; needs the database.")
+def show(invocation: Invocation, *, stored: bool, as_json: bool) -> None:
     """Print every setting with its value and source; secrets are masked."""
-    loaded = load_settings(invocation)
+    loaded = run_with_services(invocation, current_settings) if stored else load_settings(invocation)
     if as_json:
         print_json(
             {
@@ -42,6 +47,54 @@ def show(invocation: Invocation, *, as_json: bool) -> None:
         )
     else:
         print_settings(loaded)
+
+
+@config.command("set")
+@common_options
+@click.argument("assignments", metavar="NAME=VALUE...", nargs=-1, required=True)
+@password_options
+def set_values(
+    invocation: Invocation, *, assignments: tuple[str, ...], password_file: Path | None, password_stdin: bool
+) -> None:
+    """Store settings in the database; a running service uses them within a second.
+
+    Lists are separated by commas. A secret is given as NAME alone, and read from a file, standard input or the
+    terminal. All are stored together, or none.
+    """
+    password = PasswordSource(file=password_file, stdin=password_stdin)
+    save_settings(invocation, dict(parse_assignment(one, password) for one in assignments))
+    click.echo("Stored.")
+
+
+def parse_assignment(text: str, password: PasswordSource) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    entry = STORED_SETTINGS.get(name)
+    if entry is not None and entry.is_secret:
+        if equals:
+            raise click.UsageError(
+                f"{name} is a secret: give the name alone, and --password-file or --password-stdin"
+            )
+        return name, password.read()
+    if not equals:
+        raise click.UsageError(f"{name}: use NAME=VALUE")
+    return name, value if entry is None else entry.parse(value)
+
+
+@config.command()
+@common_options
+@click.argument("name")
+def unset(invocation: Invocation, *, name: str) -> None:
+    """Remove the stored value of the setting NAME, so that its default applies."""
+    save_settings(invocation, {name: None})
+    click.echo(f"{name} removed from the database.")
+
+
+def save_settings(invocation: Invocation, changes: Mapping[str, object]) -> None:
+    run_with_services(invocation, lambda services: services.settings_editor.save(changes, operator_origin()))
+
+
+async def current_settings(services: Services) -> LoadedSettings:
+    return services.live_settings.current
 
 
 @config.command()

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -91,9 +92,9 @@ class GameSessionRegistration:
         pending_limit: PendingLimit,
         clock: Clock,
         node: str,
-        code_match: bool,
+        code_match: Callable[[], bool],
     ) -> None:
-        """`code_match`: every session gets a code, also of a game that did not ask for one."""
+        """`code_match`: whether every session gets a code, also of a game that did not ask for one."""
         self._store = store
         self._results = results
         self._rules = rules
@@ -116,7 +117,7 @@ class GameSessionRegistration:
             raise await self._refusals.violation("", origin, "game login is turned off for the application")
         await self._pending_limit.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
-        with_code = request.wants_code or self._code_match or any(one.code_match for one in terms)
+        with_code = request.wants_code or self._code_match() or any(one.code_match for one in terms)
         session = self._new_session(request, options, location, with_code=with_code)
         await self._store.register_session(session)
         return RegisteredSession(session=session, location=location)

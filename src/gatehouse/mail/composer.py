@@ -6,9 +6,9 @@ same.
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -51,6 +51,18 @@ def theme_for_accent(accent: Color) -> MailTheme:
     )
 
 
+class MailBrand(NamedTuple):
+    """The service as emails show it."""
+
+    name: str
+    theme: MailTheme = DEFAULT_THEME
+
+
+@lru_cache(maxsize=1)
+def mail_brand(name: str, accent: str) -> MailBrand:
+    return MailBrand(name, theme_for_accent(Color.parse(accent)) if accent else DEFAULT_THEME)
+
+
 LANGUAGES: Final = ("en", "de")  # complete ones; the first one is the fallback
 MAX_VALUE_LENGTH: Final = 200  # characters; some browsers have long names
 # A path of this service without characters that a reader or a mail program could take for its end.
@@ -58,14 +70,10 @@ PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
 
 
 class Composer:
-    def __init__(
-        self, *, sealer: SecretSealer, base_url: str, name: str, clock: Clock, theme: MailTheme = DEFAULT_THEME
-    ) -> None:
-        """`name` is the name of the service in emails."""
+    def __init__(self, *, sealer: SecretSealer, base_url: str, clock: Clock, brand: Callable[[], MailBrand]) -> None:
         self._sealer = sealer
         self._base_url = base_url
-        self._name = name
-        self._theme = theme
+        self._brand = brand
         self._clock = clock
         self._texts = jinja_environment(escaping=False)
         self._pages = jinja_environment(escaping=True)
@@ -106,12 +114,13 @@ class Composer:
         context: dict[str, object] = {key: clean_line(value) for key, value in values.items() if key != "path"}
         if "path" in values:
             context["link"] = self._link(values["path"])
+        brand = self._brand()
         return context | {
             "to": to,
             "lang": lang,
             "words": self._texts.get_template(f"{lang}/words.jinja").module,
-            "name": self._name,
-            "theme": self._theme,
+            "name": brand.name,
+            "theme": brand.theme,
             "base_url": self._base_url,
             "service": self._base_url.partition("://")[2],
             "when": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d %H:%M UTC"),

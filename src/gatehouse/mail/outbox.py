@@ -5,7 +5,7 @@ accepted an email and before that was stored delivers it again, with the same Me
 never.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -36,17 +36,22 @@ NO_RETRY: Final = 0
 
 class OutboxWorker:
     def __init__(
-        self, *, store: OutboxStore, transport: MailTransport | None, sealer: SecretSealer, clock: Clock
+        self,
+        *,
+        store: OutboxStore,
+        find_transport: Callable[[], MailTransport | None],
+        sealer: SecretSealer,
+        clock: Clock,
     ) -> None:
-        """Without a transport everything stays in the outbox."""
+        """Without a transport everything stays in the outbox; it is looked up before each batch."""
         self._store = store
-        self._transport = transport
+        self._find_transport = find_transport
         self._sealer = sealer
         self._clock = clock
 
     async def run_once(self) -> None:
         """Deliver everything that is due; return when nothing is left or the server is not available."""
-        transport = self._transport
+        transport = self._find_transport()
         if transport is None:
             return
         # The lease outlasts the slowest possible batch, so that no other node claims an email being sent.
@@ -57,9 +62,10 @@ class OutboxWorker:
 
     async def deliver_now(self, mail: OutboxMail) -> None:
         """Deliver an email directly, while the caller waits for the result. Raises Undelivered."""
-        if self._transport is None:
+        transport = self._find_transport()
+        if transport is None:
             raise ServerUnusable("no mail server is configured: set mail.host and mail.from_address")
-        async with self._transport.open_session() as session:
+        async with transport.open_session() as session:
             await session.deliver(mail, self._open(mail))
 
     async def _deliver_batch(self, transport: MailTransport, claims: Sequence[ClaimedMail]) -> bool:

@@ -9,6 +9,7 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.kernel.errors import BadInput, Conflict
+from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.oauth.model import Client
 from gatehouse.permissions.model.application import AccessKey, Application, ApplicationKey
@@ -149,6 +150,15 @@ class StoredState:
     clients: tuple[Client, ...] = ()
     removed_client_ids: frozenset[str] = NO_IDS
     permissions: PermissionState = field(default_factory=PermissionState)
+    settings: StoredSettings = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PutSetting:
+    """Stores the value of a setting, or removes it."""
+
+    name: str
+    setting: StoredSetting | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +291,7 @@ PermissionWrite: TypeAlias = (
     | AddServiceAccount
     | ChangeServiceAccount
 )
-Write: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PermissionWrite
+Write: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PermissionWrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,14 +48,17 @@ from gatehouse.provision.sections.section import (
     Context,
     FileSection,
     IssueToken,
+    NoSettings,
     Options,
     PlanStage,
     ProvisionFile,
     SectionEntries,
     SectionPlan,
+    SettingRules,
     issue_no_token,
 )
 from gatehouse.provision.sections.service_accounts import ServiceAccountRightsStage, ServiceAccountSection
+from gatehouse.provision.sections.settings import SettingSection
 from gatehouse.provision.sections.users import UserSection
 from gatehouse.provision.state_after import state_after
 from gatehouse.provision.unmanaged import ReportLine, ignore_line, without_unmanaged
@@ -67,6 +70,7 @@ APPLICATIONS: Final = ApplicationSection()
 GROUPS: Final = GroupSection()
 MEMBERSHIPS: Final = MembershipSection()
 SERVICE_ACCOUNTS: Final = ServiceAccountSection()
+SETTINGS: Final = SettingSection()
 
 # In the order of a file.
 SECTIONS: Final[tuple[FileSection[Any], ...]] = (
@@ -77,6 +81,7 @@ SECTIONS: Final[tuple[FileSection[Any], ...]] = (
     GROUPS,
     MEMBERSHIPS,
     SERVICE_ACCOUNTS,
+    SETTINGS,
 )
 # In the order of the writes: a service names groups and roles, and a user may hold rights on anything.
 STAGES: Final[tuple[PlanStage[Any], ...]] = (
@@ -90,6 +95,7 @@ STAGES: Final[tuple[PlanStage[Any], ...]] = (
     MEMBERSHIPS,
     ServiceAccountRightsStage(),
     ApplicationUsersStage(),
+    SETTINGS,
 )
 
 
@@ -131,7 +137,9 @@ class Provisioning:
         clock: Clock,
         reachable: Sequence[Network] = (),
         issue_token: IssueToken = issue_no_token,
+        settings: SettingRules | None = None,
     ) -> None:
+        self._settings = settings or NoSettings()
         self._reachable = tuple(reachable)
         self._issue_token = issue_token
         self._store = store
@@ -214,6 +222,7 @@ class Provisioning:
         return Context(
             reachable=self._reachable,
             issue_token=self._issue_token,
+            settings=self._settings,
             file=file,
             masters=self._masters,
             seal=FileSeal(self._masters),

@@ -1,6 +1,7 @@
 """The settings of an installation: frozen, typed, read once, and rejected when anything is wrong.
 
-Later sources win: defaults, what --dev implies, gatehouse.toml, GATEHOUSE__SECTION__KEY variables, flags.
+Later sources win: defaults, what --dev implies, the database, gatehouse.toml, GATEHOUSE__SECTION__KEY variables,
+flags.
 """
 
 import os
@@ -12,9 +13,9 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.settings.checks import LoadPurpose
+from gatehouse.settings.checks import CHECKS, Candidate, LoadPurpose
 from gatehouse.settings.draft import DEFAULT, DEV, SettingsDraft, fill_defaults, run_checks, use_dev_key
-from gatehouse.settings.entries import build_settings
+from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, Value, build_settings, value_of
 from gatehouse.settings.grammar import ws_url_of
 from gatehouse.settings.model import Settings
 from gatehouse.settings.secret import DatabaseUrl, FilePrivacy, Secret, path_exists
@@ -52,13 +53,33 @@ class LoadedSettings:
 
     def with_stored_base_url(self, base_url: str) -> Self:
         """Return the settings with the base_url stored in the database, unless one was given here (R8)."""
-        if self.sources["server.base_url"] not in {DEFAULT, DEV}:
+        if self.is_locked("server.base_url"):
             return self
         server = replace(self.settings.server, base_url=base_url)
         if self.sources["server.ws_url"] == DEFAULT:
             server = replace(server, ws_url=ws_url_of(base_url))
         sources = MappingProxyType({**self.sources, "server.base_url": FROM_DATABASE})
         return replace(self, settings=replace(self.settings, server=server), sources=sources)
+
+    def is_locked(self, name: str) -> bool:
+        """Whether a file, the environment or a flag gives the value, so that the database cannot."""
+        return self.sources[name] not in {DEFAULT, DEV}
+
+    def with_stored(self, stored: Mapping[str, Value]) -> Self:
+        """Return the settings with values of the database, where they are not locked."""
+        used = {name: value for name, value in stored.items() if not self.is_locked(name)}
+        values = {name: value_of(self.settings, entry) for name, entry in ALL_SETTINGS.items()} | used
+        sources = {**self.sources, **dict.fromkeys(used, FROM_DATABASE)}
+        if sources["mail.from_name"] == DEFAULT:
+            values["mail.from_name"] = values["branding.name"]
+        return replace(self, settings=build_settings(values), sources=MappingProxyType(sources))
+
+    def problems(self) -> Sequence[SettingProblem]:
+        """Return what is wrong between the settings that can be stored."""
+        draft = SettingsDraft()
+        candidate = Candidate(settings=self.settings, data=self.data, dev=self.dev, purpose=LoadPurpose.COMMAND)
+        run_checks(draft, candidate, [check for check in CHECKS if check[0] in STORED_SETTINGS])
+        return draft.problems
 
 
 def process_environment() -> Mapping[str, str]:

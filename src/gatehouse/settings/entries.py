@@ -45,7 +45,7 @@ class Setting:
 
     def from_text(self, text: str) -> Value:
         """Convert the value of an environment variable or flag."""
-        return self.convert(self._parse(text))
+        return self.convert(self.parse(text))
 
     def convert(self, given: object) -> Value:
         """Convert a TOML value; raise ValueError with a text that never repeats a secret."""
@@ -59,7 +59,8 @@ class Setting:
             return self._list(given)
         return self._text(given)
 
-    def _parse(self, text: str) -> object:
+    def parse(self, text: str) -> object:
+        """Read the text of a variable or flag as the value that TOML would have; it is not checked yet."""
         if self.is_list:
             return [part.strip(" ") for part in text.split(",")] if text else []
         if self.kind is bool:
@@ -148,6 +149,10 @@ def setting_of_field(section: str, key: str, hint: object, default: Value) -> Se
 SECTIONS: Final[Mapping[str, type]] = get_type_hints(Settings)
 ALL_SETTINGS: Final[Mapping[str, Setting]] = {
     entry.name: entry for section, sheet in SECTIONS.items() for entry in settings_of_section(section, sheet)
+}
+
+STORED_SETTINGS: Final[Mapping[str, Setting]] = {
+    name: entry for name, entry in ALL_SETTINGS.items() if entry.about.stored
 }
 
 

@@ -28,26 +28,29 @@ class SettingInfo:
     grammar: Callable[[str], object] | None = None  # raises ValueError
     without: str = ""  # the effect when it is not set
     dev: str = ""  # the default with --dev, where it differs
+    stored: bool = False  # administrators may change it while the service runs; it is kept in the database
 
 
-def number(meaning: str, low: int, high: int, unit: str = "") -> SettingInfo:
-    return SettingInfo(meaning, unit=unit, low=low, high=high)
+def number(meaning: str, low: int, high: int, unit: str = "", *, stored: bool = False) -> SettingInfo:
+    return SettingInfo(meaning, unit=unit, low=low, high=high, stored=stored)
 
 
-def seconds(meaning: str, low: int, high: int) -> SettingInfo:
-    return number(meaning, low, high, "seconds")
+def seconds(meaning: str, low: int, high: int, *, stored: bool = False) -> SettingInfo:
+    return number(meaning, low, high, "seconds", stored=stored)
 
 
-def days(meaning: str, low: int = 1, high: int = YEAR_DAYS) -> SettingInfo:
-    return number(meaning, low, high, "days")
+def days(meaning: str, low: int = 1, high: int = YEAR_DAYS, *, stored: bool = False) -> SettingInfo:
+    return number(meaning, low, high, "days", stored=stored)
 
 
 def per_minute(meaning: str) -> SettingInfo:
     return number(meaning, 1, MAX_RATE, "requests a minute")
 
 
-def text(meaning: str, grammar: Callable[[str], object], *, without: str = "", dev: str = "") -> SettingInfo:
-    return SettingInfo(meaning, grammar=grammar, without=without, dev=dev)
+def text(
+    meaning: str, grammar: Callable[[str], object], *, without: str = "", dev: str = "", stored: bool = False
+) -> SettingInfo:
+    return SettingInfo(meaning, grammar=grammar, without=without, dev=dev, stored=stored)
 
 
 def long_secret(meaning: str) -> SettingInfo:
@@ -194,10 +197,10 @@ class AccountSettings:
     """Accounts and registration."""
 
     registration: Annotated[
-        bool, SettingInfo("Allow self-registration (otherwise invitation only).", dev="`true`")
+        bool, SettingInfo("Allow self-registration (otherwise invitation only).", dev="`true`", stored=True)
     ] = False
     allowed_domains: Annotated[
-        tuple[str, ...], text("Email domains allowed to register; empty allows all.", grammar.domain)
+        tuple[str, ...], text("Email domains allowed to register; empty allows all.", grammar.domain, stored=True)
     ] = ()
     breached_passwords: Annotated[
         str,
@@ -226,29 +229,36 @@ class MailSettings:
             grammar.listen_host,
             without="none: emails wait in the outbox",
             dev="none: emails are printed to the server log",
+            stored=True,
         ),
     ] = ""
-    port: Annotated[int, number("Port; usually 587 with `starttls` and 465 with `tls`.", 1, 65_535)] = 587
+    port: Annotated[int, number("Port; usually 587 with `starttls` and 465 with `tls`.", 1, 65_535, stored=True)] = (
+        587
+    )
     security: Annotated[
         Literal["starttls", "tls", "none"],
-        SettingInfo("Encryption of the connection; use `none` only for a mail server on this machine."),
+        SettingInfo("Encryption of the connection; use `none` only for a mail server on this machine.", stored=True),
     ] = "starttls"
-    username: Annotated[str, SettingInfo("User name for the mail server.", without="none: no authentication")] = ""
-    password: Annotated[Secret, SettingInfo("Password for `mail.username`.")] = NO_SECRET
-    from_address: Annotated[str, text("Sender address; required if a mail server is set.", grammar.mail_address)] = ""
-    from_name: Annotated[
-        str, SettingInfo("Sender name, also used for the service in emails.", without="`branding.name`")
+    username: Annotated[
+        str, SettingInfo("User name for the mail server.", without="none: no authentication", stored=True)
     ] = ""
-    timeout_seconds: Annotated[int, seconds("Timeout of the mail server per email.", 1, 120)] = 20
+    password: Annotated[Secret, SettingInfo("Password for `mail.username`.", stored=True)] = NO_SECRET
+    from_address: Annotated[
+        str, text("Sender address; required if a mail server is set.", grammar.mail_address, stored=True)
+    ] = ""
+    from_name: Annotated[
+        str, SettingInfo("Sender name, also used for the service in emails.", without="`branding.name`", stored=True)
+    ] = ""
+    timeout_seconds: Annotated[int, seconds("Timeout of the mail server per email.", 1, 120, stored=True)] = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrandingSettings:
     """Name, logo and color on pages, in emails and in the console."""
 
-    name: Annotated[str, text("Name of the service on pages and in authenticator apps.", grammar.brand_name)] = (
-        "Gatehouse"
-    )
+    name: Annotated[
+        str, text("Name of the service on pages and in authenticator apps.", grammar.brand_name, stored=True)
+    ] = "Gatehouse"
     logo: Annotated[
         str,
         text(
@@ -258,13 +268,16 @@ class BrandingSettings:
         ),
     ] = ""
     logo_dark: Annotated[str, text("Logo for the dark theme.", grammar.absolute_path, without="`branding.logo`")] = ""
-    wordmark: Annotated[bool, SettingInfo("The logo contains the name, so pages don't repeat it.")] = False
+    wordmark: Annotated[bool, SettingInfo("The logo contains the name, so pages don't repeat it.", stored=True)] = (
+        False
+    )
     accent: Annotated[
         str,
         text(
             "Color of links and buttons, like `#1d5f8a`; adjusted where contrast would be too low.",
             grammar.color,
             without="Gatehouse blue",
+            stored=True,
         ),
     ] = ""
 
@@ -273,10 +286,12 @@ class BrandingSettings:
 class SessionSettings:
     """Browser sessions."""
 
-    idle_hours: Annotated[int, number("Hours of inactivity after which a session ends.", 1, 8_760, "hours")] = 72
-    absolute_days: Annotated[int, days("Days after which a session ends.")] = 30
+    idle_hours: Annotated[
+        int, number("Hours of inactivity after which a session ends.", 1, 8_760, "hours", stored=True)
+    ] = 72
+    absolute_days: Annotated[int, days("Days after which a session ends.", stored=True)] = 30
     fresh_minutes: Annotated[
-        int, number("Minutes a recent sign-in is valid for changing sign-in methods.", 1, 120, "minutes")
+        int, number("Minutes a recent sign-in is valid for changing sign-in methods.", 1, 120, "minutes", stored=True)
     ] = 10
 
 
@@ -290,7 +305,7 @@ class GameSettings:
     ] = ()
     retry_delay: Annotated[int, seconds("How long a client must wait after RETRY before polling again.", 1, 60)] = 1
     code_match: Annotated[
-        bool, SettingInfo("Require code confirmation for every game sign-in from another IP address.")
+        bool, SettingInfo("Require code confirmation for every game sign-in from another IP address.", stored=True)
     ] = False
     early_polls: Annotated[
         int, number("Number of early polls within a minute that block a game session.", 2, 100)
@@ -338,6 +353,10 @@ class PermissionSettings:
         int,
         number("Memory for cached permission models and evaluations per process, in megabytes.", 16, 65_536),
     ] = 64
+    streams_per_caller: Annotated[
+        int, number("Change streams that one caller may have open at each process.", 1, 1_000)
+    ] = 32
+    streams_most: Annotated[int, number("Change streams open at each process, of all callers.", 1, 100_000)] = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,7 +430,7 @@ class RateSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All settings, read once at the start and never changed while the process runs."""
+    """All settings. Only those with `stored` can change while the process runs (docs/decisions/0042)."""
 
     server: ServerSettings = field(default_factory=ServerSettings)
     database: DatabaseSettings = field(default_factory=DatabaseSettings)

@@ -1,6 +1,6 @@
 """Stores the audit log (audit/model.py)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -40,9 +40,10 @@ from gatehouse.audit.model import (
 from gatehouse.storage.installation import replace_value, set_value_once
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
-from gatehouse.storage.statements import InStringList, JsonDocument, Row, Statement, Verb
+from gatehouse.storage.statements import InStringList, JsonDocument, Notification, Row, Statement, Verb
 from gatehouse.storage.tables.installation import audit_events, audit_refusals, audit_seals, installation, tallies
 
+CHANNEL: Final = "audit_sealed"
 AUDIT_HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
 DELETE_BATCH: Final = 1_000  # records; no sealed batch has more
 
@@ -234,6 +235,7 @@ def append_to_chain(
     if placed[0].found != len(record_ids):
         raise SealedMeanwhile
     yield INSERT_SEAL(place=seal.place, at=seal.at, link=seal.link, kid=seal.kid, signature=seal.signature)
+    yield Notification(CHANNEL, "")
 
 
 def add_refusal(refusal: Refusal, kept: int) -> Verb[None]:
@@ -315,6 +317,10 @@ class AuditStorage(SqlStore):
     erase_personal = write(erase_personal)
     seal_to_delete = read(seal_to_delete)
     delete_up_to = write(delete_up_to)
+
+    def listen_for_seals(self, listener: Callable[[str], object]) -> Callable[[], None]:
+        """Call the listener after every sealing, by any node, and when notices may have been missed."""
+        return self.runner.listen(CHANNEL, listener)
 
 
 def _record_from_row(row: Row) -> AuditRecord:

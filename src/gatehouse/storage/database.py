@@ -31,6 +31,7 @@ from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
 from gatehouse.storage.permissions.user_records import UserRecordStorage
 from gatehouse.storage.personal_data import PersonalDataStorage
 from gatehouse.storage.runner import PoolLimits, Runner
+from gatehouse.storage.settings import SettingsStorage
 from gatehouse.storage.sign_in_flow import SignInFlowStorage
 from gatehouse.storage.sqlite.runner import SQLiteRunner, sqlite_path
 from gatehouse.storage.sweep import sweep_expired
@@ -71,6 +72,7 @@ class Storage:
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
+    settings: SettingsStorage
     tallies: TallyStorage
     throttle: AttemptStorage
     user_records: UserRecordStorage
@@ -145,6 +147,7 @@ def build_storage(runner: Runner) -> Storage:
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),
+        settings=SettingsStorage(runner),
         tallies=TallyStorage(runner),
         throttle=AttemptStorage(runner),
         user_records=UserRecordStorage(runner),

@@ -36,6 +36,7 @@ from gatehouse.provision.model import (
     PermissionState,
     PermissionWrite,
     PutAccessKey,
+    PutSetting,
     ReadScope,
     RemoveGroup,
     RemoveUser,
@@ -96,6 +97,7 @@ from gatehouse.storage.permissions.structure import (
 )
 from gatehouse.storage.permissions.user_records import assign_root_role, edit_records, touch_record
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
+from gatehouse.storage.settings import put_stored_setting, read_stored_settings
 from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.permissions import (
@@ -377,7 +379,13 @@ def _without_version(one: T) -> T:
 # Apply configuration files (provision/model.py): verbs of other packages in one transaction.
 
 
-KEEPS_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient)  # what projects and groups are not part of
+KEEPS_STRUCTURE: Final = (
+    AddUser,
+    ChangeUser,
+    AddClient,
+    ChangeClient,
+    PutSetting,
+)  # what projects and groups are not part of
 
 _IS_ADMINISTRATOR_ROLE = and_(
     role_assignments.c.application_id == CENTRAL_APPLICATION,
@@ -410,6 +418,7 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         clients=tuple(client for client in (yield from all_clients()) if not client.has_document),
         removed_client_ids=(yield from removed_client_ids()),
         permissions=(yield from read_permission_state(scope)),
+        settings=(yield from read_stored_settings()),
     )
 
 
@@ -457,6 +466,8 @@ def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]
             yield from delete_user(user, now)
         case AddClient(client):
             yield from insert_client(client)
+        case PutSetting(name, setting):
+            yield from put_stored_setting(name, setting, now)
         case ChangeClient(client):
             yield from replace_client(client)
         case _:

@@ -61,7 +61,7 @@ class NodeFactory:
             services=services,
             clock=clock,
             sessions=Sessions(
-                store=services.storage.sessions, recorder=services.recorder, clock=clock, lifetimes=SessionLifetimes()
+                store=services.storage.sessions, recorder=services.recorder, clock=clock, lifetimes=SessionLifetimes
             ),
             polls=PollService(
                 store=services.storage.game_sessions,

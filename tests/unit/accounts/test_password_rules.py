@@ -22,7 +22,7 @@ from gatehouse.accounts.password_rules import (
 )
 from tests.support.cpu_time import await_within_cpu_seconds
 
-RULES = PasswordRules(service_words=("https://login.studio.example", "Gatehouse"))
+RULES = PasswordRules(service_words=lambda: ("https://login.studio.example", "Gatehouse"))
 ANNA = ("anna.lindqvist@studio.example", "Änni")
 
 

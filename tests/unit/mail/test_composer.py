@@ -14,7 +14,7 @@ from gatehouse.accounts.model import DOMAIN, LOCAL_PART, check_login
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.kernel.graphics import Color
 from gatehouse.mail import composer as composer_module
-from gatehouse.mail.composer import LANGUAGES, MAX_VALUE_LENGTH, mail_language, theme_for_accent
+from gatehouse.mail.composer import LANGUAGES, MAX_VALUE_LENGTH, mail_brand, mail_language, theme_for_accent
 from gatehouse.mail.model import (
     BadMessage,
     MailTemplate,
@@ -278,7 +278,7 @@ def test_a_stranger_cannot_put_words_into_a_letter_to_someone_else() -> None:
 def test_letters_wear_the_name_and_the_colour_of_the_installation(clock: MovableClock) -> None:
     theme = theme_for_accent(Color.parse("#ffd400"))
     composer = composer_module.Composer(
-        sealer=master_keys(), base_url=BASE_URL, name="Sky Studio", clock=clock, theme=theme
+        sealer=master_keys(), base_url=BASE_URL, clock=clock, brand=lambda: mail_brand("Sky Studio", "#ffd400")
     )
     message = composer.render(MailTemplate.RESET, to=TO, lang="en", **values_of(MailTemplate.RESET))
     assert f"background:{theme.button};" in message.html

@@ -57,7 +57,7 @@ def clock() -> MovableClock:
 
 
 def outbox_worker(store: OutboxInMemory, carrier: MailTransport | None, clock: MovableClock) -> OutboxWorker:
-    return OutboxWorker(store=store, transport=carrier, sealer=master_keys(), clock=clock)
+    return OutboxWorker(store=store, find_transport=lambda: carrier, sealer=master_keys(), clock=clock)
 
 
 def only_mail(store: OutboxInMemory) -> QueuedMail:

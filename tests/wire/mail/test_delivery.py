@@ -27,7 +27,9 @@ NO_ONE = "no_one@studio.example"
 
 
 async def deliver(carrier: SmtpTransport, mail: OutboxMail, clock: MovableClock) -> None:
-    await OutboxWorker(store=OutboxInMemory(), transport=carrier, sealer=master_keys(), clock=clock).deliver_now(mail)
+    await OutboxWorker(
+        store=OutboxInMemory(), find_transport=lambda: carrier, sealer=master_keys(), clock=clock
+    ).deliver_now(mail)
 
 
 async def test_queued_mail_is_delivered_and_the_outbox_is_emptied(
@@ -37,7 +39,7 @@ async def test_queued_mail_is_delivered_and_the_outbox_is_emptied(
     await storage.mail.queue_mails(mails, "")
     async with mail_server(mailbox) as port:
         outbox_worker = OutboxWorker(
-            store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
+            store=storage.mail, find_transport=lambda: smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
         await outbox_worker.run_once()
         await outbox_worker.run_once()
@@ -136,7 +138,7 @@ async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
     await storage.mail.queue_mails([composed_mail(clock, to=to) for to in (NO_ONE, "later@studio.example", TO)], "")
     async with mail_server(mailbox) as port:
         outbox_worker = OutboxWorker(
-            store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
+            store=storage.mail, find_transport=lambda: smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
         await outbox_worker.run_once()
         assert mailbox.recipients == [TO]
@@ -173,7 +175,7 @@ async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second
     await storage.mail.queue_mails([composed_mail(clock), composed_mail(clock)], "")
     async with mail_server(mailbox) as port:
         outbox_worker = OutboxWorker(
-            store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
+            store=storage.mail, find_transport=lambda: smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
         await outbox_worker.run_once()
         assert (await storage.mail.outbox_status()).trouble == "421 4.3.2 going down"

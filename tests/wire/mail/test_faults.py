@@ -16,7 +16,7 @@ def outbox_worker_to(
     port: int, storage: Storage, clock: MovableClock, *, timeout: float = SHORT_TIMEOUT
 ) -> OutboxWorker:
     carrier = smtp_transport_to(port, timeout=timeout)
-    return OutboxWorker(store=storage.mail, transport=carrier, sealer=master_keys(), clock=clock)
+    return OutboxWorker(store=storage.mail, find_transport=lambda: carrier, sealer=master_keys(), clock=clock)
 
 
 async def test_r_27_requests_are_answered_and_mail_is_queued_while_the_server_hangs(service: RunningService) -> None:

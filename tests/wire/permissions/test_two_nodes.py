@@ -12,6 +12,7 @@ import pytest
 
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.builders import a_record
+from tests.support.event_stream import open_changes
 from tests.support.permission_builders import GROUP, a_group, a_person
 from tests.support.processes import free_port
 from tests.support.service import running_service
@@ -23,6 +24,7 @@ from tests.support.studio import (
     a_studio,
     add_passkey_to,
     bearer_headers,
+    create_administrator,
     create_person_with,
     holdings_with_rules,
     own_record,
@@ -178,3 +180,20 @@ async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_no
     assert (await first.expect_ok("meta/data", mine, who.headers))["data"] == []
     await second.expect_ok("roles", save, first.owner.headers)
     assert (await first.expect_ok("meta/data", mine, who.headers))["data"] == []
+
+
+async def test_change_made_at_one_node_arrives_in_a_stream_of_the_other(nodes: Nodes) -> None:
+    """By the notice of the node that seals it: the clock stands still, so nothing polls."""
+    first, second = nodes
+    admin = await create_administrator(first)
+    await first.service.services.audit_sealer.seal_all()
+    ask = {"action": "save", "data": {"application_id": first.shop.application_id, "description": "Sells"}}
+    async with open_changes(second.service.client, admin.headers) as stream:
+        await first.expect_ok("application", ask, first.owner.headers)
+        await first.service.services.audit_sealer.seal_all()
+        assert [change["event"] for change in await stream.changes(1)] == ["application.changed"]
+        last = stream.last_id
+        await first.expect_ok("application", ask, first.owner.headers)
+        await first.service.services.audit_sealer.seal_all()
+    async with open_changes(first.service.client, admin.headers, last) as stream:
+        assert [change["event"] for change in await stream.changes(1)] == ["application.changed"]

@@ -3,7 +3,7 @@
 The response never reveals whether the new address has an account; its owner gets an email without a link instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gatehouse.accounts.email_links import EmailLinks, PreparedLink, as_owner
@@ -29,9 +29,9 @@ class EmailChanges:
         composer: Composer,
         recorder: Recorder,
         clock: Clock,
-        domains: tuple[str, ...] = (),
+        domains: Callable[[], tuple[str, ...]],
     ) -> None:
-        """`domains` are the only allowed ones; empty allows any."""
+        """`domains` returns the only allowed ones; an empty tuple allows any."""
         self._store = store
         self._links = links
         self._composer = composer
@@ -75,7 +75,7 @@ class EmailChanges:
     def _refuse_unusable(self, user: User, login: str) -> None:
         if login_key(login) == user.login_key:
             raise SameAddress("this is already the account's email address")
-        refuse_foreign_domain(login, self._domains)
+        refuse_foreign_domain(login, self._domains())
 
     async def _request_mails(self, login: str, prepared: PreparedLink, origin: AuditOrigin) -> Sequence[OutboxMail]:
         """Return the email with the link, or for an address that has an account a notice to its owner."""

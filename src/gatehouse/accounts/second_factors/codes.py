@@ -3,6 +3,7 @@
 import base64
 import re
 import secrets
+from collections.abc import Callable
 from typing import Final
 
 import pyotp
@@ -186,9 +187,9 @@ class Totp:
         recovery: RecoveryCodes,
         notifier: AccountNotifier,
         clock: Clock,
-        issuer: str,
+        issuer: Callable[[], str],
     ) -> None:
-        """`issuer` is the name the app shows above the code."""
+        """`issuer` returns the name the app shows above the code."""
         self._store = store
         self._masters = masters
         self._recovery = recovery
@@ -254,5 +255,5 @@ class Totp:
         return None if secret is None else secret.decode()
 
     def _enrollment(self, user: User, secret: str) -> TotpEnrollment:
-        uri = pyotp.TOTP(secret).provisioning_uri(name=user.login or user.nick, issuer_name=self._issuer)
+        uri = pyotp.TOTP(secret).provisioning_uri(name=user.login or user.nick, issuer_name=self._issuer())
         return TotpEnrollment(secret=secret, uri=uri)

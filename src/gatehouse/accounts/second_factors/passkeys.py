@@ -5,7 +5,7 @@ The WebAuthn ceremonies (ceremony.py) are imported with the first passkey.
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -106,7 +106,7 @@ class Passkeys:
         self,
         *,
         store: PasskeyStore,
-        party: RelyingParty,
+        party: Callable[[], RelyingParty],
         recovery: RecoveryCodes,
         notifier: AccountNotifier,
         clock: Clock,
@@ -119,7 +119,7 @@ class Passkeys:
 
     @property
     def are_supported(self) -> bool:
-        return self._party.supports_passkeys
+        return self._party().supports_passkeys
 
     async def registration_options(self, user: User, *, browser: bytes) -> str:
         """Return PublicKeyCredentialCreationOptions as JSON. Raises EmailNotVerified."""
@@ -127,7 +127,7 @@ class Passkeys:
             raise EmailNotVerified
         held = await self._store.passkeys_of_user(user.user_id)
         challenge = await self._new_challenge(REGISTRATION_CHALLENGE, browser, user)
-        ceremony = await load_ceremony(self._party)
+        ceremony = await load_ceremony(self._party())
         return ceremony.registration_options(user, challenge, held)
 
     async def register(
@@ -138,7 +138,7 @@ class Passkeys:
         Raises PasskeyRefused, PasskeyTaken, TooManyPasskeys, BadPasskeyName.
         """
         checked_name = check_passkey_name(name)
-        ceremony = await load_ceremony(self._party)
+        ceremony = await load_ceremony(self._party())
         claim = ceremony.parse_registration(credential)
         await self._take_challenge(REGISTRATION_CHALLENGE, claim.challenge, browser, user)
         made = ceremony.verify_registration(claim)
@@ -160,7 +160,7 @@ class Passkeys:
         """Return PublicKeyCredentialRequestOptions as JSON, for that account's passkeys or for any passkey."""
         allowed = () if user is None else await self._store.passkeys_of_user(user.user_id)
         challenge = await self._new_challenge(SIGN_IN_CHALLENGE, browser, user)
-        ceremony = await load_ceremony(self._party)
+        ceremony = await load_ceremony(self._party())
         return ceremony.sign_in_options(challenge, allowed)
 
     async def authenticate(
@@ -171,7 +171,7 @@ class Passkeys:
         With `user` it is a second factor and must be that account's. The caller checks whether the account may sign
         in.
         """
-        ceremony = await load_ceremony(self._party)
+        ceremony = await load_ceremony(self._party())
         claim = ceremony.parse_sign_in(credential)
         await self._take_challenge(SIGN_IN_CHALLENGE, claim.challenge, browser, user)
         passkey = await self._find_owned(claim, user)

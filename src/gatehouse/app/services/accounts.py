@@ -23,6 +23,7 @@ from gatehouse.app.services.core import DAY, MINUTE
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.keys.sealing import derive_key
 from gatehouse.settings.grammar import parse_origin
+from gatehouse.settings.model import AccountSettings, SessionSettings
 from gatehouse.throttle.limits import Quota
 from gatehouse.web.http.browser import BrowserSessions
 
@@ -48,11 +49,12 @@ class AccountServices(PermissionServices):
 
     @cached_property
     def sessions(self) -> Sessions:
-        wanted = self.settings.sessions
-        lifetimes = SessionLifetimes(
-            idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * MINUTE
+        return Sessions(
+            store=self.storage.sessions,
+            recorder=self.recorder,
+            clock=self.clock,
+            lifetimes=lambda: session_lifetimes(self.settings.sessions),
         )
-        return Sessions(store=self.storage.sessions, recorder=self.recorder, clock=self.clock, lifetimes=lifetimes)
 
     @cached_property
     def browsers(self) -> BrowserSessions:
@@ -106,7 +108,7 @@ class AccountServices(PermissionServices):
             recovery=self.recovery_codes,
             notifier=self.account_notifier,
             clock=self.clock,
-            issuer=self.settings.branding.name,
+            issuer=lambda: self.settings.branding.name,
         )
 
     @cached_property
@@ -125,7 +127,7 @@ class AccountServices(PermissionServices):
         host = parse_origin(self.base_url, "http", "https").host
         return Passkeys(
             store=self.storage.passkeys,
-            party=RelyingParty(name=self.settings.branding.name, origin=self.base_url, host=host),
+            party=lambda: RelyingParty(name=self.settings.branding.name, origin=self.base_url, host=host),
             recovery=self.recovery_codes,
             notifier=self.account_notifier,
             clock=self.clock,
@@ -157,7 +159,6 @@ class AccountServices(PermissionServices):
 
     @cached_property
     def registration(self) -> SelfRegistration:
-        accounts = self.settings.accounts
         return SelfRegistration(
             store=self.storage.registration,
             links=self.email_links,
@@ -166,7 +167,7 @@ class AccountServices(PermissionServices):
             composer=self.mail_composer,
             recorder=self.recorder,
             clock=self.clock,
-            policy=RegistrationPolicy(is_open=accounts.registration, domains=accounts.allowed_domains),
+            policy=lambda: registration_policy(self.settings.accounts),
         )
 
     @cached_property
@@ -212,7 +213,7 @@ class AccountServices(PermissionServices):
             composer=self.mail_composer,
             recorder=self.recorder,
             clock=self.clock,
-            domains=self.settings.accounts.allowed_domains,
+            domains=lambda: self.settings.accounts.allowed_domains,
         )
 
     @cached_property
@@ -263,3 +264,13 @@ class AccountServices(PermissionServices):
             permission_loader=self.permission_loader,
             clock=self.clock,
         )
+
+
+def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
+    return SessionLifetimes(
+        idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * MINUTE
+    )
+
+
+def registration_policy(wanted: AccountSettings) -> RegistrationPolicy:
+    return RegistrationPolicy(is_open=wanted.registration, domains=wanted.allowed_domains)

@@ -182,8 +182,8 @@ def home_screens(console: ConsoleServices) -> HomeScreens:
         tallies=services.storage.tallies,
         view=console.view,
         clock=services.clock,
-        sends_mail=bool(services.settings.mail.host),
-        risks=find_risks(posture(services.settings, dev=services.dev)),
+        sends_mail=lambda: bool(services.settings.mail.host),
+        risks=lambda: find_risks(posture(services.settings, dev=services.dev)),
         samples=console.samples,
     )
 

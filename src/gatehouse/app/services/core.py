@@ -1,7 +1,7 @@
 """What every other service builds on: keys, passwords, the audit log, mail, calls to other servers."""
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
@@ -12,6 +12,7 @@ from gatehouse.accounts.administration import Administration, Setup
 from gatehouse.accounts.password_rules import BreachedPasswordFile, PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.user_tokens import UserTokens
+from gatehouse.app.live_settings import LiveSettings, SettingsEditor
 from gatehouse.audit.chain import HeadCodec, HeadExporter
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -20,11 +21,10 @@ from gatehouse.audit.sealer import Retention, Sealer
 from gatehouse.audit.verification import ChainVerifier
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.kernel.graphics import Color
 from gatehouse.keys.keyring import AuditSigner, Keyring
 from gatehouse.keys.rotation import MAX_CLOCK_SKEW, KeyRotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
-from gatehouse.mail.composer import DEFAULT_THEME, Composer, theme_for_accent
+from gatehouse.mail.composer import Composer, MailBrand, mail_brand
 from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.oauth.clients import Clients
@@ -66,14 +66,24 @@ class CoreServices:
     def __init__(
         self, loaded: LoadedSettings, *, storage: Storage, masters: MasterKeys, clock: Clock, instance_key: bytes
     ) -> None:
-        self.settings: Final = loaded.settings
-        self.setting_sources: Final = loaded.sources  # where each setting comes from
+        self.live_settings: Final = LiveSettings(loaded, store=storage.settings, sealer=masters)
         self.dev: Final = loaded.dev
         self.opened_at: Final = clock.now()
         self.storage: Final = storage
         self.clock: Final = clock
         self.masters: Final = masters
         self.instance_key: Final = instance_key
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that apply now; what depends on a stored one reads it at every use."""
+        return self.live_settings.current.settings
+
+    @cached_property
+    def settings_editor(self) -> SettingsEditor:
+        return SettingsEditor(
+            live=self.live_settings, store=self.storage.settings, recorder=self.recorder, clock=self.clock
+        )
 
     @property
     def base_url(self) -> str:
@@ -199,11 +209,15 @@ class CoreServices:
 
     @cached_property
     def password_rules(self) -> PasswordRules:
-        settings, path = self.settings, self.settings.accounts.breached_passwords
+        path = self.settings.accounts.breached_passwords
         return PasswordRules(
             breached=BreachedPasswordFile(FilePath(path)) if path else None,
-            service_words=(self.base_url, settings.branding.name, settings.mail.from_name, "gatehouse"),
+            service_words=self._service_words,
         )
+
+    def _service_words(self) -> Sequence[str]:
+        settings = self.settings
+        return (self.base_url, settings.branding.name, settings.mail.from_name, "gatehouse")
 
     @cached_property
     def attempt_limiter(self) -> AttemptLimiter:
@@ -263,21 +277,17 @@ class CoreServices:
 
     # Mail
 
-    @property
     def mail_is_logged(self) -> bool:
         """Whether mail is printed, which development mode does without a mail server; else it waits for one."""
         return self.dev and not self.settings.mail.host
 
     @cached_property
     def mail_composer(self) -> Composer:
-        accent = self.settings.branding.accent
-        return Composer(
-            sealer=self.masters,
-            base_url=self.base_url,
-            name=self.settings.mail.from_name,
-            clock=self.clock,
-            theme=theme_for_accent(Color.parse(accent)) if accent else DEFAULT_THEME,
-        )
+        return Composer(sealer=self.masters, base_url=self.base_url, clock=self.clock, brand=self._mail_brand)
+
+    def _mail_brand(self) -> MailBrand:
+        settings = self.settings
+        return mail_brand(settings.mail.from_name, settings.branding.accent)
 
     @cached_property
     def outbox_worker(self) -> OutboxWorker:
@@ -285,8 +295,12 @@ class CoreServices:
 
     def outbox_worker_printing(self, print_with: PrintMessage | None) -> OutboxWorker:
         """A worker that prints mail with the given function where no mail server is configured."""
-        transport = mail_transport(self.settings, print_with)
-        return OutboxWorker(store=self.storage.mail, transport=transport, sealer=self.masters, clock=self.clock)
+        return OutboxWorker(
+            store=self.storage.mail,
+            find_transport=lambda: mail_transport(self.settings, print_with),
+            sealer=self.masters,
+            clock=self.clock,
+        )
 
     # Calls to other servers
 
@@ -420,6 +434,7 @@ def pool_limits(settings: Settings) -> PoolLimits:
 async def bootstrap(services: CoreServices) -> None:
     """Create what every request needs; every step may be repeated and run concurrently."""
     now = services.clock.now()
+    await services.live_settings.reload()
     await services.storage.permissions.install_central(central.application(now), central.schema(now), central.roles())
     await services.key_rotation.ensure_first_keys(origin=SERVICE_ORIGIN)
     await services.keyring.reload()

@@ -116,7 +116,7 @@ class GameServices(AccountServices):
             pending_limit=PendingLimit(store=store, clock=self.clock, most=settings.pending_most),
             clock=self.clock,
             node=self.node,
-            code_match=settings.code_match,
+            code_match=lambda: self.settings.game.code_match,
         )
 
     @cached_property

@@ -53,13 +53,13 @@ POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings
 
 
 def setting_parts(services: Services, readiness: Readiness) -> SettingParts:
-    return SettingParts(installation_admin(services, readiness))
+    return SettingParts(installation_admin(services, readiness), save=services.settings_editor.save)
 
 
 def installation_admin(services: Services, readiness: Readiness) -> InstallationReader:
     storage = services.storage
     return InstallationReader(
-        installation=installation(services),
+        installation=lambda: installation(services),
         reads=InstallationStore(storage.runner),
         outbox=storage.mail,
         audit=storage.audit,
@@ -90,7 +90,7 @@ def installation(services: Services) -> Installation:
             security=settings.mail.security,
             username=settings.mail.username,
             sender=settings.mail.from_address,
-            is_shown=services.mail_is_logged,
+            is_shown=services.mail_is_logged(),
         ),
         lines=lines,
         policies=[SettingGroup(name=name, lines=lines_in_sections(lines, parts)) for name, parts in POLICIES.items()],
@@ -107,7 +107,8 @@ def setting_line(services: Services, name: str) -> SettingListItem:
         value=display_line(display_value(services.settings, name)),
         unit="" if ALL_SETTINGS[name].is_secret else about.unit,
         meaning=about.meaning,
-        source=services.setting_sources[name],
+        source=services.live_settings.current.sources[name],
+        changeable=services.live_settings.is_changeable(name),
     )
 
 

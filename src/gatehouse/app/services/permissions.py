@@ -16,6 +16,9 @@ from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier, JwtExchange
 from gatehouse.permissions.authentication.jwts import CallerJwtVerifier, ServiceJwtVerifier, ServiceTokens
 from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
+from gatehouse.permissions.changes.feed import ChangeFeed
+from gatehouse.permissions.changes.readers import ChangeReaders
+from gatehouse.permissions.changes.streams import ChangeStreams
 from gatehouse.permissions.commands.app_schemas import SchemaCommands
 from gatehouse.permissions.commands.application_credentials import (
     AccessKeyCommands,
@@ -117,6 +120,30 @@ class PermissionServices(CoreServices):
             permission_loader=self.permission_loader,
             service_jwts=self.service_jwts,
             clock=self.clock,
+        )
+
+    # The change stream
+
+    @cached_property
+    def change_feed(self) -> ChangeFeed:
+        """Listens from its first use on, which only a serving process makes."""
+        feed = ChangeFeed(log=self.storage.audit, clock=self.clock)
+        self.storage.audit.listen_for_seals(lambda _: feed.notify())
+        return feed
+
+    @cached_property
+    def change_readers(self) -> ChangeReaders:
+        return ChangeReaders(authenticator=self.authenticator, applications=self.storage.applications)
+
+    @cached_property
+    def change_streams(self) -> ChangeStreams:
+        settings = self.settings.permissions
+        return ChangeStreams(
+            feed=self.change_feed,
+            masters=self.masters,
+            clock=self.clock,
+            per_caller=settings.streams_per_caller,
+            most=settings.streams_most,
         )
 
     # Commands

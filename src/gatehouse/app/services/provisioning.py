@@ -15,6 +15,7 @@ def build_provisioning(services: Services) -> Provisioning:
         recorder=services.recorder,
         clock=services.clock,
         reachable=services.settings.outbound.allow,
+        settings=services.live_settings,
         issue_token=ServiceAccountTokens(
             signer=services.signer,
             issuer=services.base_url,

@@ -21,6 +21,15 @@ installation = Table(  # facts about this installation: base_url, master_key_che
     text_column("value"),
 )
 
+stored_settings = Table(  # what administrators changed while the service runs (docs/decisions/0042)
+    "stored_settings",
+    metadata,
+    text_column("name", primary_key=True),
+    Column("value", JsonDocument),
+    Column("sealed", LargeBinary),  # the value of a secret, which has no other
+    time_column("changed_at"),
+)
+
 once = Table(  # single-use secrets, by their digest
     "once",
     metadata,

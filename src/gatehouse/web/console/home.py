@@ -1,6 +1,6 @@
 """Home: sign-ins, pending items, what ends soon, and open setup tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,7 +67,7 @@ class GreetingContext(PageContext):
 
 
 class HomeScreens:
-    """`sends_mail`: a mail server is configured. `samples`: the commands that start the samples."""
+    """`sends_mail`: whether a mail server is configured. `samples`: the commands that start the samples."""
 
     def __init__(
         self,
@@ -76,11 +76,11 @@ class HomeScreens:
         tallies: TallyStore,
         view: ConsoleView,
         clock: Clock,
-        sends_mail: bool,
-        risks: Sequence[Risk],
+        sends_mail: Callable[[], bool],
+        risks: Callable[[], Sequence[Risk]],
         samples: SampleCommands,
     ) -> None:
-        self._risks = tuple(risks)
+        self._risks = risks
         self._samples = samples
         self._store = store
         self._tallies = tallies
@@ -111,8 +111,8 @@ class HomeScreens:
                 chart=chart_json(hours),
                 amounts=amounts,
                 ending=await self._store.ending_soon(now, now + ENDING_SOON_SECONDS, MAX_ENDING),
-                tasks=setup_tasks(amounts, sends_mail=self._sends_mail),
-                risks=self._risks,
+                tasks=setup_tasks(amounts, sends_mail=self._sends_mail()),
+                risks=self._risks(),
                 samples=self._samples,
             ),
         )

@@ -49,8 +49,9 @@ class Metrics(Collector):
         *,
         held_requests: Callable[[], int] = lambda: 0,
         permission_cache: Callable[[], int] = lambda: 0,
+        change_streams: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`held_requests` counts the requests that are held open now, `permission_cache` bytes."""
+        """`held_requests` and `change_streams` count what is open now, `permission_cache` bytes."""
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -65,6 +66,7 @@ class Metrics(Collector):
             "Estimated memory of cached permission models and evaluations.",
             registry=self.registry,
         ).set_function(permission_cache)
+        Gauge("gatehouse_change_streams", "Open change streams.", registry=self.registry).set_function(change_streams)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
         """Count one request; all unknown endpoints share one label, as do all unknown methods."""

@@ -19,6 +19,7 @@ OPENAPI_VERSION: Final = "3.1.0"
 OPENAPI_PATH: Final = "/openapi.json"
 JSON: Final = "application/json"
 HTML: Final = "text/html"
+EVENT_STREAM: Final = "text/event-stream"
 COMPONENT_REFERENCE: Final = "#/components/schemas/{name}"
 PATH_PARAMETER: Final = re.compile(r"\{([a-zA-Z_]+)(:[a-z]+)?\}")
 NO_BODY: Final = frozenset({"GET", "HEAD"})
@@ -66,6 +67,12 @@ AUTH_SCHEMES: Final[Mapping[RequiredAuth, tuple[tuple[str, ...], ...]]] = {
     RequiredAuth.USER_JWT: (("userJwt",),),
     RequiredAuth.USER_JWT_AND_FACTOR: (("userJwt", "factor"), ("userJwt", "serviceJwt")),
     RequiredAuth.ACCESS_KEY: (("accessKey",),),
+    RequiredAuth.USER_OR_APPLICATION: (
+        ("userJwt", "factor"),
+        ("userJwt", "serviceJwt"),
+        ("serviceJwt",),
+        ("accessKey",),
+    ),
     RequiredAuth.OPERATIONS: (("operationsToken",),),
 }
 
@@ -206,12 +213,17 @@ def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
     }
     if endpoint.also_as:
         responses[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
+    if endpoint.event_stream:
+        [schema] = [content["schema"] for content in responses[HTTPStatus.OK]["content"].values()]
+        example = {"schema": {"type": "string"}, "x-event-data": schema, "example": endpoint.event_stream}
+        responses[HTTPStatus.OK]["content"] = {EVENT_STREAM: example}
     return {str(status): response for status, response in responses.items()}
 
 
 def _failures(endpoint: Endpoint) -> Iterator[int]:
     yield from COMMON_FAILURES
-    if endpoint.request is not None and endpoint.dialect is not Dialect.OAUTH:  # there it is a 400 (R3)
+    has_body = endpoint.request is not None and not NO_BODY.issuperset(endpoint.methods)
+    if has_body and endpoint.dialect is not Dialect.OAUTH:  # there it is a 400 (R3)
         yield HTTPStatus.UNSUPPORTED_MEDIA_TYPE
     if AUTH_SCHEMES[endpoint.auth]:
         yield from AUTH_FAILURES

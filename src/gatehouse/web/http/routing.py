@@ -58,6 +58,7 @@ class RequiredAuth(Enum):
     USER_JWT = "user_jwt"
     USER_JWT_AND_FACTOR = "user_jwt_and_factor"
     ACCESS_KEY = "access_key"
+    USER_OR_APPLICATION = "user_or_application"
     OPERATIONS = "operations"
 
 
@@ -90,6 +91,7 @@ class Endpoint:
     examples: Mapping[str, object] = field(default_factory=dict)  # bodies by title, for the OpenAPI document
     idempotent: bool = False  # takes the header Idempotency-Key
     also_as: str = ""  # another media type of its 200 response
+    event_stream: str = ""  # an example, if its 200 response is a stream of server-sent events
     auth: RequiredAuth = RequiredAuth.NONE
     body_limit: int = DEFAULT_BODY_LIMIT  # bytes
     cors: Cors = Cors.NONE

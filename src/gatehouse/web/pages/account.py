@@ -240,7 +240,7 @@ class AccountPage:
         places: GeoIpLookup,
         may_administer: MayAdminister,
         clock: Clock,
-        mail_is_logged: bool,
+        mail_is_logged: Callable[[], bool],
     ) -> None:
         self._may_administer = may_administer
         self._profile = profile
@@ -319,7 +319,7 @@ class AccountPage:
             theme=self._pages.theme_of(request),
             data_in=tuple(shown.DataRequestStatus(name=name, state=state.value) for name, state in data.applications),
             may_ask_for_data=data.may_request,
-            mail_is_logged=self._mail_is_logged,
+            mail_is_logged=self._mail_is_logged(),
         )
 
     def _sessions(self, held: AccountDetails, current: Session, lang: str) -> tuple[shown.AccountSessionRow, ...]:

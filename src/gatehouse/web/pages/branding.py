@@ -4,7 +4,7 @@ Styles and images are files of this service, so that the policy of its pages nee
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
 from typing import Final
@@ -161,9 +161,6 @@ class Brand:
     logo_dark: str = ""
 
 
-DEFAULT_BRAND: Final = Brand()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrandFile:
     media_type: str
@@ -204,15 +201,16 @@ class BrandAssets:
         kept = CACHE_FOREVER if request.path_params["digest"] == file.digest else CACHE_REVALIDATE
         return cacheable_response(request, file.content, media_type=file.media_type, cache_control=kept)
 
-    def endpoint(self) -> Endpoint:
-        return Endpoint(
-            name="branding",
-            path="/branding/{digest}/{name}",
-            methods=("GET",),
-            handler=self.serve,
-            dialect=Dialect.PLAIN,
-            rate_class=RateClass.PUBLIC,
-            section="pages",
-            summary="Logo and color of this installation",
-            hidden=True,
-        )
+
+def brand_endpoint(serve: Callable[[Request], Awaitable[Response]]) -> Endpoint:
+    return Endpoint(
+        name="branding",
+        path="/branding/{digest}/{name}",
+        methods=("GET",),
+        handler=serve,
+        dialect=Dialect.PLAIN,
+        rate_class=RateClass.PUBLIC,
+        section="pages",
+        summary="Logo and color of this installation",
+        hidden=True,
+    )

@@ -1,5 +1,7 @@
 """Pages of password recovery: the request for a link, and the new password."""
 
+from collections.abc import Callable
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -31,7 +33,7 @@ class ForgotForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ForgotPage:
-    def __init__(self, *, recovery: PasswordRecovery, forms: PublicForms, mail_is_logged: bool) -> None:
+    def __init__(self, *, recovery: PasswordRecovery, forms: PublicForms, mail_is_logged: Callable[[], bool]) -> None:
         self._recovery = recovery
         self._forms = forms
         self._mail_is_logged = mail_is_logged
@@ -50,7 +52,7 @@ class ForgotPage:
             context = ForgotContext(csrf=csrf, login=form.login, problem=problem_with(error))
             return self._forms.show(request, browser, context, status=BAD_REQUEST)
         promised = CheckMailContext(
-            csrf=csrf, purpose=MailPurpose.RESET, login=form.login, mail_is_logged=self._mail_is_logged
+            csrf=csrf, purpose=MailPurpose.RESET, login=form.login, mail_is_logged=self._mail_is_logged()
         )
         return self._forms.show(request, browser, promised)
 

@@ -1,5 +1,7 @@
 """Pages of registration, invitation and email verification."""
 
+from collections.abc import Callable
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -41,7 +43,9 @@ class RegisterForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class RegisterPage:
-    def __init__(self, *, registration: SelfRegistration, forms: PublicForms, mail_is_logged: bool) -> None:
+    def __init__(
+        self, *, registration: SelfRegistration, forms: PublicForms, mail_is_logged: Callable[[], bool]
+    ) -> None:
         self._registration = registration
         self._forms = forms
         self._mail_is_logged = mail_is_logged
@@ -63,7 +67,7 @@ class RegisterPage:
             csrf=self._forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
             login=form.login,
-            mail_is_logged=self._mail_is_logged,
+            mail_is_logged=self._mail_is_logged(),
         )
         return self._forms.show(request, browser, context)
 
@@ -161,7 +165,12 @@ class ResendForm(CsrfForm, frozen=True, kw_only=True):
 
 class VerifyEmailPage:
     def __init__(
-        self, *, registration: SelfRegistration, proofs: EmailVerification, forms: PublicForms, mail_is_logged: bool
+        self,
+        *,
+        registration: SelfRegistration,
+        proofs: EmailVerification,
+        forms: PublicForms,
+        mail_is_logged: Callable[[], bool],
     ) -> None:
         self._registration = registration
         self._proofs = proofs
@@ -189,7 +198,7 @@ class VerifyEmailPage:
             csrf=self._forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
             login=form.login,
-            mail_is_logged=self._mail_is_logged,
+            mail_is_logged=self._mail_is_logged(),
         )
         return self._forms.show(request, browser, context)
 

@@ -21,7 +21,7 @@ from gatehouse.web.http.browser import signed_in_lang
 from gatehouse.web.http.responses import OffLoopHtmlResponse, html_response
 from gatehouse.web.pages import template_filters
 from gatehouse.web.pages.assets import Assets
-from gatehouse.web.pages.branding import DEFAULT_BRAND, Brand
+from gatehouse.web.pages.branding import Brand
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, choose_language, load_languages
@@ -131,7 +131,7 @@ class PageRenderer:
         languages: Languages | None = None,
         choices: Mapping[str, object] = MappingProxyType({}),
         demo: bool = False,
-        brand: Brand = DEFAULT_BRAND,
+        brand: Callable[[], Brand] = Brand,
     ) -> None:
         self._assets = assets
         self._https = https
@@ -237,7 +237,7 @@ class PageRenderer:
             "t": t,
             "look": look,
             "demo": self._demo,
-            "brand": self._brand,
+            "brand": self._brand(),
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
             "moment": partial(template_filters.exact_time, t),
             "ago": partial(template_filters.relative_time, t),

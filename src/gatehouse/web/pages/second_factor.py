@@ -1,5 +1,6 @@
 """The second step of a sign-in: the second factor."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -72,7 +73,7 @@ class SecondFactorPages:
         completion: SignInCompletion,
         browsers: BrowserSessions,
         flow_pages: SignInFlowPages,
-        mail_is_logged: bool,
+        mail_is_logged: Callable[[], bool],
     ) -> None:
         self._accounts = accounts
         self._factors = factors
@@ -179,7 +180,7 @@ class SecondFactorPages:
             passkey_options=await self._passkey_options(step) if method is FactorMethod.PASSKEY else "",
             problem=problem,
             notice=notice,
-            mail_is_logged=self._mail_is_logged,
+            mail_is_logged=self._mail_is_logged(),
         )
         return self._flow_pages.show(
             request, step.browser, destination, context, status=status, account_lang=step.user.lang

@@ -1,5 +1,6 @@
 """Sign-in with a password or a passkey, and sign-out."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final
@@ -70,7 +71,7 @@ class SignInPages:
         browsers: BrowserSessions,
         pages: PageRenderer,
         flow_pages: SignInFlowPages,
-        register_enabled: bool,
+        register_enabled: Callable[[], bool],
         base_url: str,
     ) -> None:
         self._sign_in = sign_in
@@ -166,7 +167,7 @@ class SignInPages:
             application=destination.application,
             returns_to=destination.returns_to,
             phone_link=f"{self._base_url}{destination.hand_over}" if destination.hand_over else "",
-            register_enabled=self._register_enabled,
+            register_enabled=self._register_enabled(),
             passkeys_enabled=possible,
             passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.browser_id))
             if possible

@@ -1,10 +1,10 @@
-"""The installation as an administrator sees it: settings, status, waiting mail. Read only.
+"""The installation as an administrator sees it: settings, status, waiting mail.
 
 Console and API use the same service, so that neither shows more than the other.
 """
 
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from gatehouse.admin.settings import (
     SettingListItem,
 )
 from gatehouse.audit.chain import HeadCodec, problems_at_end
-from gatehouse.audit.model import AuditStore, Seal
+from gatehouse.audit.model import AuditOrigin, AuditStore, Seal
 from gatehouse.kernel.times import iso8601
 from gatehouse.keys.rotation import DAY
 from gatehouse.mail.model import OutboxStatus, OutboxStore
@@ -38,6 +38,7 @@ from gatehouse.web.api.permissions.settings import (
     KeysPart,
     MailEntry,
     MailServerEntry,
+    PartName,
     PoliciesPart,
     PolicyEntry,
     RiskEntry,
@@ -48,13 +49,14 @@ from gatehouse.web.api.permissions.settings import (
 )
 from gatehouse.web.pages.branding import Swatch
 
+SaveSettings = Callable[[Mapping[str, object], AuditOrigin], Awaitable[None]]
 ACCENT_SETTING: Final = "branding.accent"
 MEBIBYTE: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """The values that do not change while the process runs."""
+    """The settings that apply now, and facts about this process."""
 
     version: str
     opened_at: int
@@ -108,7 +110,7 @@ class InstallationReader:
     def __init__(
         self,
         *,
-        installation: Installation,
+        installation: Callable[[], Installation],
         reads: InstallationStore,
         outbox: OutboxStore,
         audit: AuditStore,
@@ -126,7 +128,7 @@ class InstallationReader:
 
     def installation(self, actor: Actor) -> Installation:
         require_operation(actor.rights, Operation.ADMINISTER)
-        return self._installation
+        return self._installation()
 
     async def status(self, actor: Actor) -> InstallationStatus:
         installation = self.installation(actor)
@@ -153,13 +155,19 @@ class InstallationReader:
 
 
 class SettingParts:
-    def __init__(self, installation: InstallationReader) -> None:
+    def __init__(self, installation: InstallationReader, *, save: SaveSettings) -> None:
         self._installation = installation
+        self._save = save
 
-    async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
-        match asked.part:
+    async def save(self, actor: Actor, changes: Mapping[str, object]) -> ConfigurationPart:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        await self._save(changes, actor.origin)
+        return configuration_part(self._installation.installation(actor))
+
+    async def part(self, actor: Actor, part: PartName, asked: SettingsPartData) -> AnySettingsPart:
+        match part:
             case "configuration" | "branding" | "policies" | "risks":
-                return STATIC_PARTS[asked.part](self._installation.installation(actor))
+                return STATIC_PARTS[part](self._installation.installation(actor))
             case "health":
                 return health_part(await self._installation.status(actor))
             case "keys":
@@ -237,7 +245,14 @@ def email_part(found: MailStatus) -> EmailPart:
 
 def setting_entries(lines: Iterable[SettingListItem]) -> tuple[SettingEntry, ...]:
     return tuple(
-        SettingEntry(name=line.name, value=line.value, unit=line.unit, meaning=line.meaning, source=line.source)
+        SettingEntry(
+            name=line.name,
+            value=line.value,
+            unit=line.unit,
+            meaning=line.meaning,
+            source=line.source,
+            changeable=line.changeable,
+        )
         for line in lines
     )
 

@@ -3,7 +3,7 @@
 The settings and status of the installation, as the console shows them (interface §4.14).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal, Protocol
 
 import msgspec
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.health import CheckResult
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
@@ -19,15 +20,20 @@ from gatehouse.web.api.permissions.envelope import data_response, permission_end
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
 
+PartName = Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
+
 
 class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
+    """`get` reads the part; `save` uses `settings` alone: the new values by name, null for the default."""
+
+    part: PartName | None = None
+    settings: dict[str, object] = {}
     page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the email outbox
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
 
 
 class SettingsRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get"]
+    action: Literal["get", "save"]
     data: SettingsPartData
 
 
@@ -41,6 +47,7 @@ class SettingEntry(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     meaning: str
     source: str
+    changeable: bool  # by `save`
 
 
 class ConfigurationPart(SettingsPart, frozen=True, kw_only=True, tag="configuration"):
@@ -156,8 +163,11 @@ class SettingsResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingsPartReader(Protocol):
-    async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
+    async def part(self, actor: Actor, part: PartName, asked: SettingsPartData) -> AnySettingsPart:
         """Return one part, for administrators; raises NoRight for others."""
+
+    async def save(self, actor: Actor, changes: Mapping[str, object]) -> AnySettingsPart:
+        """Store the settings, for administrators, and return all; raises Malformed with every problem."""
 
 
 class SettingsEndpoint:
@@ -169,7 +179,11 @@ class SettingsEndpoint:
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, SettingsRequest)
         actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        return data_response(await self._parts().part(actor, ask.data))
+        if ask.action == "save":
+            return data_response(await self._parts().save(actor, ask.data.settings))
+        if ask.data.part is None:
+            raise Malformed("data.part is required")
+        return data_response(await self._parts().part(actor, ask.data.part, ask.data))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
@@ -178,6 +192,6 @@ class SettingsEndpoint:
             name="settings",
             request=SettingsRequest,
             section="interface §4.14",
-            summary="Installation: configuration, branding, policies, risks, health, signing keys, email",
+            summary="Installation: settings, branding, policies, risks, health, signing keys, email",
             answers=SettingsResponse,
         )

@@ -1,0 +1,162 @@
+"""Settings that change while the service runs: kept in the database, read again by every node within a second."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import structlog
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import BadInput
+from gatehouse.kernel.sealing import SecretSealer
+from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings, setting_sealing_purpose
+from gatehouse.settings import LoadedSettings
+from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, Setting, Value, nearest_setting
+from gatehouse.settings.secret import MASK, Secret
+from gatehouse.storage.settings import SettingsStorage
+
+log = structlog.get_logger(__name__)
+
+SUBJECT: Final = "installation"
+
+Changes = Mapping[str, object]  # setting -> new value; None removes the stored one
+
+
+class SettingsInvalid(BadInput):
+    """Settings that cannot be stored, with every problem by its setting."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        self.problems: Final = dict(problems)
+        super().__init__("; ".join(f"{name} {what}" for name, what in self.problems.items()))
+
+
+class LiveSettings:
+    """The settings that apply now: those given at the start, and below them those of the database."""
+
+    def __init__(self, given: LoadedSettings, *, store: SettingsStorage, sealer: SecretSealer) -> None:
+        self._given = given
+        self._store = store
+        self._sealer = sealer
+        self._stored: StoredSettings = {}
+        self.current = given
+
+    async def reload(self) -> bool:
+        """Use what the database holds now; True if something changed."""
+        stored = await self._store.read_all()
+        if stored == self._stored:
+            return False
+        self._stored, self.current = stored, self.with_stored(stored)
+        return True
+
+    def with_stored(self, stored: StoredSettings) -> LoadedSettings:
+        """Return the settings with these stored values, without those that this version or a file does not allow."""
+        values = dict(self._readable(stored))
+        while problems := (loaded := self._given.with_stored(values)).problems():
+            section = problems[0].name.partition(".")[0]
+            log.warning("stored settings ignored", section=section, reason=str(problems[0]))
+            dropped = {name for name in values if name.startswith(f"{section}.")}
+            if not dropped:
+                break
+            values = {name: value for name, value in values.items() if name not in dropped}
+        return loaded
+
+    def _readable(self, stored: StoredSettings) -> Iterator[tuple[str, Value]]:
+        for name, one in stored.items():
+            try:
+                yield name, STORED_SETTINGS[name].convert(self._plain_value(name, one))
+            except (KeyError, ValueError) as error:  # stored by another version
+                log.warning("stored setting ignored", setting=name, reason=str(error))
+
+    def _plain_value(self, name: str, one: StoredSetting) -> object:
+        if one.sealed is None:
+            return one.value
+        plain = self._sealer.try_open(one.sealed, purpose=setting_sealing_purpose(name))
+        if plain is None:
+            raise ValueError("is damaged")
+        return plain.decode()
+
+    def convert(self, changes: Changes) -> Mapping[str, StoredSetting | None]:
+        """Return the changes as they are stored. Raises SettingsInvalid with every problem."""
+        problems: dict[str, str] = {}
+        converted: dict[str, StoredSetting | None] = {}
+        for name, given in changes.items():
+            try:
+                converted[name] = self.convert_setting(name, given)
+            except BadInput as error:
+                problems[name] = str(error)
+        if problems:
+            raise SettingsInvalid(problems)
+        return converted
+
+    def convert_setting(self, name: str, given: object) -> StoredSetting | None:
+        """Return the value as it is stored, None for None. Raises BadInput."""
+        try:
+            entry = self._changeable(name)
+            value = None if given is None else entry.convert(given)
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+        if value is None:
+            return None
+        if isinstance(value, Secret):
+            return StoredSetting(
+                sealed=self._sealer.seal(value.reveal().encode(), purpose=setting_sealing_purpose(name))
+            )
+        return StoredSetting(list(value) if isinstance(value, tuple) else value)
+
+    def _changeable(self, name: str) -> Setting:
+        if name not in ALL_SETTINGS:
+            near = nearest_setting(name)
+            raise ValueError(f"is unknown{f', did you mean {near.name}?' if near else ''}")
+        if name not in STORED_SETTINGS:
+            raise ValueError("cannot be changed while the service runs; set it in a file or the environment")
+        if self._given.is_locked(name):
+            raise ValueError(f"is set by {self._given.sources[name]}; change it there")
+        return ALL_SETTINGS[name]
+
+    def is_changeable(self, name: str) -> bool:
+        return name in STORED_SETTINGS and not self._given.is_locked(name)
+
+    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
+        """Return what is wrong between stored settings, by setting."""
+        problems = self._given.with_stored(dict(self._readable(stored))).problems()
+        return {problem.name: problem.what for problem in problems}
+
+
+class SettingsEditor:
+    def __init__(self, *, live: LiveSettings, store: SettingsStorage, recorder: Recorder, clock: Clock) -> None:
+        self._live = live
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+
+    async def save(self, changes: Changes, origin: AuditOrigin) -> None:
+        """Store the changes together, or none of them. Raises SettingsInvalid.
+
+        This node uses them when it returns, the others within a second.
+        """
+        converted = self._live.convert(changes)
+        if converted:
+            await self._store.change(converted, self._clock.now(), partial(self._audit, origin))
+            await self._live.reload()
+
+    def _audit(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
+        problems = self._live.problems_of(after)
+        if problems:
+            raise SettingsInvalid(problems)
+        details = describe_changes(display_values(before), display_values(after))
+        secrets = [name for name in after if is_new_secret(before.get(name), after[name])]
+        if secrets:
+            details = {**details, **dict.fromkeys(secrets, "new value")}
+        if details:
+            yield self._recorder.record(AuditEvent.SETTINGS_CHANGED, origin, subject=SUBJECT, details=details)
+
+
+def display_values(stored: StoredSettings) -> Mapping[str, object]:
+    return {name: MASK if one.sealed is not None else one.value for name, one in stored.items()}
+
+
+def is_new_secret(before: StoredSetting | None, after: StoredSetting) -> bool:
+    return after.sealed is not None and (before is None or before.sealed != after.sealed)

@@ -1,0 +1,65 @@
+"""Stores the settings that administrators change while the service runs."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
+from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.installation import set_value
+from gatehouse.storage.runner import SqlStore, cached_read, write
+from gatehouse.storage.statements import Notification, Statement, Verb
+from gatehouse.storage.tables.installation import stored_settings
+
+CHANNEL: Final = "settings"
+LOCK_NAME: Final = "settings_lock"  # a row of `installation` that every change writes first
+
+
+_UPSERT = insert(stored_settings)
+ALL_STORED_SETTINGS = Statement(select(stored_settings).order_by(stored_settings.c.name))
+PUT_SETTING = Statement(
+    _UPSERT.on_conflict_do_update(
+        index_elements=["name"],
+        set_={name: _UPSERT.excluded[name] for name in ("value", "sealed", "changed_at")},
+    )
+)
+DROP_SETTING = Statement(delete(stored_settings).where(stored_settings.c.name == bindparam("of")))
+
+
+def read_stored_settings() -> Verb[StoredSettings]:
+    rows = yield ALL_STORED_SETTINGS()
+    return {row.name: StoredSetting(row.value, row.sealed) for row in rows}
+
+
+def change_stored_settings(
+    changes: Mapping[str, StoredSetting | None],
+    now: int,
+    audit: Callable[[StoredSettings, StoredSettings], Iterable[AuditRecord]],
+) -> Verb[None]:
+    """Store each setting, or remove it for None.
+
+    `audit` gets what is stored before and after, and returns the audit records; it may raise to refuse the change.
+    """
+    yield from set_value(LOCK_NAME, str(now))  # one change at a time: each is checked against the one before
+    before = yield from read_stored_settings()
+    after = {name: one for name, one in {**before, **changes}.items() if one is not None}
+    records = list(audit(before, after))
+    for name, one in changes.items():
+        yield from put_stored_setting(name, one, now)
+    yield from add_audit_records(records)
+
+
+def put_stored_setting(name: str, one: StoredSetting | None, now: int) -> Verb[None]:
+    if one is None:
+        yield DROP_SETTING(of=name)
+    else:
+        yield PUT_SETTING(name=name, value=one.value, sealed=one.sealed, changed_at=now)
+    yield Notification(CHANNEL, name)
+
+
+class SettingsStorage(SqlStore):
+    read_all = cached_read(read_stored_settings)
+    change = write(change_stored_settings)

@@ -1,0 +1,49 @@
+"""`gatehouse config`: settings kept in the database."""
+
+from pathlib import Path
+
+from tests.support.command_line import CommandLine
+
+
+def test_settings_are_stored_shown_and_removed_on_the_command_line(gatehouse: CommandLine, tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("s3cret-of-the-mail-server\n")
+    gatehouse("config", "set", "branding.name=Sky Studio", "accounts.allowed_domains=sky.example, studio.example")
+    gatehouse("config", "set", "mail.username=mailer", "mail.password", "--password-file", password)
+    shown = gatehouse.json("config", "show", "--stored")
+    assert shown["branding.name"] == {"value": "Sky Studio", "source": "database"}
+    assert shown["accounts.allowed_domains"]["value"] == ["sky.example", "studio.example"]
+    assert shown["mail.password"] == {"value": "********", "source": "database"}
+    assert gatehouse.json("config", "show")["branding.name"]["value"] == "Gatehouse"
+    gatehouse("config", "unset", "branding.name")
+    assert gatehouse.json("config", "show", "--stored")["branding.name"]["source"] == "default"
+    assert "did you mean branding.name?" in gatehouse.expect_failure("config", "set", "branding.nam=Sky")
+    assert "must be between" in gatehouse.expect_failure("config", "set", "sessions.idle_hours=0")
+    assert "is a secret" in gatehouse.expect_failure("config", "set", "mail.password=typed", code=2)
+
+
+def test_stored_settings_are_exported_and_applied(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        "settings:\n"
+        "  - name: branding.name\n"
+        "    value: Sky Studio\n"
+        "  - name: mail.username\n"
+        "    value: mailer\n"
+        "  - name: mail.password\n"
+        "    secret: s3cret-of-the-mail-server\n"
+    )
+    gatehouse("apply", file)
+    assert gatehouse.json("config", "show", "--stored")["mail.password"]["source"] == "database"
+    assert gatehouse.json("apply", file)["changes"] == []
+    exported = tmp_path / "exported.yaml"
+    exported.write_text(gatehouse("export"))
+    assert "s3cret" not in exported.read_text()
+    assert gatehouse.json("apply", exported)["changes"] == []
+    file.write_text("settings:\n  - name: branding.name\n    value: ''\n  - name: server.port\n    value: 80\n")
+    problems = gatehouse.expect_failure("apply", file)
+    assert "settings[0] (branding.name)" in problems
+    assert "settings[1] (server.port): cannot be changed while the service runs" in problems
+    file.write_text("settings: []\n")
+    gatehouse("apply", file, "--prune")
+    assert gatehouse.json("config", "show", "--stored")["branding.name"]["source"] == "default"

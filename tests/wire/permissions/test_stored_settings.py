@@ -1,0 +1,125 @@
+"""Settings that administrators change while the service runs."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.processes import free_port
+from tests.support.service import running_service
+from tests.support.studio import Person, Studio, a_studio, create_administrator
+
+HOUR = 3_600
+
+
+async def save(studio: Studio, admin: Person, **settings: object) -> dict[str, Any]:
+    """Save settings and return all of them by name."""
+    changes = {name.replace("__", "."): value for name, value in settings.items()}
+    answer = await studio.expect_ok("settings", {"action": "save", "data": {"settings": changes}}, admin.headers)
+    return {line["name"]: line for line in answer["data"]["settings"]}
+
+
+async def refused(studio: Studio, admin: Person, **settings: object) -> str:
+    changes = {name.replace("__", "."): value for name, value in settings.items()}
+    return await studio.expect_error(
+        400, "settings", {"action": "save", "data": {"settings": changes}}, admin.headers
+    )
+
+
+async def test_saved_settings_apply_at_once_and_are_removed_by_null(studio: Studio) -> None:
+    admin, services = await create_administrator(studio), studio.service.services
+    lines = await save(
+        studio,
+        admin,
+        branding__name="Sky Studio",
+        branding__accent="#aa3311",
+        sessions__idle_hours=5,
+        accounts__allowed_domains=["sky.example"],
+    )
+    assert (lines["branding.name"]["value"], lines["branding.name"]["source"]) == ("Sky Studio", "database")
+    assert lines["mail.from_name"]["value"] == "Sky Studio"  # follows the name
+    page = (await studio.service.client.get("/sign-in")).text
+    assert "Sky Studio" in page
+    style = page.partition('href="/branding/')[2].partition('"')[0]
+    assert "--pico-primary" in (await studio.service.client.get(f"/branding/{style}")).text
+    assert services.sessions._lifetimes().idle == 5 * HOUR
+    assert services.registration.domains == ("sky.example",)
+    lines = await save(studio, admin, branding__name=None, branding__accent=None)
+    assert (lines["branding.name"]["value"], lines["branding.name"]["source"]) == ("Gatehouse", "default")
+    assert "/branding/" not in (await studio.service.client.get("/sign-in")).text
+
+
+async def test_registration_is_opened_and_closed_without_a_restart(studio: Studio) -> None:
+    admin, client = await create_administrator(studio), studio.service.client
+    await save(studio, admin, accounts__registration=False)
+    assert (await client.get("/register")).status_code == 403
+    await save(studio, admin, accounts__registration=True)
+    assert (await client.get("/register")).status_code == 200
+    assert 'href="/register' in (await client.get("/sign-in")).text
+
+
+async def test_a_stored_secret_is_sealed_and_never_returned(studio: Studio) -> None:
+    admin, services = await create_administrator(studio), studio.service.services
+    lines = await save(
+        studio,
+        admin,
+        mail__host="127.0.0.1",
+        mail__security="none",
+        mail__from_address="id@sky.example",
+        mail__username="mailer",
+        mail__password="s3cret-of-the-mail-server",
+    )
+    assert lines["mail.password"]["value"] == "********"
+    assert services.settings.mail.password.reveal() == "s3cret-of-the-mail-server"
+    stored = await services.storage.settings.read_all()
+    assert stored["mail.password"].value is None
+    assert b"s3cret" not in (stored["mail.password"].sealed or b"")
+    (record, *_) = await services.storage.audit.newest_records(1, "installation", "")
+    assert record.event == "installation.settings_changed"
+    assert record.details["mail.password"] == "new value"
+    assert record.details["mail.host"] == "nothing -> 127.0.0.1"
+    assert "s3cret" not in str(record)
+
+
+async def test_invalid_locked_and_unknown_settings_change_nothing(studio: Studio) -> None:
+    admin, services = await create_administrator(studio), studio.service.services
+    assert "did you mean branding.accent?" in await refused(studio, admin, branding__acent="#aa3311")
+    assert "set it in a file" in await refused(studio, admin, server__port=81)
+    assert "must be between 1 and 8760 hours" in await refused(studio, admin, sessions__idle_hours=0)
+    await refused(studio, admin, branding__name="Sky", mail__host="mail.sky.example")  # without a sender
+    assert services.settings.branding.name == "Gatehouse"
+    assert await services.storage.settings.read_all() == {}
+
+
+async def test_only_administrators_in_person_change_settings(studio: Studio) -> None:
+    for person in (studio.other_user, studio.owner):
+        ask = {"action": "save", "data": {"settings": {"branding.name": "Mine"}}}
+        await studio.expect_error(403, "settings", ask, person.headers)
+    assert studio.service.services.settings.branding.name == "Gatehouse"
+
+
+@pytest.fixture
+async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Studio, Studio]]:
+    environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
+    locked = {**environment, "GATEHOUSE__BRANDING__ACCENT": "#112233"}
+    async with (
+        running_service(installed_postgres_url, tmp_path, environment=environment) as first,
+        running_service(installed_postgres_url, tmp_path, environment=locked, clock=first.clock) as second,
+    ):
+        studio = await a_studio(first)
+        yield studio, replace(studio, service=second)
+
+
+async def test_other_nodes_use_saved_settings_within_a_second_except_what_their_environment_sets(
+    nodes: tuple[Studio, Studio],
+) -> None:
+    first, second = nodes
+    admin = await create_administrator(first)
+    await save(first, admin, branding__name="Sky Studio", branding__accent="#aa3311")
+    live = second.service.services.live_settings
+    await live.reload()
+    assert "Sky Studio" in (await second.service.client.get("/sign-in")).text
+    assert live.current.settings.branding.accent == "#112233"
+    assert "is set by environment" in await refused(second, admin, branding__accent="#445566")

@@ -21,6 +21,11 @@ from tests.interop.toolchains import (
     JAVA_SOURCE,
     KEYCLOAK_HOME,
     KEYCLOAK_LOCK,
+    MCP_NODE,
+    MCP_NODE_LOCK,
+    MCP_PROGRAMS,
+    MCP_PYTHON,
+    MCP_PYTHON_LOCK,
     NODE_CLIENTS,
     NODE_LOCK,
     OPENFGA_HOME,
@@ -41,6 +46,8 @@ from tests.interop.toolchains import (
     find_hydra,
     find_java_client,
     find_keycloak,
+    find_mcp_for_node,
+    find_mcp_for_python,
     find_mod_auth_openidc,
     find_mono,
     find_node,
@@ -70,6 +77,16 @@ def install_node_clients() -> None:
     # Node finds packages in the directories above a program, so our programs are run through this link.
     (NODE_CLIENTS / "programs").symlink_to(CLIENTS)
     stamp(NODE_CLIENTS, NODE_LOCK)
+
+
+def install_mcp_for_node() -> None:
+    install_node_packages(MCP_NODE, MCP_NODE_LOCK)
+    (MCP_NODE / "programs").symlink_to(MCP_PROGRAMS)
+    stamp(MCP_NODE, MCP_NODE_LOCK)
+
+
+def install_mcp_for_python() -> None:
+    install_python_packages(MCP_PYTHON, MCP_PYTHON_LOCK)
 
 
 def install_peer() -> None:
@@ -200,6 +217,20 @@ CLIENT_PROGRAMS: Final = (
         find=find_python_clients,
         download=InstallMethod(
             description="Python registry, tests/interop/clients/requirements.txt", install=install_python_clients
+        ),
+    ),
+    Program(
+        name="MCP for Python",
+        find=find_mcp_for_python,
+        download=InstallMethod(
+            description="Python registry, tests/interop/clients/mcp/requirements.txt", install=install_mcp_for_python
+        ),
+    ),
+    Program(
+        name="MCP for Node",
+        find=find_mcp_for_node,
+        download=InstallMethod(
+            description="Node registry, tests/interop/clients/mcp/package-lock.json", install=install_mcp_for_node
         ),
     ),
     Program(

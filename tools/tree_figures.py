@@ -225,7 +225,7 @@ CEILINGS: Final = {
     "longest file": 500,
     "wrappers": 3,
     "protocols": 13.8,
-    "one implementation": 57,
+    "one implementation": 58,
     "repeated classes": 7,
     "participles": 24,
     "banned words": 0,

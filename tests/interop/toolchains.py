@@ -21,6 +21,11 @@ NODE_CLIENTS: Final = DOWNLOADS / "node-clients"
 NODE_LOCK: Final = CLIENTS / "package-lock.json"
 PYTHON_CLIENTS: Final = DOWNLOADS / "python-clients"
 PYTHON_LOCK: Final = CLIENTS / "requirements.txt"
+MCP_PROGRAMS: Final = CLIENTS / "mcp"
+MCP_NODE: Final = DOWNLOADS / "mcp-node"
+MCP_NODE_LOCK: Final = MCP_PROGRAMS / "package-lock.json"
+MCP_PYTHON: Final = DOWNLOADS / "mcp-python"
+MCP_PYTHON_LOCK: Final = MCP_PROGRAMS / "requirements.txt"
 GO_CLIENT: Final = DOWNLOADS / "go-client"
 GO_SOURCE: Final = CLIENTS / "go-oidc"
 JAVA_CLIENT: Final = DOWNLOADS / "java-client"
@@ -78,6 +83,16 @@ def find_node_clients() -> Path | None:
 def find_python_clients() -> Path | None:
     python = PYTHON_CLIENTS / "bin" / "python"
     return python if is_made_from(PYTHON_CLIENTS, PYTHON_LOCK) and python.exists() else None
+
+
+def find_mcp_for_node() -> Path | None:
+    is_installed = find_node() is not None and is_made_from(MCP_NODE, MCP_NODE_LOCK)
+    return MCP_NODE if is_installed else None
+
+
+def find_mcp_for_python() -> Path | None:
+    python = MCP_PYTHON / "bin" / "python"
+    return python if is_made_from(MCP_PYTHON, MCP_PYTHON_LOCK) and python.exists() else None
 
 
 def go_sources() -> list[Path]:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.find_programs import (
     OLDEST_POSTGRES,
+    find_caddy,
     find_chromium,
     find_faketime,
     find_nginx,
@@ -37,6 +38,7 @@ class Capability:
 POSTGRES: Final = Capability(name=f"PostgreSQL {OLDEST_POSTGRES} or newer", find=cache(find_postgres))
 CHROMIUM: Final = Capability(name="Chromium", find=cache(find_chromium))
 NGINX: Final = Capability(name="nginx", find=cache(find_nginx), optional=True)
+CADDY: Final = Capability(name="Caddy", find=cache(find_caddy), optional=True)
 PGBOUNCER: Final = Capability(name="PgBouncer", find=cache(find_pgbouncer), optional=True)
 FAKETIME: Final = Capability(name="libfaketime", find=cache(find_faketime), optional=True)
 

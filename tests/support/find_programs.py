@@ -56,6 +56,11 @@ def find_nginx() -> Path | None:
     return None if program is None else Path(program)
 
 
+def find_caddy(downloads: Path = DOWNLOADS) -> Path | None:
+    program = shutil.which("caddy") or shutil.which("caddy", path=str(downloads / "caddy" / "usr" / "bin"))
+    return None if program is None else Path(program)
+
+
 def find_faketime() -> Path | None:
     """Return the library that, preloaded, gives a program a different time."""
     return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)

@@ -21,6 +21,7 @@ from gatehouse.tokens.claims import (
     Claims,
     ExchangedIdClaims,
     ExchangedUserClaims,
+    ForwardAuthClaims,
     GeneratedServiceClaims,
     IdClaims,
     OidcIdClaims,
@@ -64,11 +65,13 @@ EXAMPLES: Mapping[type[Claims], Members] = {
     | {"iss": ISSUER, "sub": "1234567890", "aud": (ISSUER, "web"), "azp": "web", "scopes": "openid", "jti": "j"},
     StaticServiceClaims: TIMES | {"iss": ISSUER, "aud": str(APPLICATION), "jti": "j"},
     GeneratedServiceClaims: TIMES | {"iss": str(APPLICATION), "aud": ISSUER},
+    ForwardAuthClaims: TIMES | {"iss": ISSUER, "aud": "https://wiki.example", "sub": "1", "nick": "Rea"},
     OutboundServiceClaims: TIMES | {"iss": ISSUER, "aud": "https://shop.example", "jti": "j"},
     ServiceAccountClaims: TIMES
     | {"iss": ISSUER, "uid": "1234567890", "sub": "1234567890", "nick": "ci", "rev": 0, "jti": "j"},
 }
-CLASSES = tuple(kind for kind in EXAMPLES if kind is not OutboundServiceClaims)  # those the service accepts
+OUTBOUND = (ForwardAuthClaims, OutboundServiceClaims)
+CLASSES = tuple(kind for kind in EXAMPLES if kind not in OUTBOUND)  # those the service accepts
 
 
 @lru_cache

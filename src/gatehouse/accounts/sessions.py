@@ -84,9 +84,15 @@ class Sessions:
         """Return the session of this cookie; an unknown secret is never adopted (LG-01)."""
         now = self._clock.now()
         signed_in = await self._store.find_session(sha256(secret), now)
-        if signed_in is not None and signed_in.session.seen_at + LAST_SEEN_INTERVAL <= now:
-            await self._store.update_last_seen(signed_in.session.digest, now, now + self._lifetimes().idle)
+        if signed_in is not None:
+            await self.record_use(signed_in.session)
         return signed_in
+
+    async def record_use(self, session: Session) -> None:
+        """Record that the session was used, at most once a minute; it idles out later."""
+        now = self._clock.now()
+        if session.seen_at + LAST_SEEN_INTERVAL <= now:
+            await self._store.update_last_seen(session.digest, now, now + self._lifetimes().idle)
 
     def is_fresh(self, session: Session) -> bool:
         """Return whether the person authenticated recently enough to change how they sign in."""

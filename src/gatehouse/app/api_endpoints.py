@@ -11,6 +11,7 @@ from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.oauth.discovery import provider_metadata
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.web.api.forward_auth import ForwardAuthEndpoint
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier
 from gatehouse.web.api.games import GameSessionEndpoints
 from gatehouse.web.api.health import Readiness
@@ -56,6 +57,7 @@ from gatehouse.web.api.permissions.webhooks import WebhookEndpoint
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.access_denied import AccessDeniedPage
 from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.site_sign_in import SiteCookies, SiteDeniedPage, SiteSignInPages
 from gatehouse.web.pages.translations import LANGUAGES
 from gatehouse.web.server.server import ShutdownSignal
 
@@ -116,6 +118,27 @@ def device_endpoints(services: Services, denied_page: AccessDeniedPage, pages: P
         pages=pages,
     )
     return [authorization.endpoint(), *device_pages.endpoints()]
+
+
+def site_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    """Forward auth (R9): what a reverse proxy asks, and the sign-in to the sites behind it."""
+    cookies = SiteCookies()
+    denied_page = SiteDeniedPage(pages=pages, base_url=services.base_url)
+    forward_auth = ForwardAuthEndpoint(
+        authentication=services.site_authentication, cookies=cookies, denied_page=denied_page
+    )
+    site_pages = SiteSignInPages(
+        site_sign_in=services.site_sign_in,
+        cookies=cookies,
+        sign_in_flows=services.sign_in_flows,
+        browsers=services.browsers,
+        owners=services.application_owners,
+        denied_page=denied_page,
+        pages=pages,
+        rate_limiter=services.rate_limiter,
+        base_url=services.base_url,
+    )
+    return [forward_auth.endpoint(), *site_pages.endpoints()]
 
 
 def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoint]:

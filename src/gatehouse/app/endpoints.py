@@ -13,6 +13,7 @@ from gatehouse.app.api_endpoints import (
     login_endpoint,
     oauth_endpoints,
     permission_endpoints,
+    site_endpoints,
 )
 from gatehouse.app.page_endpoints import (
     account_endpoints,
@@ -87,6 +88,7 @@ def build_app(
         names,
         held_requests=lambda: len(services.waiters),
         permission_cache=lambda: services.permission_loader.cache_weight,
+        issued_tokens=lambda: services.token_endpoint.issued,
         change_streams=lambda: len(services.change_streams),
     )
     health = HealthEndpoints(
@@ -139,6 +141,7 @@ def endpoints(
         *key_set_endpoints(services),
         *oauth_endpoints(services, pages),
         *game_endpoints(services, stopping),
+        *site_endpoints(services, pages),
         login_endpoint(services),
         *permission_endpoints(services, readiness, stopping),
         *setup_endpoints(services, pages, samples),

@@ -112,6 +112,7 @@ class AuditEvent(StrEnum):
     )
     CLIENT_REFUSED = "client.refused", "Client authentication failed."
     GRANT_MADE = "grant.made", "A person signed in to an OAuth client."
+    SITE_SIGNED_IN = "site.signed_in", "A person signed in to a protected site."
     CONSENT_GIVEN = "consent.given", "Consent was given to an application."
     CONSENT_DENIED = "consent.denied", "Consent was denied to an application."
     CONSENT_WITHDRAWN = "consent.withdrawn", "Consent was withdrawn; the application's tokens ended."
@@ -119,6 +120,11 @@ class AuditEvent(StrEnum):
     CODE_REUSED = "grant.code_reused", "An authorization code was used twice; its tokens were revoked; high."
     REFRESH_REUSED = "grant.refresh_reused", "A rotated refresh token was reused; its token family was revoked; high."
     CLIENT_TOKENS_REVOKED = "client.tokens_revoked", "All grants of an OAuth client were revoked."
+    MACHINE_TOKEN_MADE = (
+        "token.machine_made",
+        "A client or service account got an access token for itself; recorded once an hour for each API and node.",
+    )
+    MACHINE_TOKEN_REVOKED = "token.machine_revoked", "An access token of a client or service account was revoked."
     DEVICE_DENIED = "device.denied", "A device sign-in was denied."
     GAME_CONFIRMED = "game.confirmed", "A game sign-in was confirmed."
     GAME_VIOLATION = "game_session.violation", "A game session request was refused."

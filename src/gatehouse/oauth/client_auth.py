@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Never
 
 from cachetools import LRUCache
 
@@ -12,6 +12,7 @@ from gatehouse.accounts.passwords import Passwords
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import RefusalLog
+from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import as_bytes, constant_time_equal, hmac_sha256, sha256
 from gatehouse.keys.encoding import encode_base64url
@@ -169,6 +170,7 @@ class ClientCredentials:
     assertion_type: str = ""
     assertion: str = field(default="", repr=False)
     source: str = ""  # the caller as the throttles count them
+    address: Address | None = None  # if the connection proves it
     origin: AuditOrigin
 
     @property
@@ -241,7 +243,7 @@ class ClientAuthenticator:
             raise InvalidClient(error.detail) from None
 
     async def _find_stored_client(self, credentials: ClientCredentials, owner: Client | None) -> Client:
-        name = self._client_id_in(credentials)
+        name = self.client_id_in(credentials)
         if owner is not None and name in ("", owner.client_id):
             return owner
         try:
@@ -250,7 +252,7 @@ class ClientAuthenticator:
             await self._count_guess("", credentials)
             raise InvalidClient("unknown client, or its application was removed") from None
 
-    def _client_id_in(self, credentials: ClientCredentials) -> str:
+    def client_id_in(self, credentials: ClientCredentials) -> str:
         """Return the client id of the request; empty for a native client, whose proof needs none."""
         refuse_multiple_methods(credentials)
         asserted = self._assertions.client_id_in(credentials.assertion) if credentials.assertion else ""
@@ -280,13 +282,17 @@ class ClientAuthenticator:
 
     async def _accept_or_refuse(self, client: Client, credentials: ClientCredentials, *, proved: bool) -> Client:
         if not proved:
-            await self._count_guess(client.client_id, credentials)
-            # After the count, so that a throttled caller causes no further writes.
-            record_id = await self._refusals.add(
-                AuditEvent.CLIENT_REFUSED, credentials.origin, reason="wrong credentials", subject=client.client_id
-            )
-            raise InvalidClient(f"wrong credentials for {client.client_id}, record {record_id}")
+            await self.refuse(client.client_id, credentials)
         return client
+
+    async def refuse(self, client_id: str, credentials: ClientCredentials) -> Never:
+        """Count and record a failed authentication. Raises InvalidClient, TooMany."""
+        await self._count_guess(client_id, credentials)
+        # After the count, so that a throttled caller causes no further writes.
+        record_id = await self._refusals.add(
+            AuditEvent.CLIENT_REFUSED, credentials.origin, reason="wrong credentials", subject=client_id
+        )
+        raise InvalidClient(f"wrong credentials for {client_id}, record {record_id}")
 
     async def _count_guess(self, client_id: str, credentials: ClientCredentials) -> None:
         await self._guesses.begin_attempt(

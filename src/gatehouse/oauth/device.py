@@ -15,9 +15,9 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.ids import new_record_id, new_secret
 from gatehouse.oauth.authorize.service import Consents
-from gatehouse.oauth.errors import InvalidScope, NoDeviceGrant
+from gatehouse.oauth.errors import InvalidScope, InvalidTarget, NoDeviceGrant
 from gatehouse.oauth.model import SCOPES, Client, DeviceRequest, Grant
-from gatehouse.oauth.store import ClientStore, DeviceStore, may_log_in_to_client
+from gatehouse.oauth.store import ApiStore, ClientStore, DeviceStore, may_log_in_to_client, scope_texts
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, compare_networks
 from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone, SignInProof, proof_of_flow
@@ -50,22 +50,35 @@ class DeviceAuthorizationResponse:
 
 
 class DeviceAuthorization:
-    def __init__(self, *, store: DeviceStore, guesses: AttemptLimiter, clock: Clock) -> None:
+    def __init__(self, *, store: DeviceStore, apis: ApiStore, guesses: AttemptLimiter, clock: Clock) -> None:
         self._store = store
+        self._apis = apis
         self._guesses = guesses
         self._clock = clock
 
-    async def start(self, client: Client, scope: str, *, address: str) -> DeviceAuthorizationResponse:
-        """Store a request of an authenticated client. Raises NoDeviceGrant, InvalidScope."""
+    async def start(
+        self, client: Client, scope: str, *, resource: str = "", address: str
+    ) -> DeviceAuthorizationResponse:
+        """Store a request of an authenticated client. Raises NoDeviceGrant, InvalidScope, InvalidTarget."""
         if not client.device_grant:
             raise NoDeviceGrant(f"{client.client_id} cannot use the device grant")
-        scopes = granted_scopes(client, scope)
+        scopes = await self._scopes(client, scope, resource)
         code = new_secret()
         for _ in range(MAX_TRIES):
             request = self._new_request(client, code, scopes, address)
             if await self._store.create_request(request):
                 return DeviceAuthorizationResponse(device_code=code, user_code=format_user_code(request.user_code))
         raise RuntimeError("no free user code")
+
+    async def _scopes(self, client: Client, scope: str, resource: str) -> tuple[str, ...]:
+        if not resource:
+            return granted_scopes(client, scope)
+        api = await self._apis.find_api(resource)
+        if api is None or not api.admits_client_of_person(client):
+            raise InvalidTarget(f"{client.client_id} may not ask for {resource}")
+        wanted = set(scope.split(" "))
+        own = tuple(one for one in SCOPES if one in wanted and one in client.scopes)
+        return (*own, *api.qualified_scopes(wanted))
 
     def _new_request(self, client: Client, code: str, scopes: tuple[str, ...], address: str) -> DeviceRequest:
         now = self._clock.now()
@@ -137,6 +150,7 @@ class DeviceSignInPurpose:
         *,
         store: DeviceStore,
         clients: ClientStore,
+        apis: ApiStore,
         accounts: AccountStore,
         consents: Consents,
         rules: ApplicationAccess,
@@ -147,6 +161,7 @@ class DeviceSignInPurpose:
         """`family_seconds`: how long one sign-in can be refreshed at all."""
         self._store = store
         self._clients = clients
+        self._apis = apis
         self._accounts = accounts
         self._consents = consents
         self._rules = rules
@@ -172,7 +187,7 @@ class DeviceSignInPurpose:
             kind=KIND,
             application=client.name,
             code=format_user_code(request.user_code),
-            scopes=() if client.first_party else request.scopes,
+            scopes=() if client.first_party else await scope_texts(self._apis, request.scopes),
             asked_at=request.created_at,
             address=request.address,
             nearness=compare_networks(request.address, origin),

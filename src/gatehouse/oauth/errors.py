@@ -67,6 +67,13 @@ class InvalidScope(OAuthError):
     public = "The scope is not allowed here."
 
 
+class InvalidTarget(OAuthError):
+    """RFC 8707 §2."""
+
+    code = "invalid_target"
+    public = "The resource is unknown, or not one that the client may ask for."
+
+
 class UnsupportedGrantType(OAuthError):
     code = "unsupported_grant_type"
     public = "This grant type is not supported."
@@ -117,6 +124,13 @@ class NoDeviceGrant(OAuthError):
     public = "The client is not allowed to use the device grant."
 
 
+class NoClientCredentials(OAuthError):
+    """RFC 6749 §5.2: 400, as above."""
+
+    code = "unauthorized_client"
+    public = "A public client cannot get tokens for itself."
+
+
 class DeviceDenied(OAuthError):
     code = "access_denied"
     public = "The user denied the request."
@@ -159,6 +173,13 @@ class ResponseTypeUnsupported(AuthorizeRefused):
 class ScopeRefused(AuthorizeRefused):
     code = "invalid_scope"
     public = "The scope openid is required."
+
+
+class TargetRefused(AuthorizeRefused):
+    """RFC 8707 §2."""
+
+    code = "invalid_target"
+    public = "The resource is unknown, or not one that the client may ask for."
 
 
 class NotLetIn(AuthorizeRefused):

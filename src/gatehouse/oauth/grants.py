@@ -19,7 +19,7 @@ from gatehouse.oauth.errors import (
     InvalidScope,
     SlowDown,
 )
-from gatehouse.oauth.model import Client, ClientProfile, DeviceRequest, DeviceState, Grant
+from gatehouse.oauth.model import Client, ClientProfile, DeviceRequest, DeviceState, Grant, plain_scope
 from gatehouse.oauth.store import (
     DeviceStore,
     GrantStore,
@@ -27,7 +27,7 @@ from gatehouse.oauth.store import (
     RotationOutcome,
     may_log_in_to_client,
 )
-from gatehouse.oauth.token_endpoint import PresentedGrant, RedeemedGrant, TokenRequest
+from gatehouse.oauth.token_endpoint import PresentedGrant, RedeemedGrant, TokenRequest, refuse_other_resource
 from gatehouse.oauth.tokens import RefreshTokens
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 
@@ -116,6 +116,7 @@ class DeviceCodeGrant:
         if request is None or request.client_id != client.client_id:
             raise InvalidGrant("unknown device code, or it belongs to another client")
         refuse_undecided(request, now, is_early=is_early)
+        refuse_other_resource(token_request, client, request.scopes)
         generation = 1 if OFFLINE_ACCESS in request.scopes and OFFLINE_ACCESS in client.scopes else 0
         holder = await self._store.redeem_request(request, now, generation=generation)
         if holder is None:
@@ -219,10 +220,11 @@ def refuse_other_redirect(token_request: TokenRequest, client: Client, grant: Gr
 
 
 def narrow_scopes(scope: str, grant: Grant) -> tuple[str, ...]:
-    """Return fewer scopes for the access token, never more; openid stays (R3)."""
+    """Return fewer scopes for the access token, never more; openid stays (R3), and so does the API (RFC 8707)."""
     if not scope:
         return grant.scopes
     wanted = set(scope.split()) if SCOPE_TEXT.fullmatch(scope) else {scope}
-    if not wanted <= set(grant.scopes):
+    kept = {OPENID, ""}
+    if not wanted <= {plain_scope(one) for one in grant.scopes}:
         raise InvalidScope("scope exceeds the grant")
-    return tuple(one for one in grant.scopes if one in wanted or one == OPENID)
+    return tuple(one for one in grant.scopes if plain_scope(one) in wanted | kept)

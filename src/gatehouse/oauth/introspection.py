@@ -10,10 +10,11 @@ from typing import Final
 from gatehouse.accounts.store import LoginStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.api_tokens import ApiTokens, FoundToken
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.store import AccessKeyLookup
+from gatehouse.oauth.store import AccessKeyLookup, ApiStore
 from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.claims import InvalidToken
@@ -28,7 +29,20 @@ class IntrospectionCaller:
 
     def may_introspect(self, holder: GrantHolder) -> bool:
         """Whether the client may introspect a token: its own, and those of other clients of its application."""
-        owner = holder.client
+        return self._is_of(holder.client)
+
+    def may_introspect_token(self, found: FoundToken, project_id: str | None) -> bool:
+        """The same for a token of an API or a machine, and for those of its application's API.
+
+        `project_id` is that of the caller's application; a service account belongs to one.
+        """
+        if found.client is not None and self._is_of(found.client):
+            return True
+        if found.api is not None and found.api.application_id == self.application_id:
+            return True
+        return bool(found.project_id) and found.project_id == project_id
+
+    def _is_of(self, owner: Client) -> bool:
         same_application = self.application_id is not None and owner.application_id == self.application_id
         return owner.client_id == self.client_id or same_application
 
@@ -42,10 +56,14 @@ class Introspection:
         access_keys: AccessKeyLookup,
         refresh_tokens: RefreshTokens,
         access_token_verifier: AccessTokenVerifier,
+        api_tokens: ApiTokens,
+        apis: ApiStore,
         clock: Clock,
         issuer: str,
     ) -> None:
         self._logins = logins
+        self._api_tokens = api_tokens
+        self._apis = apis
         self._authentication = authentication
         self._access_keys = access_keys
         self._refresh_tokens = refresh_tokens
@@ -61,7 +79,7 @@ class Introspection:
         asker = await self._caller(credentials, None if bearer is None else bearer.holder.client)
         if bearer is not None:
             return self._access_token_response(bearer) if asker.may_introspect(bearer.holder) else INACTIVE
-        for look in (self._introspect_refresh_token, self._introspect_login_token):
+        for look in (self._introspect_refresh_token, self._introspect_api_token, self._introspect_login_token):
             answer = await look(token, asker)
             if answer is not None:
                 return answer
@@ -97,6 +115,26 @@ class Introspection:
         if not found.is_newest or OFFLINE_ACCESS not in holder.scopes:
             return None
         return {**self._active_response(holder, " ".join(holder.scopes)), "exp": found.ends_at}
+
+    async def _introspect_api_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
+        """Introspect a token for an API, or an opaque one of a machine (R9)."""
+        found = await self._api_tokens.find(token)
+        if found is None:
+            return None
+        project_id = None if caller.application_id is None else await self._apis.project_of(caller.application_id)
+        if not caller.may_introspect_token(found, project_id):
+            return None
+        return {
+            "active": True,
+            "iss": self._issuer,
+            "sub": found.sub,
+            "client_id": found.client_id,
+            "aud": [self._issuer if found.api is None else found.api.resource],
+            "scope": found.scope,
+            "token_type": "Bearer",
+            "exp": found.ends_at,
+            "jti": found.jti,
+        }
 
     async def _introspect_login_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
         """Introspect the `token` of login data, which only its application may do (R1)."""

@@ -1,6 +1,6 @@
 """OAuth clients and their secrets, and what people allowed them: grants, consents, device requests (R3)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -307,3 +307,70 @@ class LogoutCall:
     tries: int = 0
     next_try_at: int
     trouble: str = ""
+
+
+# The API that an application declares: the audience of access tokens that are not for this service (R9).
+
+
+API_TOKEN_SECONDS: Final = 300
+MACHINE_PREFIX: Final = "client:"  # `sub` of a client that acts for itself
+SCOPE_MARK: Final = "#"  # between resource and scope; a resource has no fragment
+
+
+class ApiAccess(StrEnum):
+    """Which clients may ask for access."""
+
+    OWN = "own"  # those of the application, and service accounts of its project
+    LISTED = "listed"  # these too
+    ANY = "any"  # any other too, for a person who consents; never for itself
+
+
+class ApiScope(Struct, frozen=True, kw_only=True):
+    title: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    resource: str
+    application_id: int
+    project_id: str | None
+    name: str  # of the application
+    scopes: Mapping[str, ApiScope] = field(default_factory=dict)
+    access: ApiAccess = ApiAccess.OWN
+    clients: tuple[str, ...] = ()
+    token_seconds: int = API_TOKEN_SECONDS
+
+    def admits_client(self, client: Client) -> bool:
+        """Whether the client may ask for access in its own name."""
+        return client.application_id == self.application_id or self._lists(client.client_id)
+
+    def admits_account(self, user_id: str, project_id: str) -> bool:
+        """The same for a service account."""
+        return project_id == self.project_id or self._lists(user_id)
+
+    def admits_client_of_person(self, client: Client) -> bool:
+        """Whether the client may ask for access in the name of a person."""
+        return self.access is ApiAccess.ANY or self.admits_client(client)
+
+    def _lists(self, name: str) -> bool:
+        return self.access is ApiAccess.LISTED and name in self.clients
+
+    def qualified_scopes(self, wanted: Collection[str]) -> tuple[str, ...]:
+        """Return the scopes of a grant: access to the API, and its scopes among the wanted ones."""
+        names = ("", *(name for name in self.scopes if name in wanted))
+        return tuple(f"{self.resource}{SCOPE_MARK}{name}" for name in names)
+
+    def scopes_in(self, qualified: Collection[str]) -> tuple[str, ...]:
+        """Return the names of its scopes among those of a grant; scopes it no longer declares are left out."""
+        return tuple(name for name in self.scopes if f"{self.resource}{SCOPE_MARK}{name}" in qualified)
+
+
+def resource_in(scopes: Iterable[str]) -> str:
+    """Return the resource that a grant is for; "" for none."""
+    return next((scope.partition(SCOPE_MARK)[0] for scope in scopes if SCOPE_MARK in scope), "")
+
+
+def plain_scope(scope: str) -> str:
+    """Return the name of a scope as clients send it; "" for access to an API without a scope."""
+    return scope.rpartition(SCOPE_MARK)[2]

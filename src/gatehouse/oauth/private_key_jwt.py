@@ -22,6 +22,7 @@ from gatehouse.tokens.verifier import (
     LEEWAY,
     MAX_ACCEPTED_TOKEN,
     ParsedJws,
+    cached_rsa_key,
     decode_object,
     decode_segment,
     is_signed_by,
@@ -182,15 +183,25 @@ class ClientAssertions:
         jws = parse_assertion(assertion)
         if not any(is_signed_by(jws, key.public) for key in candidate_keys(client, jws)):
             return False
+        return await self._is_accepted(client.client_id, jws)
+
+    async def is_signed_by_account(self, user_id: str, public_key: str, assertion: str) -> bool:
+        """The same for a service account with its registered RSA key."""
+        jws, key = parse_assertion(assertion), cached_rsa_key(public_key)
+        if key is None or jws.alg != Algorithm.RS256 or not is_signed_by(jws, key):
+            return False
+        return await self._is_accepted(user_id, jws)
+
+    async def _is_accepted(self, name: str, jws: ParsedJws) -> bool:
         statement = assertion_claims_of(jws)
         now = self._clock.now()
-        if not self._names_client(statement, client) or not is_timely(statement, now):
+        if not self._names_client(statement, name) or not is_timely(statement, now):
             return False
-        digest = sha256(sha256(client.client_id) + sha256(statement.jti))
-        return await self._store.spend_assertion(digest, client.client_id, now, ends_at=statement.exp)
+        digest = sha256(sha256(name) + sha256(statement.jti))
+        return await self._store.spend_assertion(digest, name, now, ends_at=statement.exp)
 
-    def _names_client(self, claims: AssertionClaims, client: Client) -> bool:
-        about_itself = claims.iss == claims.sub == client.client_id
+    def _names_client(self, claims: AssertionClaims, name: str) -> bool:
+        about_itself = claims.iss == claims.sub == name
         return about_itself and not self._audiences.isdisjoint(claims.audiences)
 
 
@@ -222,6 +233,7 @@ def parse_assertion(assertion: str) -> ParsedJws:
     return ParsedJws(
         alg=str(header.get("alg")),
         kid=str(header.get("kid", "")),
+        typ=typ,
         payload=payload,
         signing_input=signing_input,
         signature=raw,

@@ -6,10 +6,12 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.api_tokens import ApiTokens, FoundToken
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidRefreshToken, InvalidRequest
+from gatehouse.oauth.machines import MachineAuthenticator
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.store import GrantStore
+from gatehouse.oauth.store import ApiStore, GrantStore
 from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
 
 
@@ -21,6 +23,9 @@ class Revocation:
         authentication: ClientAuthenticator,
         refresh_tokens: RefreshTokens,
         access_token_verifier: AccessTokenVerifier,
+        api_tokens: ApiTokens,
+        apis: ApiStore,
+        machines: MachineAuthenticator,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -28,6 +33,9 @@ class Revocation:
         self._authentication = authentication
         self._refresh_tokens = refresh_tokens
         self._access_token_verifier = access_token_verifier
+        self._api_tokens = api_tokens
+        self._apis = apis
+        self._machines = machines
         self._recorder = recorder
         self._clock = clock
 
@@ -56,10 +64,26 @@ class Revocation:
         """
         if not token:
             raise InvalidRequest("token is missing")
-        client = await self._authentication.authenticate_by_secret(credentials)
-        holder = await self._find_holder(token)
-        if holder is not None and holder.client.client_id == client.client_id:
+        account = await self._machines.authenticate_account(credentials)
+        client = None if account else await self._authentication.authenticate_by_secret(credentials)
+        found = await self._api_tokens.find(token, include_expired=True)
+        if found is not None and found.holder is None:
+            if found.client_id == (account.subject.client_id if account else client and client.client_id):
+                await self._revoke_machine_token(found, origin)
+            return
+        holder = await self._find_holder(token) if found is None else found.holder
+        if client is not None and holder is not None and holder.client.client_id == client.client_id:
             await self._revoke(holder, client, origin)
+
+    async def _revoke_machine_token(self, found: FoundToken, origin: AuditOrigin) -> None:
+        """End one token of a machine; its others live on."""
+        record = self._recorder.record(
+            AuditEvent.MACHINE_TOKEN_REVOKED,
+            replace(origin, actor=found.client_id),
+            subject=found.client_id,
+            details={"jti": found.jti},
+        )
+        await self._apis.revoke_machine_token(found.jti, self._clock.now(), ends_at=found.ends_at, record=record)
 
     async def _find_holder(self, token: str) -> GrantHolder | None:
         """Revoke expired tokens too: the clock may be wrong, and a token answered as revoked must stay so (I16)."""

@@ -8,7 +8,10 @@ from typing import Protocol
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.addresses import Address
 from gatehouse.oauth.model import (
+    SCOPE_MARK,
+    Api,
     Client,
     ClientSecret,
     Consent,
@@ -16,6 +19,7 @@ from gatehouse.oauth.model import (
     Grant,
     GrantHolder,
     LogoutCall,
+    resource_in,
 )
 
 
@@ -127,6 +131,22 @@ class GrantStore(Protocol):
         """Store the ID of a client's assertion until it expires: of any number of callers one gets True."""
 
 
+class ApiStore(Protocol):
+    async def find_api(self, resource: str) -> Api | None:
+        """Return the API that a live application declares under exactly this resource."""
+
+    async def project_of(self, application_id: int) -> str | None:
+        """Return the project of a live application; None for none."""
+
+    async def add_machine_record(self, record: AuditRecord) -> None:
+        """Store the record of a token that a machine got for itself."""
+
+    async def revoke_machine_token(self, jti: str, now: int, *, ends_at: int, record: AuditRecord) -> bool:
+        """End a token of a machine before its time; False when it was revoked before."""
+
+    async def is_machine_token_revoked(self, jti: str) -> bool: ...
+
+
 class ConsentStore(Protocol):
     async def consent(self, user_id: str, client_id: str) -> Consent | None:
         """Return what this person has allowed this client so far."""
@@ -196,6 +216,47 @@ class AccessKeyLookup(Protocol):
 
     async def application_of(self, access_key: str, *, source: str) -> int:
         """Return the application of an access key. Raises InvalidToken; TooMany for a source that keeps guessing."""
+
+
+class MachineAccount(Protocol):
+    """A live service account."""
+
+    @property
+    def user_id(self) -> str: ...
+
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def rev(self) -> int:
+        """Its revocation epoch: tokens of earlier ones are invalid."""
+
+    @property
+    def public_key(self) -> str:
+        """PEM; "" for none. When there is one, its JWT alone proves nothing (R1)."""
+
+
+class MachineAccounts(Protocol):
+    """Service accounts of projects."""
+
+    async def find_live(self, user_id: str) -> MachineAccount | None:
+        """Return the account if it exists, is not revoked and its project is not removed."""
+
+    async def verify_jwt(self, jwt: str, *, address: Address | None, source: str) -> MachineAccount:
+        """Return the account of its own JWT, as permission endpoints verify it. Raises InvalidToken."""
+
+    async def may_call_from(self, user_id: str, address: Address | None) -> bool:
+        """Whether the account may be used from this address."""
+
+
+async def scope_texts(apis: ApiStore, scopes: Sequence[str]) -> tuple[str, ...]:
+    """Return scopes as pages show them: those of an API by their titles."""
+    resource = resource_in(scopes)
+    api = await apis.find_api(resource) if resource else None
+    titles = (
+        {} if api is None else {f"{api.resource}{SCOPE_MARK}{name}": one.title for name, one in api.scopes.items()}
+    )
+    return tuple(titles.get(scope, scope) for scope in scopes)
 
 
 # Whether the application of a client still lets a person in (R3).

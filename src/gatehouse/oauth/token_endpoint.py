@@ -3,15 +3,16 @@
 The client is authenticated and everything else is checked before a grant is redeemed; tokens are signed after that.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
-from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, UnsupportedGrantType
-from gatehouse.oauth.model import Client, GrantHolder
+from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, InvalidTarget, UnsupportedGrantType
+from gatehouse.oauth.model import Client, ClientProfile, GrantHolder, resource_in
 from gatehouse.oauth.store import may_log_in_to_client
 from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 
@@ -27,6 +28,7 @@ class TokenRequest:
     refresh_token: str = field(default="", repr=False)
     scope: str = ""
     device_code: str = field(default="", repr=False)
+    resource: str = ""
     credentials: ClientCredentials
     origin: AuditOrigin
 
@@ -65,21 +67,43 @@ class GrantType(Protocol):
         """Do the remaining checks, then redeem it, once. Raises InvalidGrant and other errors of OAuth."""
 
 
+def refuse_other_resource(token_request: TokenRequest, client: Client, scopes: Iterable[str]) -> None:
+    """Refuse another API than the one the grant is for (RFC 8707 §2.2); clients of profile native name none."""
+    named = token_request.resource if client.profile is ClientProfile.OIDC else ""
+    if named and named != resource_in(scopes):
+        raise InvalidTarget("the grant is not for this resource")
+
+
+DirectGrant = Callable[[TokenRequest], Awaitable[TokenSet]]
+
+
 class TokenEndpoint:
+    """`direct_grants`: grant types that issue tokens without a stored grant."""
+
     def __init__(
         self,
         *,
         authentication: ClientAuthenticator,
         grants: Mapping[str, GrantType],
+        direct_grants: Mapping[str, DirectGrant],
         rules: ApplicationAccess,
         token_issuer: TokenIssuer,
     ) -> None:
         self._authentication = authentication
         self._grants = grants
+        self._direct_grants = direct_grants
         self._rules = rules
         self._token_issuer = token_issuer
 
+        self.issued: Counter[str] = Counter()  # by grant type, for the metrics of this process
+
     async def issue_tokens(self, token_request: TokenRequest) -> TokenSet:
+        issue = self._direct_grants.get(token_request.grant_type, self._redeem_grant)
+        issued = await issue(token_request)
+        self.issued[token_request.grant_type] += 1
+        return issued
+
+    async def _redeem_grant(self, token_request: TokenRequest) -> TokenSet:
         grant = self._grant_type(token_request.grant_type)
         found = await grant.find_grant(token_request)
         try:
@@ -92,6 +116,8 @@ class TokenEndpoint:
             raise InvalidGrant(
                 f"application {client.application_id} does not allow {found.holder.user.user_id} to sign in"
             )
+        if found is not None:
+            refuse_other_resource(token_request, client, found.holder.grant.scopes)
         taken = await grant.redeem(token_request, client, found)
         return await self._token_issuer.issue(
             taken.holder, scopes=taken.scopes, generation=taken.generation, refreshed_at=taken.refreshed_at

@@ -7,7 +7,7 @@ A token that decodes here was made by this service; the caller must still check 
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
@@ -16,9 +16,13 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
+from gatehouse.oauth.api_tokens import ApiTokens, TokenSubject
+from gatehouse.oauth.claims import APPLICATION_CLAIMS
+from gatehouse.oauth.errors import InvalidTarget
 from gatehouse.oauth.id_tokens import IdTokens
-from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder
-from gatehouse.oauth.store import GrantStore
+from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder, resource_in
+from gatehouse.oauth.store import ApiStore, GrantStore
+from gatehouse.oauth.vocabulary import OPENID
 from gatehouse.tokens.claims import InvalidToken, RefreshClaims
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
@@ -219,10 +223,17 @@ class AccessTokenVerifier:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
     access_token: str = field(repr=False)
-    id_token: str = field(repr=False)
+    id_token: str | None = field(default=None, repr=False)
     expires_in: int
     refresh_token: str | None = field(default=None, repr=False)
     scope: str | None = None  # native clients get only the members of interface §4.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedAccessToken:
+    token: str = field(repr=False)
+    ends_at: int
+    api_scopes: tuple[str, ...] = ()
 
 
 class TokenIssuer:
@@ -230,12 +241,16 @@ class TokenIssuer:
         self,
         *,
         access_tokens: AccessTokens,
+        api_tokens: ApiTokens,
+        apis: ApiStore,
         refresh_tokens: RefreshTokens,
         id_tokens: IdTokens,
         keyring: Keyring,
         clock: Clock,
     ) -> None:
         self._access_tokens = access_tokens
+        self._api_tokens = api_tokens
+        self._apis = apis
         self._refresh_tokens = refresh_tokens
         self._id_tokens = id_tokens
         self._keyring = keyring
@@ -247,19 +262,42 @@ class TokenIssuer:
         """Issue the tokens. `generation` is that of the valid refresh token, made at `refreshed_at`; 0 for none."""
         now = self._clock.now()
         allowed = holder.scopes
-        scopes = tuple(scope for scope in scopes if scope in allowed)
-        ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
+        own = tuple(scope for scope in scopes if scope in allowed)
+        access = await self._api_token(holder, own, scopes) or await self._opaque_token(holder, own)
+        return TokenSet(
+            access_token=access.token,
+            id_token=await self._id_tokens.make(holder, own, access.token, now) if OPENID in own else None,
+            expires_in=access.ends_at - now,
+            refresh_token=await self._refresh_token(holder, generation, refreshed_at),
+            scope=" ".join((*own, *access.api_scopes)) if holder.client.profile is ClientProfile.OIDC else None,
+        )
+
+    async def _opaque_token(self, holder: GrantHolder, scopes: Collection[str]) -> IssuedAccessToken:
+        ends_at = min(self._clock.now() + holder.client.token_settings.access_seconds, holder.grant.ends_at)
         await self._keyring.ensure_version(holder.keys_version)
-        access_token = self._access_tokens.encode(
+        token = self._access_tokens.encode(
             holder.grant.grant_id, scopes, ends_at, distrust_count=self._keyring.distrust_count
         )
-        return TokenSet(
-            access_token=access_token,
-            id_token=await self._id_tokens.make(holder, scopes, access_token, now),
-            expires_in=ends_at - now,
-            refresh_token=await self._refresh_token(holder, generation, refreshed_at),
-            scope=" ".join(scopes) if holder.client.profile is ClientProfile.OIDC else None,
+        return IssuedAccessToken(token=token, ends_at=ends_at)
+
+    async def _api_token(
+        self, holder: GrantHolder, own: tuple[str, ...], scopes: Collection[str]
+    ) -> IssuedAccessToken | None:
+        """Return the token of a grant for an API; None for another grant. Raises InvalidTarget."""
+        resource = resource_in(holder.grant.scopes)
+        if not resource:
+            return None
+        api = await self._apis.find_api(resource)
+        if api is None or not api.admits_client_of_person(holder.client):
+            raise InvalidTarget(f"{holder.client.client_id} may no longer ask for {resource}")
+        ends_at = min(self._clock.now() + api.token_seconds, holder.grant.ends_at)
+        api_scopes = api.scopes_in(scopes)
+        held = tuple(scope for scope in own if scope in APPLICATION_CLAIMS)
+        subject = TokenSubject.of_grant(holder)
+        token = await self._api_tokens.issue(
+            api, subject, (*api_scopes, *held), ends_at=ends_at, keys_version=holder.keys_version
         )
+        return IssuedAccessToken(token=token, ends_at=ends_at, api_scopes=api_scopes)
 
     async def _refresh_token(self, holder: GrantHolder, generation: int, refreshed_at: int) -> str | None:
         if not generation:

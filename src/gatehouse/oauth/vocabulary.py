@@ -21,6 +21,7 @@ class GrantName(StrEnum):
     AUTHORIZATION_CODE = "authorization_code"
     REFRESH_TOKEN = "refresh_token"  # noqa: S105 - a name
     DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+    CLIENT_CREDENTIALS = "client_credentials"
 
 
 class ResponseMode(StrEnum):

@@ -45,6 +45,14 @@ class NameTaken(Conflict):
     public = "This name is already used."
 
 
+class SiteTaken(Conflict):
+    public = "The site is already protected by another application."
+
+
+class ResourceTaken(Conflict):
+    public = "Another application declares this API resource."
+
+
 class LimitReached(Conflict):
     public = "The limit is reached."
 

@@ -104,11 +104,15 @@ class ApplicationStore(Protocol):
     ) -> Application:
         """Reserve the next free id, never a used one, and store what `new` makes with it.
 
-        Raises NameTaken when another live application of the project has that name.
+        Raises NameTaken when another live application of the project has that name, ResourceTaken when one
+        declares its API resource.
         """
 
     async def edit_application(self, application_id: int, change: Change[Application]) -> Application:
-        """Edit one; nothing is held on it in a project that it left. Raises ApplicationNotFound, NameTaken."""
+        """Edit one; nothing is held on it in a project that it left.
+
+        Raises ApplicationNotFound, NameTaken, ResourceTaken.
+        """
 
     async def edit_schema(self, application_id: int, change: Change[ApplicationModel]) -> ApplicationModel:
         """Edit schema and roles as one; the schema's version grows by exactly one, an edited role's too.

@@ -426,6 +426,7 @@ class RateSettings:
     poll: Annotated[int, per_minute("Game sessions.")] = 6000
     admin: Annotated[int, per_minute("Permission endpoints and the console.")] = 6000
     keys: Annotated[int, per_minute("Public keys and discovery.")] = 6000
+    site: Annotated[int, per_minute("Requests to protected sites (forward auth).")] = 12000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

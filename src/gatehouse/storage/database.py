@@ -12,12 +12,14 @@ from gatehouse.storage.accounts.sessions import LoginStorage, SessionStorage
 from gatehouse.storage.accounts.users import AccountStorage
 from gatehouse.storage.audit import AuditStorage, TallyStorage
 from gatehouse.storage.dry_run import DryRunStorage
+from gatehouse.storage.forward_auth import SiteStorage
 from gatehouse.storage.gamesessions import GameSessionStorage
 from gatehouse.storage.idempotency import IdempotencyStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.mail import OutboxStorage
 from gatehouse.storage.migrations import ensure_current
+from gatehouse.storage.oauth.apis import ApiStorage
 from gatehouse.storage.oauth.clients import ClientCache, ClientStorage, ConsentStorage
 from gatehouse.storage.oauth.device_requests import DeviceStorage
 from gatehouse.storage.oauth.grants import GrantStorage
@@ -52,6 +54,7 @@ class Storage:
     candidates: CandidateStorage
     personal_data: PersonalDataStorage
     device_requests: DeviceStorage
+    apis: ApiStorage
     game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
@@ -72,6 +75,7 @@ class Storage:
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
     sessions: SessionStorage
+    sites: SiteStorage
     settings: SettingsStorage
     tallies: TallyStorage
     throttle: AttemptStorage
@@ -127,6 +131,7 @@ def build_storage(runner: Runner) -> Storage:
         candidates=CandidateStorage(runner),
         personal_data=PersonalDataStorage(runner),
         device_requests=DeviceStorage(runner),
+        apis=ApiStorage(runner),
         game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
@@ -147,6 +152,7 @@ def build_storage(runner: Runner) -> Storage:
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),
         sessions=SessionStorage(runner),
+        sites=SiteStorage(runner),
         settings=SettingsStorage(runner),
         tallies=TallyStorage(runner),
         throttle=AttemptStorage(runner),

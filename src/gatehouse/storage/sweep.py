@@ -14,7 +14,7 @@ from gatehouse.storage import audit, gamesessions, mail, personal_data, webhooks
 from gatehouse.storage.oauth import clients, device_requests, grants, logout_calls
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
-from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions
+from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions, site_sessions
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 from gatehouse.storage.tables.installation import attempts, idempotency_keys, once
 from gatehouse.storage.tables.oauth import grants as granted
@@ -37,6 +37,7 @@ ATTEMPTS = batch_delete(
 )
 ENDED_SESSIONS = batch_delete(sessions, sessions.c.ends_at <= bindparam("by"))
 IDLE_SESSIONS = batch_delete(sessions, sessions.c.idle_ends_at <= bindparam("by"))
+SITE_SESSIONS = batch_delete(site_sessions, site_sessions.c.ends_at <= bindparam("by"))
 TOKENS = batch_delete(login_tokens, login_tokens.c.ends_at <= bindparam("by"))
 INTERACTIONS = batch_delete(interactions, interactions.c.ends_at <= bindparam("by"))
 GAMES = batch_delete(game_sessions, game_sessions.c.ends_at <= bindparam("by"))
@@ -56,7 +57,7 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
     long_ago = now - RETENTION_AFTER_END
     yield ONCE(by=long_ago)
     yield ATTEMPTS(now=now, by=long_ago)
-    for statement in (ENDED_SESSIONS, IDLE_SESSIONS, TOKENS, INTERACTIONS, GAMES, IDEMPOTENCY_KEYS):
+    for statement in (ENDED_SESSIONS, IDLE_SESSIONS, SITE_SESSIONS, TOKENS, INTERACTIONS, GAMES, IDEMPOTENCY_KEYS):
         yield statement(by=now)
     yield WATCHERS(by=now - gamesessions.WATCHER_TIMEOUT)
     yield from (statement(by=long_ago) for statement in GRANTS)

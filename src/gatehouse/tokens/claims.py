@@ -42,6 +42,7 @@ RSA_ONLY: Final = (Algorithm.RS256,)
 class Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The claims that every class has. `kid` is filled in when the token is signed."""
 
+    header_typ: ClassVar[str] = "JWT"
     algs: ClassVar[tuple[Algorithm, ...]] = RSA_ONLY  # the first one by default
     purpose: ClassVar[KeyPurpose] = KeyPurpose.TOKENS
     repeats_kid: ClassVar[bool] = True  # in the payload (R2)
@@ -218,6 +219,20 @@ class OutboundServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", 
         return False
 
 
+class ForwardAuthClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="forward_auth"):
+    """Tells a protected site who opened it (R9): valid for minutes, and for that origin only."""
+
+    sub: Name
+    aud: Name  # the site's origin
+    nick: str
+    email: str | None = None  # verified
+    roles: tuple[str, ...] = ()
+    roles_omitted: bool = False  # too long for a header: the site asks for them
+
+    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - we tell, and are never told
+        return False
+
+
 class LogoutEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The only member of `events`, an empty object (Back-Channel Logout §2.4)."""
 
@@ -254,6 +269,26 @@ class ServiceAccountClaims(Claims, frozen=True, kw_only=True, tag_field="typ", t
 
     def __post_init__(self) -> None:
         refuse_uid_sub_mismatch(self.uid, self.sub)
+
+
+class ApiTokenClaims(Claims, frozen=True, kw_only=True):
+    """An access token for the API of an application (RFC 9068): for its owner to verify offline.
+
+    Its header has a type of its own, so it is never accepted as another class, nor another class as it (R9).
+    """
+
+    header_typ: ClassVar[str] = "at+jwt"
+    repeats_kid: ClassVar[bool] = False
+
+    sub: Name
+    aud: Name  # the resource
+    client_id: Name
+    jti: Name
+    scope: str = ""  # space-separated
+    roles: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
+    permissions: tuple[str, ...] | None = None
+    claims_omitted: tuple[str, ...] | None = None  # which of these are too long for a token
 
 
 def claim_names(kind: type[Claims]) -> frozenset[str]:

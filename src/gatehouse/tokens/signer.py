@@ -90,9 +90,9 @@ def sign_inline(private: EllipticCurvePrivateKey | Ed25519PrivateKey, message: b
 def signing_input(claims: Claims, alg: Algorithm, kid: str, extra_claims: Mapping[str, object]) -> bytes:
     known = msgspec.structs.replace(claims, kid=kid) if claims.repeats_kid else claims
     payload = encode_payload({**extra_claims, **msgspec.to_builtins(known)} if extra_claims else known)
-    return header_segment(alg, kid) + b"." + encode_base64url(payload)
+    return header_segment(alg, kid, claims.header_typ) + b"." + encode_base64url(payload)
 
 
 @lru_cache(maxsize=64)
-def header_segment(alg: Algorithm, kid: str) -> bytes:
-    return encode_base64url(msgspec.json.encode({"alg": alg, "kid": kid, "typ": "JWT"}))
+def header_segment(alg: Algorithm, kid: str, typ: str) -> bytes:
+    return encode_base64url(msgspec.json.encode({"alg": alg, "kid": kid, "typ": typ}))

@@ -36,6 +36,7 @@ MAX_ACCEPTED_TOKEN: Final = 16_384  # characters (S-05)
 # Others demand processing: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
 HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
 HEADER_CACHE_SIZE: Final = 32  # few keys sign at a time; foreign headers are soon evicted
+HEADER_TYPES: Final = ("JWT", "at+jwt")  # `_verify_claims` compares it with that of the expected class
 KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -43,6 +44,7 @@ KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class ParsedJws:
     alg: str
     kid: str
+    typ: str
     payload: dict[str, object]
     signing_input: bytes
     signature: bytes
@@ -60,6 +62,7 @@ def parse_jws(token: str) -> ParsedJws:
     return ParsedJws(
         alg=str(header.get("alg")),
         kid=kid_of(header, payload),
+        typ=str(header.get("typ", "JWT")),
         payload=payload,
         signing_input=signing_input,
         signature=decode_segment(signature),
@@ -72,8 +75,8 @@ def read_header(segment: bytes) -> Mapping[str, object]:
     header = decode_object(decode_segment(segment))
     if not header.keys() <= HEADER_MEMBERS:
         raise InvalidToken("a header field that is not accepted")
-    if header.get("typ", "JWT") != "JWT":
-        raise InvalidToken("the header's typ is not JWT")
+    if header.get("typ", "JWT") not in HEADER_TYPES:
+        raise InvalidToken("the header's typ is not known")
     return header
 
 
@@ -285,6 +288,8 @@ class TokenVerifier:
 
     async def _verify_claims(self, jws: ParsedJws, expected: type[C]) -> C:
         """Verify everything but the times of a token."""
+        if jws.typ != expected.header_typ:
+            raise InvalidToken("the header's typ is wrong for this type of token")
         key = await self._trusted_key(jws.kid, expected)
         if jws.alg != key.alg or key.alg not in expected.algs:
             raise InvalidToken("wrong algorithm for its key and type")

@@ -54,6 +54,7 @@ SESSION_EVENTS: Final = (
     *(
         AuditEvent.USER_TOKEN_MADE,
         AuditEvent.GRANT_MADE,
+        AuditEvent.SITE_SIGNED_IN,
         AuditEvent.GRANT_REVOKED,
         AuditEvent.CODE_REUSED,
         AuditEvent.REFRESH_REUSED,

@@ -101,7 +101,7 @@ def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", sorted(TOKEN_CLAIMS | {*UserInfoResponse.__struct_fields__} - APPLICATION_CLAIMS.keys())
+    "name", sorted((TOKEN_CLAIMS | {*UserInfoResponse.__struct_fields__}) - APPLICATION_CLAIMS.keys())
 )
 def test_no_mapped_claim_may_use_the_name_of_a_standard_claim(name: str) -> None:
     with pytest.raises(BadClient, match="the name of a standard token claim"):

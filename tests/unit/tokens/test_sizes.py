@@ -5,6 +5,7 @@ import pytest
 
 from gatehouse.accounts.login_result import MAX_RANGES, check_fixed_ips
 from gatehouse.accounts.model import MAX_NICK_LENGTH, check_login
+from gatehouse.forward_auth.authentication import MAX_ROLES_LENGTH
 from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import (
     MAX_ID_TOKEN,
@@ -16,6 +17,7 @@ from gatehouse.tokens.claims import (
     Claims,
     ExchangedIdClaims,
     ExchangedUserClaims,
+    ForwardAuthClaims,
     IdClaims,
     LogoutClaims,
     LogoutEvent,
@@ -85,6 +87,16 @@ AT_LIMITS: tuple[Claims, ...] = (
     ),
     StaticServiceClaims(iss=ISSUER, iat=LATEST, exp=LATEST, aud="9" * 18, jti="j" * 64),
     OutboundServiceClaims(iss=ISSUER, iat=LATEST, exp=LATEST, aud=ISSUER, jti="j" * 64),
+    ForwardAuthClaims(
+        iss=ISSUER,
+        iat=LATEST,
+        exp=LATEST,
+        sub=USER_ID,
+        aud=ISSUER,
+        nick=NICK,
+        email=EMAIL,
+        roles=tuple("r" * 63 for _ in range(MAX_ROLES_LENGTH // 64)),
+    ),
     LogoutClaims(
         iss=ISSUER,
         iat=LATEST,

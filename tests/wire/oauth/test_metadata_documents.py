@@ -21,6 +21,8 @@ from gatehouse.oauth.errors import BadClient, BadDocument
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, DocumentCaller, MetadataClients
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.outbound.client import OutboundClient, Streams
+from gatehouse.provision.model import ReadScope
+from gatehouse.storage.provision import ProvisionStorage
 from gatehouse.throttle.rate_limiter import RateLimiter
 from tests.support.browser import AccountBrowser, HttpBrowser
 from tests.support.client_documents import LOOPBACK_REDIRECT, DocumentServer, run_document_server
@@ -173,7 +175,9 @@ async def test_md_04_a_host_that_is_not_listed_is_never_called(
     service: RunningService, documents: DocumentServer, account_browser: AccountBrowser
 ) -> None:
     """Suffixes, subdomains, ports, user-info, punycode, addresses and spellings of a listed host."""
-    documents.publish()
+    resolver = StubResolver()
+    outbound = OutboundClient(allowed=(), resolver=resolver, connector=StubConnector())
+    service.services.metadata_clients._outbound = outbound
     port = documents.server.port
     for client_id in (
         f"https://evil{documents.host}/client.json",
@@ -201,7 +205,7 @@ async def test_md_04_a_host_that_is_not_listed_is_never_called(
         f"https://localhost:{port}/{'x' * 300}",
     ):
         assert is_error_page(await authorize(account_browser, relying_party(service, client_id))), client_id
-    assert documents.server.connections == 0
+    assert resolver.lookups == []
 
 
 def fetcher(service: RunningService, outbound: OutboundClient) -> MetadataClients:
@@ -345,6 +349,8 @@ async def test_md_09_a_key_that_left_the_document_no_longer_proves_the_client(
     assert oauth_error(await redeem_signed(relying, anna, old)) == UNPROVED
     assert success_body(await redeem_signed(relying, anna, new))
     assert documents.fetches == ["/client.json"] * 2
+    alone = {"grant_type": "client_credentials", **signed_assertion(relying, new)}
+    assert oauth_error(await service.client.post(TOKEN, data=alone)) == (400, "unauthorized_client")
     documents.documents.clear()
     await service.clock.advance(301)
     assert oauth_error(await redeem_signed(relying, anna, new)) == UNPROVED
@@ -354,15 +360,17 @@ def key_set(key: ECKey) -> dict[str, object]:
     return {"keys": [{**key.as_dict(private=False), "alg": "ES256"}]}
 
 
-async def redeem_signed(relying: RelyingPartyClient, user: User, key: ECKey) -> httpx2.Response:
+def signed_assertion(relying: RelyingPartyClient, key: ECKey) -> dict[str, str]:
     now = relying.service.clock.now()
     name = relying.client.client_id
     about = {"iss": name, "sub": name, "aud": relying.service.base_url, "jti": token_hex(8), "exp": now + 60}
     assertion = jwt.encode({"alg": "ES256"}, about, key, algorithms=["ES256"])
+    return {"client_assertion": assertion, "client_assertion_type": ASSERTION_TYPE}
+
+
+async def redeem_signed(relying: RelyingPartyClient, user: User, key: ECKey) -> httpx2.Response:
     code = await relying.issue_code(user, code_challenge=PKCE["code_challenge"])
-    return await relying.redeem(
-        code, code_verifier=VERIFIER, client_assertion=assertion, client_assertion_type=ASSERTION_TYPE
-    )
+    return await relying.redeem(code, code_verifier=VERIFIER, **signed_assertion(relying, key))
 
 
 async def test_md_10_a_removed_client_and_an_unlisted_host_are_refused_everywhere(
@@ -406,6 +414,8 @@ async def test_md_11_a_client_that_no_one_allowed_is_deleted_after_a_day(
     await service.clock.advance(2 * 86_400)
     await service.services.storage.sweep(service.clock.now())
     assert {client.client_id for client in await service.services.clients.list()} == {"app", used}
+    state = await ProvisionStorage(service.services.storage.runner).read_state(ReadScope(), service.clock.now())
+    assert [client.client_id for client in state.clients] == ["app"], "no file exports or prunes the others"
     documents.publish("/unused.json", client_name="Again")
     client = await service.services.metadata_clients.find(unused, CALLER)
     assert client.name == f"Again ({documents.host})"

@@ -279,7 +279,7 @@ async def test_settings_and_service_meta_are_told_only_when_asked_for(studio: St
     shop = studio.shop.application_id
     short = (await studio.expect_ok("application", get_request(shop), studio.owner.headers))["data"]
     assert short.keys() == {"application_id", "name", "project_id", "removed", "version"}
-    assert (await get(studio, studio.owner, shop)).keys() == {*short, "settings", "service_meta"}
+    assert (await get(studio, studio.owner, shop)).keys() == {*short, "settings", "service_meta", "protected_sites"}
 
 
 async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
@@ -722,3 +722,32 @@ async def test_an_application_of_a_removed_project_is_closed_to_all_but_administ
         await studio.expect_error(403, "meta/schema", {"action": "get", "application_id": shop}, who.headers)
         await studio.expect_error(403, "accessKey", {"action": "get", "application_id": shop}, who.headers)
     await studio.expect_ok("application", get_request(shop), (await create_administrator(studio)).headers)
+
+
+async def test_fa_09_only_administrators_change_the_sites_of_an_application(studio: Studio) -> None:
+    shop, site = studio.shop.application_id, {"https://shop.example": "store.open"}
+    admin = await create_administrator(studio)
+    saver = await create_person_with(studio, secret_data=secret_document("canRead", "canSave"))
+    await studio.expect_error(
+        403, "application", save_request(application_id=shop, protected_sites=site), saver.headers
+    )
+    await save(studio, admin, application_id=shop, protected_sites=site)
+    assert (await get(studio, saver, shop))["protected_sites"] == site
+    await save(studio, saver, application_id=shop, name="Store", protected_sites=site)  # unchanged
+    await studio.expect_error(
+        403, "application", save_request(application_id=shop, protected_sites={}), saver.headers
+    )
+    other = studio.other.application_id
+    await studio.expect_error(
+        409, "application", save_request(application_id=other, protected_sites=site), admin.headers
+    )
+    for wrong in (
+        *({"http://shop.example": "a"}, {"https://shop.example/": "a"}, {"https://shop.example:443": "a"}),
+        *({"https://SHOP.example": "a"}, {"https://*.example": "a"}, {"https://u@shop.example": "a"}),
+        *({"https://shop.example": ""}, {"https://shop.example": "a b"}, {"https://shop.example": 1}),
+        {f"https://s{number}.example": "a" for number in range(101)},
+    ):
+        body = save_request(application_id=other, protected_sites=wrong)
+        await studio.expect_error(400, "application", body, admin.headers)
+    await studio.expect_ok("application", delete_request(shop), admin.headers)  # which gives the site free
+    await save(studio, admin, application_id=other, protected_sites={"http://localhost:8080": "a", **site})

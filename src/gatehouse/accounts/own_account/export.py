@@ -17,6 +17,7 @@ from gatehouse.accounts.own_account.model import (
     ConsentedClient,
     OwnAccountStore,
     PersonalRecords,
+    SiteSignInRecord,
 )
 from gatehouse.accounts.own_account.profile import visible_address
 from gatehouse.audit.events import AuditEvent
@@ -89,6 +90,12 @@ class ExportedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     revoked: str
 
 
+class ExportedSiteSignIn(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+    signed_in: str
+    ends: str
+
+
 class ExportedRecord(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     event: str
@@ -112,6 +119,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     roles: Sequence[ExportedRole]
     allowed_clients: Sequence[ExportedConsent]
     client_sign_ins: Sequence[ExportedSignIn]
+    site_sign_ins: Sequence[ExportedSiteSignIn]
     applications: Sequence[ExportedApplicationData]  # answered so far; each answer is exported once
     activity: Sequence[ExportedRecord]
 
@@ -152,6 +160,7 @@ class DataExport:
             roles=[exported_role(role) for role in everything.roles],
             allowed_clients=[exported_consent(one) for one in everything.allowed],
             client_sign_ins=[exported_sign_in(sign_in) for sign_in in everything.sign_ins],
+            site_sign_ins=[exported_site_sign_in(one) for one in everything.sites],
             applications=[exported_application_data(answer) for answer in answers],
             activity=[exported_record(record, user.user_id) for record in details.records],
         )
@@ -225,6 +234,10 @@ def exported_sign_in(one: ClientSignIn) -> ExportedSignIn:
         ends=iso8601(one.ends_at),
         revoked=iso8601(one.revoked_at),
     )
+
+
+def exported_site_sign_in(one: SiteSignInRecord) -> ExportedSiteSignIn:
+    return ExportedSiteSignIn(site=one.origin, signed_in=iso8601(one.created_at), ends=iso8601(one.ends_at))
 
 
 def exported_application_data(answer: ApplicationData) -> ExportedApplicationData:

@@ -88,6 +88,15 @@ class ApplicationData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SiteSignInRecord:
+    """A session of the person on a protected site."""
+
+    origin: str
+    created_at: int
+    ends_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalRecords:
     """Everything stored about a person, for the export."""
 
@@ -95,6 +104,7 @@ class PersonalRecords:
     roles: Sequence[AssignedRole]
     allowed: Sequence[ConsentedClient]
     sign_ins: Sequence[ClientSignIn]
+    sites: Sequence[SiteSignInRecord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

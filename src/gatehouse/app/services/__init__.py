@@ -7,10 +7,14 @@ from functools import cached_property
 from gatehouse.app.instance_key import ensure_instance_key, refuse_wrong_master_key
 from gatehouse.app.services.core import BASE_URL, bootstrap, master_keys, open_database
 from gatehouse.app.services.oauth import OAuthServices
+from gatehouse.forward_auth.authentication import SiteAuthentication
+from gatehouse.forward_auth.sign_in import KIND as SITE
+from gatehouse.forward_auth.sign_in import SiteSignIn, SiteSignInPurpose
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.authorize.purpose import KIND as AUTHORIZE
 from gatehouse.oauth.device import KIND as DEVICE
+from gatehouse.permissions.site_access import SiteAccess
 from gatehouse.settings import LoadedSettings
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
 from gatehouse.sign_in_flow.flows import AccountSignInPurpose, SignInFlows
@@ -21,6 +25,7 @@ from gatehouse.web.api.oauth.authorize import AUTHORIZE_LIMIT_KEY
 from gatehouse.web.api.oauth.device import DEVICE_LIMIT_KEY
 from gatehouse.web.http.routing import RateClass
 from gatehouse.web.pages.game import GAME_SIGN_IN_LIMIT_KEY
+from gatehouse.web.pages.site_sign_in import SITE_LIMIT_KEY
 
 
 class Services(OAuthServices):
@@ -35,8 +40,30 @@ class Services(OAuthServices):
                 AUTHORIZE: self.authorize_purpose,
                 DEVICE: self.device_purpose,
                 GAME: self.game_purpose,
+                SITE: SiteSignInPurpose(self.site_sign_in),
             },
             clock=self.clock,
+        )
+
+    # Protected sites
+
+    @cached_property
+    def site_access(self) -> SiteAccess:
+        return SiteAccess(permission_loader=self.permission_loader, clock=self.clock)
+
+    @cached_property
+    def site_sign_in(self) -> SiteSignIn:
+        return SiteSignIn(store=self.storage.sites, access=self.site_access, recorder=self.recorder, clock=self.clock)
+
+    @cached_property
+    def site_authentication(self) -> SiteAuthentication:
+        return SiteAuthentication(
+            store=self.storage.sites,
+            sessions=self.sessions,
+            access=self.site_access,
+            signer=self.signer,
+            clock=self.clock,
+            issuer=self.base_url,
         )
 
     @cached_property
@@ -44,7 +71,9 @@ class Services(OAuthServices):
         """Requests per minute of one network address."""
         rates = self.settings.rates
         per_minute = {one.value: getattr(rates, one.value) for one in RateClass}
-        per_minute |= dict.fromkeys((AUTHORIZE_LIMIT_KEY, GAME_SIGN_IN_LIMIT_KEY, DEVICE_LIMIT_KEY), rates.login)
+        per_minute |= dict.fromkeys(
+            (AUTHORIZE_LIMIT_KEY, GAME_SIGN_IN_LIMIT_KEY, DEVICE_LIMIT_KEY, SITE_LIMIT_KEY), rates.login
+        )
         limits = {name: RateLimit(most) for name, most in per_minute.items()} if rates.enabled else {}
         return RateLimiter(limits, clock=self.clock)
 

@@ -7,6 +7,7 @@ from typing import Final
 from gatehouse.app.services.core import DAY, outbound_client
 from gatehouse.app.services.games import GameServices
 from gatehouse.keys.sealing import derive_key
+from gatehouse.oauth.api_tokens import ApiTokens, OpaqueTokens
 from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
 from gatehouse.oauth.authorize.service import AuthorizeService, Consents, GrantCreator, GrantLifetimes
 from gatehouse.oauth.claims import MappedClaims
@@ -17,14 +18,16 @@ from gatehouse.oauth.grants import AuthorizationCodeGrant, DeviceCodeGrant, Refr
 from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
+from gatehouse.oauth.machines import ClientCredentialsGrant, MachineAuthenticator
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, MetadataClients
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
-from gatehouse.oauth.token_endpoint import GrantType, TokenEndpoint
+from gatehouse.oauth.token_endpoint import DirectGrant, GrantType, TokenEndpoint
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
+from gatehouse.permissions.authentication.machine_accounts import ServiceAccountAuthenticator
 from gatehouse.permissions.holdings import HoldingsReader
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.pages.access_denied import DenialReasons
@@ -60,6 +63,7 @@ class OAuthServices(GameServices):
             consents=self.consents,
             grant_creator=self.grant_creator,
             rules=self.login_rules,
+            apis=self.storage.apis,
             verifier=self.token_verifier,
             clock=self.clock,
             issuer=self.base_url,
@@ -101,6 +105,7 @@ class OAuthServices(GameServices):
         return DeviceSignInPurpose(
             store=self.storage.device_requests,
             clients=self.storage.clients,
+            apis=self.storage.apis,
             accounts=self.storage.accounts,
             consents=self.consents,
             rules=self.login_rules,
@@ -111,7 +116,12 @@ class OAuthServices(GameServices):
 
     @cached_property
     def device_authorization(self) -> DeviceAuthorization:
-        return DeviceAuthorization(store=self.storage.device_requests, guesses=self.attempt_limiter, clock=self.clock)
+        return DeviceAuthorization(
+            store=self.storage.device_requests,
+            apis=self.storage.apis,
+            guesses=self.attempt_limiter,
+            clock=self.clock,
+        )
 
     # Client authentication
 
@@ -126,12 +136,28 @@ class OAuthServices(GameServices):
         )
 
     @cached_property
+    def client_assertions(self) -> ClientAssertions:
+        return ClientAssertions(store=self.storage.grants, clock=self.clock, issuer=self.base_url)
+
+    @cached_property
+    def machine_accounts(self) -> ServiceAccountAuthenticator:
+        return ServiceAccountAuthenticator(
+            caller_identifier=self.caller_identifier, permission_loader=self.permission_loader
+        )
+
+    @cached_property
+    def machine_authenticator(self) -> MachineAuthenticator:
+        return MachineAuthenticator(
+            clients=self.client_authenticator, accounts=self.machine_accounts, assertions=self.client_assertions
+        )
+
+    @cached_property
     def client_authenticator(self) -> ClientAuthenticator:
         return ClientAuthenticator(
             store=self.storage.clients,
             metadata_clients=self.metadata_clients,
             secrets=self.client_secrets,
-            assertions=ClientAssertions(store=self.storage.grants, clock=self.clock, issuer=self.base_url),
+            assertions=self.client_assertions,
             guesses=self.attempt_limiter,
             refusals=self.refusal_log,
         )
@@ -139,8 +165,28 @@ class OAuthServices(GameServices):
     # Tokens
 
     @cached_property
+    def holdings_reader(self) -> HoldingsReader:
+        return HoldingsReader(permission_loader=self.permission_loader, clock=self.clock)
+
+    @cached_property
     def claim_mapping(self) -> MappedClaims:
-        return MappedClaims(HoldingsReader(permission_loader=self.permission_loader, clock=self.clock))
+        return MappedClaims(self.holdings_reader)
+
+    @cached_property
+    def api_tokens(self) -> ApiTokens:
+        return ApiTokens(
+            apis=self.storage.apis,
+            grants=self.storage.grants,
+            clients=self.storage.clients,
+            accounts=self.machine_accounts,
+            mapping=self.claim_mapping,
+            opaque_tokens=OpaqueTokens(derive_key(self.instance_key, "machine-tokens")),
+            signer=self.signer,
+            verifier=self.token_verifier,
+            keyring=self.keyring,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
 
     @cached_property
     def access_tokens(self) -> AccessTokens:
@@ -166,6 +212,8 @@ class OAuthServices(GameServices):
     def token_issuer(self) -> TokenIssuer:
         return TokenIssuer(
             access_tokens=self.access_tokens,
+            api_tokens=self.api_tokens,
+            apis=self.storage.apis,
             refresh_tokens=self.refresh_tokens,
             id_tokens=IdTokens(signer=self.signer, mapping=self.claim_mapping, issuer=self.base_url),
             keyring=self.keyring,
@@ -190,10 +238,22 @@ class OAuthServices(GameServices):
         }
 
     @cached_property
+    def direct_grants(self) -> dict[str, DirectGrant]:
+        machines = ClientCredentialsGrant(
+            authentication=self.machine_authenticator,
+            apis=self.storage.apis,
+            tokens=self.api_tokens,
+            recorder=self.recorder,
+            clock=self.clock,
+        )
+        return {GrantName.CLIENT_CREDENTIALS: machines.issue}
+
+    @cached_property
     def token_endpoint(self) -> TokenEndpoint:
         return TokenEndpoint(
             authentication=self.client_authenticator,
             grants=self.grant_types,
+            direct_grants=self.direct_grants,
             rules=self.login_rules,
             token_issuer=self.token_issuer,
         )
@@ -209,6 +269,9 @@ class OAuthServices(GameServices):
             authentication=self.client_authenticator,
             refresh_tokens=self.refresh_tokens,
             access_token_verifier=self.access_token_verifier,
+            api_tokens=self.api_tokens,
+            apis=self.storage.apis,
+            machines=self.machine_authenticator,
             recorder=self.recorder,
             clock=self.clock,
         )
@@ -221,6 +284,8 @@ class OAuthServices(GameServices):
             access_keys=self.access_key_verifier,
             refresh_tokens=self.refresh_tokens,
             access_token_verifier=self.access_token_verifier,
+            api_tokens=self.api_tokens,
+            apis=self.storage.apis,
             clock=self.clock,
             issuer=self.base_url,
         )

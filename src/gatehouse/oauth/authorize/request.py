@@ -144,8 +144,11 @@ def response_mode_of(asked: AuthorizeParameters, client: Client) -> ResponseMode
 
 
 def openid_is_asked_for(asked: AuthorizeParameters, client: Client) -> None:
+    """Required, except for access to an API alone."""
     if SCOPE_TEXT.fullmatch(asked["scope"]) is None:
         raise ScopeRefused("scope contains invalid characters")
+    if wanted_resource(asked, client) and OPENID not in asked["scope"].split(" "):
+        return
     if OPENID not in asked["scope"].split(" ") or OPENID not in client.scopes:
         raise ScopeRefused
 
@@ -179,6 +182,11 @@ def prompt_none_is_alone(asked: AuthorizeParameters, _client: Client) -> None:
 def max_age_is_a_number(asked: AuthorizeParameters, _client: Client) -> None:
     if asked["max_age"] and SECONDS_PATTERN.fullmatch(asked["max_age"]) is None:
         raise AskedWrongly("max_age must be a number of seconds")
+
+
+def wanted_resource(asked: AuthorizeParameters, client: Client) -> str:
+    """Return the API that access is asked for (RFC 8707); clients of profile native cannot name one."""
+    return asked["resource"] if client.profile is ClientProfile.OIDC else ""
 
 
 CHECKS: Final[tuple[RequestCheck, ...]] = (

@@ -12,7 +12,13 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_record_id, new_secret
-from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters, Prompt, read_request
+from gatehouse.oauth.authorize.request import (
+    AuthorizationRequest,
+    AuthorizeParameters,
+    Prompt,
+    read_request,
+    wanted_resource,
+)
 from gatehouse.oauth.authorize.response import ResponseTarget, respond_to, response_target
 from gatehouse.oauth.clients import check_client_id
 from gatehouse.oauth.errors import (
@@ -23,11 +29,12 @@ from gatehouse.oauth.errors import (
     LoginRequired,
     NotLetIn,
     NotRedirected,
+    TargetRefused,
 )
 from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
 from gatehouse.oauth.model import Client, Consent, Grant
 from gatehouse.oauth.redirects import document_host, is_registered_redirect, reserved_parameter_in
-from gatehouse.oauth.store import ClientStore, ConsentStore, GrantStore
+from gatehouse.oauth.store import ApiStore, ClientStore, ConsentStore, GrantStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_session
 from gatehouse.tokens.claims import InvalidToken
@@ -156,6 +163,7 @@ class AuthorizeService:
         consents: Consents,
         grant_creator: GrantCreator,
         rules: ApplicationAccess,
+        apis: ApiStore,
         verifier: TokenVerifier,
         clock: Clock,
         issuer: str,
@@ -165,6 +173,7 @@ class AuthorizeService:
         self._consents = consents
         self._grant_creator = grant_creator
         self._rules = rules
+        self._apis = apis
         self._verifier = verifier
         self._clock = clock
         self._issuer = issuer
@@ -198,12 +207,23 @@ class AuthorizeService:
     async def read_request(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
         """Read and check the request. Raises AuthorizeRefused, which is reported to the client's redirect_uri."""
         request = read_request(asked, client)
+        resource = wanted_resource(asked, client)
+        if resource:
+            scopes = await self._api_scopes(resource, asked["scope"].split(" "), client)
+            request = replace(request, scopes=(*request.scopes, *scopes))
         if not request.id_token_hint:
             return request
         hinted = await self._hinted_subject(request.id_token_hint, client)
         if hinted and request.subject not in ("", hinted):
             raise LoginRequired("id_token_hint and claims name different users")
         return replace(request, subject=hinted or request.subject, hint_is_unknown=not hinted)
+
+    async def _api_scopes(self, resource: str, wanted: Sequence[str], client: Client) -> tuple[str, ...]:
+        """Return the scopes of an API as grants name them. Raises TargetRefused."""
+        api = await self._apis.find_api(resource)
+        if api is None or not api.admits_client_of_person(client):
+            raise TargetRefused
+        return api.qualified_scopes(wanted)
 
     async def next_step(
         self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None

@@ -19,6 +19,8 @@ from gatehouse.permissions.authentication.application_keys import new_service_ke
 from gatehouse.permissions.commands.drafts import NEW_VERSION, TagsDraft, refuse_old_version
 from gatehouse.permissions.commands.projects import find_live_project
 from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.apis import check_api
+from gatehouse.permissions.documents.sites import check_protected_sites
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID, PRIVATE_KEY_PURPOSE, Application
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
@@ -56,6 +58,8 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     project_id: str | UnsetType | None = UNSET
     settings: dict[str, object] | UnsetType | None = UNSET
     service_meta: dict[str, object] | UnsetType | None = UNSET
+    protected_sites: dict[str, object] | UnsetType | None = UNSET  # rules by origin; only administrators change them
+    api: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
     removed: object = UNSET  # this and the following are accepted and ignored
     created: object = UNSET
@@ -185,6 +189,8 @@ class ApplicationCommands:
             described = self._apply_service_meta(actor, after, given)
             require_publishing(may_publish=may_publish or described == after)  # unchanged values may be saved back
             after = described
+        if after.protected_sites != state.protected_sites:  # visitors are signed in there without consent
+            require_operation(actor.rights, Operation.ADMINISTER, application_target(state.application_id, state))
         return after
 
     def _apply_service_meta(self, actor: Actor, state: Application, given: Mapping[str, object]) -> Application:
@@ -258,6 +264,10 @@ def apply_application_draft(
     if draft.settings is not UNSET:
         given = draft.settings or {}
         fields["settings"] = grammar.check_application_settings(given, f"{place}.settings", reachable)
+    if draft.protected_sites is not UNSET:
+        fields["protected_sites"] = check_protected_sites(draft.protected_sites or {}, f"{place}.protected_sites")
+    if draft.api is not UNSET:
+        fields["api"] = check_api(draft.api, f"{place}.api")
     return replace(state, **fields)  # type: ignore[arg-type]
 
 
@@ -328,6 +338,8 @@ def application_audit_fields(application: Application) -> Mapping[str, object]:
         "project_id": application.project_id,
         "settings": application.settings,
         "service_meta": application.service_meta,
+        "protected_sites": application.protected_sites,
+        "api": application.api or {},
         "private_key": None
         if application.sealed_private_key is None
         else fingerprint(application.sealed_private_key),

@@ -23,6 +23,7 @@ class TagsDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     aliases: object = UNSET
     settings: object = UNSET
     service_meta: object = UNSET
+    protected_sites: object = UNSET
     conditions: object = UNSET
     users: object = UNSET
     removed: object = UNSET

@@ -104,12 +104,19 @@ class Application:
     service_meta: Mapping[str, object] = field(default_factory=dict)  # without private_key
     sealed_private_key: bytes | None = field(default=None, repr=False)  # service_meta.private_key: never answered
     service_key: ApplicationKey | None = None  # service_meta.public_key, as it is published
+    protected_sites: Mapping[str, str] = field(default_factory=dict)  # the rule that each origin asks for (R9)
+    api: Mapping[str, object] | None = None  # the API it declares (R9), as documents/apis.py checks it
     created_at: int
     version: int = 1
 
     @property
     def is_central(self) -> bool:
         return self.application_id == CENTRAL_ID
+
+    @property
+    def api_resource(self) -> str | None:
+        """The audience of access tokens for its API; no two live applications declare the same."""
+        return None if self.api is None else str(self.api["resource"])
 
     @property
     def is_published(self) -> bool:
@@ -119,3 +126,16 @@ class Application:
     def is_connectable_to(self, project_id: str) -> bool:
         """Whether the project may connect it: its own, or a published one (R5)."""
         return not self.removed and (self.project_id == project_id or self.is_published)
+
+
+# A site that a reverse proxy protects with this service (R9).
+
+
+MAX_PROTECTED_SITES: Final = 100  # per application
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedSite:
+    origin: str  # exact: https://wiki.example
+    application_id: int
+    rule: str  # that visitors need in the application

@@ -46,6 +46,8 @@ class ApplicationFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     project_id: str | UnsetType | None = UNSET
     settings: JsonObject | UnsetType | None = UNSET
     service_meta: JsonObject | UnsetType | None = UNSET
+    protected_sites: JsonObject | UnsetType | None = UNSET
+    api: JsonObject | UnsetType | None = UNSET
     schema: JsonObject | UnsetType = UNSET
     roles: JsonObject | UnsetType = UNSET
     access_keys: tuple[AccessKeyFileEntry, ...] | UnsetType = UNSET
@@ -87,7 +89,12 @@ def merge_application(
     if project_id is not UNSET and project_id is not None:
         project_id = references.project(project_id, f"{place}.project_id").project.project_id
     draft = ApplicationDraft(
-        name=entry.name, description=entry.description, project_id=project_id, settings=entry.settings
+        name=entry.name,
+        description=entry.description,
+        project_id=project_id,
+        settings=entry.settings,
+        protected_sites=entry.protected_sites,
+        api=entry.api,
     )
     after = apply_application_draft(base, draft, context.reachable, place)
     if base.is_central and after.project_id is not None:

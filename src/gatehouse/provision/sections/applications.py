@@ -52,7 +52,7 @@ from gatehouse.provision.sections.references import References, collect_problems
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import state_after
 
-FIELDS = ("name", "description", "project_id", "settings", "service_meta")
+FIELDS = ("name", "description", "project_id", "settings", "service_meta", "protected_sites", "api")
 
 
 class ApplicationSection:
@@ -111,6 +111,7 @@ class ApplicationPlanner:
         if first != located.place:
             raise Malformed(f"{located.place}: is the same application as {first}")
         self._refuse_namesake(found)
+        self._refuse_same_resource(found)
         keys = wanted_keys(found, self._permissions, self._context, self._options)
         change = (
             application_addition(found, keys)
@@ -191,6 +192,16 @@ class ApplicationPlanner:
                 raise Malformed(
                     f"{found.place}.name: application {other.application_id} of the project already has this name"
                 )
+
+    def _refuse_same_resource(self, found: FoundApplication) -> None:
+        own = found.after.application
+        if own.api_resource is None:
+            return
+        for model in self._permissions.applications.values():
+            other = model.application
+            same = other.api_resource == own.api_resource and not other.removed
+            if same and other.application_id != own.application_id:
+                raise Malformed(f"{found.place}.api.resource: application {other.application_id} declares it already")
 
 
 def application_addition(found: FoundApplication, keys: WantedKeys) -> Change:
@@ -294,6 +305,8 @@ def application_document(
         "project_id": application.project_id,
         "settings": dict(application.settings),
         "service_meta": service_meta_document(application, context, secrets=secrets),
+        "protected_sites": dict(application.protected_sites),
+        "api": None if application.api is None else dict(application.api),
         **rules_document(model),
         **keys_document(number, permissions, context, secrets=secrets),
         "users": users_document(model, permissions),

@@ -16,6 +16,7 @@ from gatehouse.accounts.own_account.model import (
     EmailChange,
     PersonalRecords,
     Profile,
+    SiteSignInRecord,
 )
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
@@ -38,7 +39,7 @@ from gatehouse.storage.audit import add_audit_record, erase_personal
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import interactions, sessions, users
+from gatehouse.storage.tables.accounts import interactions, sessions, site_sessions, users
 from gatehouse.storage.tables.installation import audit_events, audit_refusals
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
@@ -75,6 +76,11 @@ GRANTS_OF_USER = Statement(
     select(*(grants.c[field.name] for field in fields(ClientSignIn)))
     .where(grants.c.user_id == bindparam("of"))
     .order_by(grants.c.created_at, grants.c.grant_id)
+)
+SITES_OF_USER = Statement(
+    select(*(site_sessions.c[field.name] for field in fields(SiteSignInRecord)))
+    .where(site_sessions.c.user_id == bindparam("of"))
+    .order_by(site_sessions.c.created_at, site_sessions.c.origin)
 )
 ROLES_OF_USER = Statement(
     select(role_assignments)
@@ -145,10 +151,12 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     roles = yield ROLES_OF_USER(of=user_id)
     allowed = yield CONSENTS_OF_USER(of=user_id)
     sign_ins = yield GRANTS_OF_USER(of=user_id)
+    sites = yield SITES_OF_USER(of=user_id)
     return PersonalRecords(
         details=held,
         allowed=[ConsentedClient(**row._asdict()) for row in allowed],
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
+        sites=[SiteSignInRecord(**row._asdict()) for row in sites],
         roles=[
             AssignedRole(
                 application_id=row.application_id, role=row.role_key, project_id=row.project_id, ends_at=row.expired

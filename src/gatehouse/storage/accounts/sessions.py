@@ -20,7 +20,7 @@ from gatehouse.storage.runner import SqlStore, inline_write, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, sessions, users
 
-_UNEXPIRED = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
+UNEXPIRED_SESSION = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
 
 INSERT_SESSION = Statement(insert(sessions))
 DROP_SESSION_BY_DIGEST = Statement(
@@ -31,7 +31,7 @@ DROP_SESSION_BY_DIGEST = Statement(
 FIND_SESSION = Statement(  # the session and the whole account in one round trip
     SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
     .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
-    .where(sessions.c.digest == bindparam("of"), _UNEXPIRED, users.c.blocked.is_(False))
+    .where(sessions.c.digest == bindparam("of"), UNEXPIRED_SESSION, users.c.blocked.is_(False))
 )
 TOUCH_SESSION = Statement(
     update(sessions)
@@ -46,7 +46,7 @@ DROP_SESSION = Statement(
 SESSIONS_OF_USER = Statement(
     select(sessions)
     .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
-    .where(sessions.c.user_id == bindparam("of"), _UNEXPIRED)
+    .where(sessions.c.user_id == bindparam("of"), UNEXPIRED_SESSION)
     .order_by(sessions.c.seen_at.desc(), sessions.c.session_id)
 )
 RAISE_REV = Statement(
@@ -107,7 +107,7 @@ def end_session(user_id: str, session_id: str, entry: AuditRecord) -> Verb[bool]
 
 def sessions_of_user(user_id: str, now: int) -> Verb[Sequence[Session]]:
     rows = yield SESSIONS_OF_USER(of=user_id, now=now)
-    return [_session_from_fields(row._asdict()) for row in rows]
+    return [session_from_fields(row._asdict()) for row in rows]
 
 
 def revoke_user(user_id: str, entry: AuditRecord, *, keep: bytes | None, now: int) -> Verb[int]:
@@ -139,14 +139,14 @@ class SessionStorage(SqlStore):
     revoke_user = write(revoke_user)
 
 
-def _session_from_fields(fields: dict[str, Any]) -> Session:
+def session_from_fields(fields: dict[str, Any]) -> Session:
     fields["auth"] = SignInMethod(fields["auth"])
     fields["strength"] = SessionStrength(fields["strength"])
     return Session(**fields)
 
 
 USER_PART: Final = RowPart(user_from_row, SELECT_USER.exported_columns)
-SESSION_PART: Final = RowPart(_session_from_fields, sessions.c, after=USER_PART)
+SESSION_PART: Final = RowPart(session_from_fields, sessions.c, after=USER_PART)
 
 
 # Tokens of the login operation (accounts/login_result.py, oauth/store.py).

@@ -41,6 +41,7 @@ from gatehouse.storage.tables.accounts import (
     passkeys,
     recovery_codes,
     sessions,
+    site_sessions,
     totp_factors,
     user_ids,
     user_purchases,
@@ -180,7 +181,7 @@ DROP_USER_DATA = tuple(
     for table in (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
-        *(totp_factors, passkeys, recovery_codes, sessions, login_tokens, outbox),
+        *(totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
         *(grants, consents, idempotency_keys),
     )
 )

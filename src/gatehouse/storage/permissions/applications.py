@@ -9,7 +9,13 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_too_large
-from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound
+from gatehouse.permissions.errors import (
+    ApplicationNotFound,
+    NameTaken,
+    ProjectNotFound,
+    ResourceTaken,
+    SiteTaken,
+)
 from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application, EmailSecret, KeySource
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Role, Tree
@@ -35,6 +41,7 @@ from gatehouse.storage.tables.permissions import (
     applications,
     email_secrets,
     projects,
+    protected_sites,
     role_assignments,
     roles,
 )
@@ -70,6 +77,13 @@ FIND_SAME_NAME = Statement(
         applications.c.application_id != bindparam("but"),
     )
 )
+FIND_SAME_RESOURCE = Statement(
+    select(applications.c.application_id).where(
+        applications.c.api_resource == bindparam("resource"),
+        applications.c.removed.is_(False),
+        applications.c.application_id != bindparam("but"),
+    )
+)
 APPLICATION_BY_ID = Statement(select(*APPLICATION_COLUMNS).where(_THIS_APPLICATION))
 APPLICATIONS_IN_PROJECTS = Statement(
     select(*APPLICATION_COLUMNS)
@@ -83,6 +97,8 @@ DROP_SERVICE_KEY = Statement(
         application_keys.c.source == KeySource.SERVICE_META.value,
     )
 )
+INSERT_SITE = Statement(insert(protected_sites).on_conflict_do_nothing().returning(protected_sites.c.origin))
+DROP_SITES = Statement(delete(protected_sites).where(protected_sites.c.application_id == bindparam("of")))
 
 
 def application_by_id(application_id: int) -> Verb[Application]:
@@ -139,10 +155,12 @@ def reserve_id(application_id: int) -> Verb[bool]:
 
 
 def insert_application(one: Application, schema: ApplicationSchema, its_roles: Iterable[Role]) -> Verb[None]:
+    yield from _refuse_taken_resource(one)
     fields = {"application_id": one.application_id, "created_at": one.created_at, "version": one.version}
     if not (yield INSERT_APPLICATION(**_application_columns(one), **fields)):
         raise NameTaken(one.name)
     yield from _put_service_key(one)
+    yield from _put_sites(one)
     yield from insert_schema(one.application_id, schema, its_roles)
 
 
@@ -157,12 +175,17 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
         application_id=application_id,
         created_at=before.created_at,
         version=before.version + 1,
+        protected_sites={} if edited.state.removed else edited.state.protected_sites,
     )
     yield from _refuse_taken_name(after)
+    yield from _refuse_taken_resource(after)
     yield UPDATE_APPLICATION(of=application_id, **_application_columns(after))
     if after.service_key != before.service_key:
         yield DROP_SERVICE_KEY(of=application_id)
         yield from _put_service_key(after)
+    if after.protected_sites != before.protected_sites:
+        yield DROP_SITES(of=application_id)
+        yield from _put_sites(after)
     yield from _drop_holdings_left_behind(before, after)
     if after.removed and not before.removed:
         yield from delete_versions(application_id)
@@ -201,9 +224,24 @@ def _refuse_taken_name(one: Application) -> Verb[None]:
         raise NameTaken(one.name)
 
 
+def _refuse_taken_resource(one: Application) -> Verb[None]:
+    """Refuse an API resource that another live application declares; the structure is locked until the commit."""
+    if one.api_resource is None or one.removed:
+        return
+    if (yield FIND_SAME_RESOURCE(resource=one.api_resource, but=one.application_id)):
+        raise ResourceTaken(one.api_resource)
+
+
 def _put_service_key(one: Application) -> Verb[None]:
     if one.service_key is not None:
         yield INSERT_KEY(**key_columns(one.service_key))
+
+
+def _put_sites(one: Application) -> Verb[None]:
+    """Insert the sites. Raises SiteTaken."""
+    for origin, rule in one.protected_sites.items():
+        if not (yield INSERT_SITE(origin=origin, application_id=one.application_id, rule=rule)):
+            raise SiteTaken(origin)
 
 
 class ApplicationStorage(SqlStore):

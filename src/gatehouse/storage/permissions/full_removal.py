@@ -34,6 +34,7 @@ from gatehouse.storage.tables.permissions import (
     groups,
     project_services,
     projects,
+    protected_sites,
     role_assignments,
     roles,
     schema_versions,
@@ -47,7 +48,7 @@ _THIS_PROJECT: Final = bindparam("project", type_=Text())
 KEY_TABLES: Final = (access_keys, application_keys, service_tokens, email_secrets)
 HOLDING_TABLES: Final = (role_assignments, scope_records)
 APPLICATION_TABLES: Final = (
-    *(*KEY_TABLES, application_schemas, schema_versions, roles),
+    *(*KEY_TABLES, protected_sites, application_schemas, schema_versions, roles),
     *(user_records, *HOLDING_TABLES, login_tokens, gdpr_calls),
 )
 

@@ -15,6 +15,7 @@ from gatehouse.storage.tables.permissions import (
     application_keys,
     applications,
     projects,
+    protected_sites,
     role_assignments,
     scope_records,
     service_accounts,
@@ -148,7 +149,7 @@ def _scope_from_key(place: ScopeKey) -> Scope:
     return Scope(project_id, ResourceKind(kind) if kind else None, resource_id)
 
 
-# Rows of applications, each with the key its service signs with.
+# Rows of applications, each with the key its service signs with and the sites it protects.
 
 
 KEY_COLUMNS: Final = ("kid", "application_id", "source", "pem", "created_at")
@@ -156,13 +157,21 @@ _SERVICE_KEY = select(RowsAsJson(*(application_keys.c[name] for name in KEY_COLU
     application_keys.c.application_id == applications.c.application_id,
     application_keys.c.source == KeySource.SERVICE_META.value,
 )
-APPLICATION_COLUMNS = (applications, _SERVICE_KEY.scalar_subquery().label("service_key"))
+_SITES = select(RowsAsJson(protected_sites.c.origin, protected_sites.c.rule)).where(
+    protected_sites.c.application_id == applications.c.application_id
+)
+APPLICATION_COLUMNS = (
+    applications,
+    _SERVICE_KEY.scalar_subquery().label("service_key"),
+    _SITES.scalar_subquery().label("sites"),
+)
 
 
 def application_from_row(row: Row) -> Application:
-    fields = {column.name: getattr(row, column.name) for column in applications.c}
+    fields = {column.name: getattr(row, column.name) for column in applications.c if column.name != "api_resource"}
     keys = [key_from_cells(cells) for cells in row.service_key or ()]
-    return Application(**fields, service_key=keys[0] if keys else None)
+    sites = dict(sorted(row.sites or ()))
+    return Application(**fields, service_key=keys[0] if keys else None, protected_sites=sites)
 
 
 def key_columns(key: ApplicationKey) -> dict[str, object]:

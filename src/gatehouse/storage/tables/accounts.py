@@ -152,6 +152,20 @@ sessions = Table(
     Index(None, "idle_ends_at"),
 )
 
+site_sessions = Table(  # on protected sites; valid only while the person's session is (R9)
+    "site_sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),  # of the cookie's secret
+    text_column("origin"),
+    text_column("user_id"),
+    number_column("rev"),
+    text_column("session_id"),
+    time_column("created_at"),
+    time_column("ends_at"),
+    Index(None, "user_id"),
+    Index(None, "ends_at"),
+)
+
 login_tokens = Table(  # the opaque `token` of login data (R1)
     "login_tokens",
     metadata,

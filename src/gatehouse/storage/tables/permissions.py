@@ -41,6 +41,8 @@ applications = Table(
     document_column("settings"),
     document_column("service_meta"),  # without private_key
     Column("sealed_private_key", LargeBinary),  # service_meta.private_key: stored, never returned
+    Column("api", JsonDocument),
+    Column("api_resource", Text),  # api.resource
     time_column("created_at"),
     number_column("version"),
     # Names are unique in a project (interface §4.6); a removed application gives its name free.
@@ -53,6 +55,23 @@ applications = Table(
         sqlite_where=text("NOT removed"),
     ),
     Index(None, "project_id"),  # the index above is used only by queries with exactly its condition
+    # A removed application gives its resource free.
+    Index(
+        "uq_applications_api_resource",
+        "api_resource",
+        unique=True,
+        postgresql_where=text("NOT removed"),
+        sqlite_where=text("NOT removed"),
+    ),
+)
+
+protected_sites = Table(  # the origins that reverse proxies protect with this service (R9)
+    "protected_sites",
+    metadata,
+    text_column("origin", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    text_column("rule"),
+    Index(None, "application_id"),
 )
 
 access_keys = Table(

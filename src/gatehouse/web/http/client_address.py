@@ -16,6 +16,7 @@ from starlette.types import Scope
 from gatehouse.kernel.addresses import Address, Network, any_network_contains, parse_address, source_of
 
 CALLER_ADDRESS_KEY: Final = "caller"
+FOREIGN_SITE_KEY: Final = "foreign_site"  # in the state: the browser shows the answer under another host name
 PEER_CACHE_SIZE: Final = 4_096  # parsing an address costs more than looking it up
 MAX_HOPS: Final = 32
 CHAIN_HEADERS: Final = frozenset({b"forwarded", b"x-forwarded-for"})

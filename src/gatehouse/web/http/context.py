@@ -20,6 +20,7 @@ from gatehouse.kernel.ids import new_request_id
 from gatehouse.logs import AccessLogLine, access_log, current_request_id
 from gatehouse.web.http.client_address import (
     CALLER_ADDRESS_KEY,
+    FOREIGN_SITE_KEY,
     UnreadableChain,
     caller_address_of,
     resolve_caller_address,
@@ -160,7 +161,10 @@ class RequestContext:
                 status = message["status"]
                 present = message.get("headers", ())
                 own = (b"x-request-id", request_id.encode())
-                message["headers"] = [*present, *self.missing_headers(present), own]
+                missing = self.missing_headers(present)
+                if FOREIGN_SITE_KEY in scope["state"]:  # its owner decides about https on its subdomains
+                    missing = [header for header in missing if header is not HSTS]
+                message["headers"] = [*present, *missing, own]
             await send(message)
 
         try:

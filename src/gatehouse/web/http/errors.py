@@ -25,7 +25,7 @@ from gatehouse.kernel.errors import (
     TooMany,
     Unavailable,
 )
-from gatehouse.oauth.errors import DeviceDenied, NoDeviceGrant
+from gatehouse.oauth.errors import DeviceDenied, NoClientCredentials, NoDeviceGrant
 from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld, TooMuch
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.responses import html_response, json_response
@@ -164,7 +164,7 @@ CODE_STATUSES: Final[Mapping[str, int]] = {
     "temporarily_unavailable": 503,
 }
 
-ALWAYS_400: Final = (DeviceDenied, NoDeviceGrant)  # whatever others with their code are (RFC 8628 §3.1, §3.5)
+ALWAYS_400: Final = (DeviceDenied, NoClientCredentials, NoDeviceGrant)  # whatever others with their code are
 
 INTERNAL_PROBLEM: Final = HttpProblem(
     status=SERVER_ERROR,

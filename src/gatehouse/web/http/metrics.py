@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
@@ -50,8 +50,13 @@ class Metrics(Collector):
         held_requests: Callable[[], int] = lambda: 0,
         permission_cache: Callable[[], int] = lambda: 0,
         change_streams: Callable[[], int] = lambda: 0,
+        issued_tokens: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
-        """`held_requests` and `change_streams` count what is open now, `permission_cache` bytes."""
+        """`held_requests` and `change_streams` count what is open now, `permission_cache` bytes.
+
+        `issued_tokens` counts the successes of the token endpoint by grant type.
+        """
+        self._issued_tokens = issued_tokens
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -93,7 +98,10 @@ class Metrics(Collector):
         )
         for name, durations in self._seconds.items():
             seconds.add_metric((name,), durations.buckets(), durations.total)
-        yield from (requests, seconds)
+        tokens = CounterMetricFamily("gatehouse_tokens_issued", "Successful token requests.", labels=("grant_type",))
+        for grant_type, count in self._issued_tokens().items():
+            tokens.add_metric((grant_type,), count)
+        yield from (requests, seconds, tokens)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

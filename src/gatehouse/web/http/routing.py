@@ -32,6 +32,7 @@ PUBLIC_PREFLIGHT_MAX_AGE: Final = "86400"  # seconds a browser may remember the 
 CLIENT_PREFLIGHT_MAX_AGE: Final = "600"  # shorter: an origin may be removed
 CLIENT_CORS_HEADERS: Final = "authorization, content-type"
 ALLOWED_ORIGIN_KEY: Final = "allowed_origin"
+ERROR_HEADERS_KEY: Final = "error_headers"
 
 Handler = Callable[[Request], Awaitable[Response]]
 IsRegisteredOrigin = Callable[[str], Awaitable[bool]]
@@ -46,6 +47,7 @@ class RateClass(StrEnum):
     POLL = "poll"
     ADMIN = "admin"
     KEYS = "keys"
+    SITE = "site"
 
 
 class RequiredAuth(Enum):
@@ -95,6 +97,7 @@ class Endpoint:
     auth: RequiredAuth = RequiredAuth.NONE
     body_limit: int = DEFAULT_BODY_LIMIT  # bytes
     cors: Cors = Cors.NONE
+    error_headers: Mapping[str, str] = field(default_factory=dict)  # of every error
     hidden: bool = False  # pages and similar, not in the OpenAPI document
 
     def __post_init__(self) -> None:
@@ -181,6 +184,7 @@ class PathDispatcher:
             origin = scope["state"].get(ALLOWED_ORIGIN_KEY)
             if origin:
                 allow_origin(response, origin)
+            response.headers.update(scope["state"].get(ERROR_HEADERS_KEY, {}))
             await response(scope, receive, send)
 
 
@@ -204,6 +208,7 @@ class PathApplication:
         endpoint = self._by_method.get(scope["method"], self._first)
         state = scope["state"]
         state["endpoint"], state["dialect"] = endpoint.name, endpoint.dialect
+        state[ERROR_HEADERS_KEY] = endpoint.error_headers
         check_announced_body(scope["headers"], endpoint.body_limit)
         origin = await self._registered_origin(scope) if self._client_methods else ""
         state[ALLOWED_ORIGIN_KEY] = origin  # errors too, so that the page can read them

@@ -13,6 +13,7 @@ class Path(StrEnum):
     SIGN_IN_PASSKEY = "/sign-in/passkey"  # POST credential
     SIGN_IN_AS = "/sign-in/as"  # POST decision = continue | another, for a signed-in person
     AUTHORIZE = "/proxy/oauth/authorize"  # interface §4.2
+    SITE_SIGN_IN = "/proxy/auth/sign-in"  # ?site=, to=, challenge= (R9)
     CONSENT = "/sign-in/consent"  # GET what an application wants; POST decision = allow | deny
     SECOND_FACTOR = "/sign-in/factor"  # POST otp or credential, and method
     SECOND_FACTOR_METHOD = "/sign-in/factor/method"  # POST method: show another one; `email` sends a code

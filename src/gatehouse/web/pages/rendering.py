@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from gatehouse.audit.events import AuditEvent
+from gatehouse.oauth.model import SCOPE_MARK
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.sign_in_flow.flows import NetworkNearness
 from gatehouse.web.http.browser import signed_in_lang
@@ -280,7 +281,13 @@ def _event_text(t: Translator, event: str) -> str:
 
 
 def _scope_text(t: Translator, scope: str) -> str:
-    """Return the text of a scope; an unknown scope is shown as it is."""
+    """Return the text of a scope; an unknown scope is shown as it is.
+
+    Scopes of an API come with their resource, or without a name for the API as a whole.
+    """
+    resource, of_api, name = scope.partition(SCOPE_MARK)
+    if of_api:
+        return f"{name} ({resource})" if name else t("scope.api", resource=resource)
     return t(f"scope.{scope}") if t.knows(f"scope.{scope}") else scope
 
 

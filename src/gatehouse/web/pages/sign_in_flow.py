@@ -130,7 +130,7 @@ def stale_form_page(pages: PageRenderer, request: Request, handle: str, *, fallb
 
 
 def pack_request(query: bytes) -> str:
-    """Return an authorization query, a game's link or a console page as a handle carries it.
+    """Return an authorization query, or the address of a game's, a site's or a console page, as a handle carries it.
 
     Empty when it is too long for that.
     """
@@ -141,7 +141,7 @@ def pack_request(query: bytes) -> str:
 def restart_address(handle: str, *, fallback: str = Path.SIGN_IN) -> str:
     """Return an address of this service, whatever the untrusted handle contains."""
     query = _unpack_request(request_of_handle(handle))
-    if query.startswith(f"{Path.HOME}?") or is_console_page(query):
+    if query.startswith((f"{Path.HOME}?", f"{Path.SITE_SIGN_IN}?")) or is_console_page(query):
         return query
     return f"{Path.AUTHORIZE}?{query}" if query else fallback
 

@@ -38,6 +38,7 @@ def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCre
 
     Raises InvalidClient for a header that is repeated or cannot be read (checklist TK-24).
     """
+    caller = caller_address_of(request.scope)
     given = header_values(request.scope, b"authorization")
     if len(given) > 1:
         raise InvalidClient("duplicate Authorization header")
@@ -52,7 +53,8 @@ def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCre
         client_secret=asked.client_secret,
         assertion_type=asked.client_assertion_type,
         assertion=asked.client_assertion,
-        source=caller_address_of(request.scope).source,
+        source=caller.source,
+        address=caller.address if caller.proven else None,
         origin=origin_of(request, "client"),
     )
 

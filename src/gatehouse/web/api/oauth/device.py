@@ -36,6 +36,7 @@ TOO_MANY_REQUESTS: Final = 429
 
 class DeviceFields(ClientCredentialFields, frozen=True, kw_only=True):
     scope: str = ""
+    resource: str = ""
 
 
 class DeviceCodesResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +83,7 @@ class DeviceAuthorizationEndpoint:
         if wait:
             raise TooMany(wait, "devices begun from one source")
         given = await self._device_authorization.start(
-            client, body.scope, address=str(caller_address_of(request.scope).address)
+            client, body.scope, resource=body.resource, address=str(caller_address_of(request.scope).address)
         )
         return json_response(
             DeviceCodesResponse(

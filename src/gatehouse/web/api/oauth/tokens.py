@@ -40,11 +40,12 @@ class TokenFields(ClientCredentialFields, frozen=True, kw_only=True):
     refresh_token: str = ""
     scope: str = ""
     device_code: str = ""
+    resource: str = ""
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     access_token: str
-    id_token: str
+    id_token: str | None = None
     token_type: str
     expires_in: int
     refresh_token: str | None = None
@@ -68,6 +69,7 @@ class TokenHttpEndpoint:
                 refresh_token=body.refresh_token,
                 scope=body.scope,
                 device_code=body.device_code,
+                resource=body.resource,
                 credentials=credentials,
                 origin=credentials.origin,
             )
@@ -83,7 +85,7 @@ class TokenHttpEndpoint:
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface §4.2",
-            summary="Exchange a code, refresh token or device code for tokens",
+            summary="Get tokens for a code, refresh token or device code, or for the client itself",
             request=TokenFields,
             accepts=JSON_OR_FORM,
             answers={200: TokenResponse},
@@ -182,6 +184,7 @@ class IntrospectionResponse(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = ""
     token_type: str = ""
     exp: int = 0
+    jti: str = ""
 
 
 class IntrospectionEndpoint:

@@ -1,9 +1,10 @@
 """POST /api/permissions/application and application/tags (interface §4.4, R6)."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,7 +29,7 @@ from gatehouse.web.http.routing import Endpoint
 
 
 class ApplicationOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    full: bool = False  # with settings and service_meta
+    full: bool = False  # with settings, service_meta, protected_sites and api
 
 
 class ApplicationRequest(CredentialFields, frozen=True, kw_only=True):
@@ -51,6 +52,8 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     project_id: str | None = None
     settings: object = UNSET
     service_meta: object = UNSET
+    protected_sites: Mapping[str, str] | UnsetType = UNSET  # rules by origin
+    api: object = UNSET
 
 
 class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -131,6 +134,8 @@ def application_record(application: Application, *, full: bool) -> ApplicationRe
         project_id=application.project_id,
         settings=application.settings if full else UNSET,
         service_meta=application.service_meta if full else UNSET,
+        protected_sites=application.protected_sites if full else UNSET,
+        api=application.api if full and application.api is not None else UNSET,
     )
 
 

@@ -1,0 +1,261 @@
+"""Access tokens for the APIs of applications, and opaque ones of machines (R9).
+
+For an API it is a JWT, which the API verifies offline (RFC 9068). A machine that names none gets an opaque token,
+which only its own application can introspect. Neither is stored.
+
+`jti` says what a token depends on, so that introspection and revocation find it:
+
+    grant.<grant id>.<serial>     a person's, which ends with the grant
+    client.<serial>               a client's own
+    account.<rev>.<serial>        a service account's, which ends with the account's epoch
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import Final
+
+import msgspec
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.keys.encoding import decode_base64url, encode_base64url
+from gatehouse.keys.keyring import Keyring
+from gatehouse.oauth.claims import MappedClaims, application_sources, fitting_claims
+from gatehouse.oauth.errors import ClientNotFound
+from gatehouse.oauth.model import MACHINE_PREFIX, Api, Client, GrantHolder, resource_in
+from gatehouse.oauth.store import ApiStore, ClientStore, GrantStore, MachineAccounts
+from gatehouse.tokens.claims import ApiTokenClaims, InvalidToken, payload_bytes_left
+from gatehouse.tokens.signer import Signer
+from gatehouse.tokens.verifier import TokenVerifier
+
+SERIAL_BYTES: Final = 12
+MAX_API_TOKEN: Final = 6_144  # characters; roles, groups and permissions beyond are left out (R9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSubject:
+    """Who a token is about, and what it depends on."""
+
+    sub: str
+    client_id: str
+    source: str  # the beginning of its jti
+    user_id: str = ""  # whose roles and permissions it may name
+
+    @classmethod
+    def of_client(cls, client: Client) -> "TokenSubject":
+        return cls(sub=f"{MACHINE_PREFIX}{client.client_id}", client_id=client.client_id, source="client")
+
+    @classmethod
+    def of_account(cls, user_id: str, rev: int) -> "TokenSubject":
+        return cls(sub=user_id, client_id=user_id, source=f"account.{rev}", user_id=user_id)
+
+    @classmethod
+    def of_grant(cls, holder: GrantHolder) -> "TokenSubject":
+        user_id = holder.user.user_id
+        source = f"grant.{holder.grant.grant_id}"
+        return cls(sub=user_id, client_id=holder.client.client_id, source=source, user_id=user_id)
+
+    def new_jti(self) -> str:
+        return f"{self.source}.{token_hex(SERIAL_BYTES)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundToken:
+    """A token of an API or a machine, with what it depends on."""
+
+    sub: str
+    client_id: str
+    jti: str
+    ends_at: int
+    scope: str = ""
+    api: Api | None = None  # None for an opaque token of a machine
+    holder: GrantHolder | None = None  # of a person's
+    client: Client | None = None  # that got it; None for a service account
+    project_id: str = ""  # of the service account
+
+
+# Opaque tokens of machines: version 1 | HMAC-SHA256 24 | end, distrusted, jti, sub and client_id as JSON.
+
+
+VERSION: Final = b"\x03"
+MAC_BYTES: Final = 24
+MAX_OPAQUE_TOKEN: Final = 512  # characters
+
+
+class OpaquePayload(msgspec.Struct, frozen=True, array_like=True):
+    ends_at: int
+    distrust_count: int  # after one more distrusted signing key the token is invalid, like JWTs
+    jti: str
+    sub: str
+    client_id: str
+
+
+class OpaqueTokens:
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def encode(self, payload: OpaquePayload) -> str:
+        body = msgspec.json.encode(payload)
+        return encode_base64url(VERSION + self._mac(body) + body).decode()
+
+    def decode(self, token: str) -> OpaquePayload | None:
+        """Read a token of this service; its end is not checked."""
+        if len(token) > MAX_OPAQUE_TOKEN or not token.isascii():
+            return None
+        try:
+            raw = decode_base64url(token.encode())
+        except ValueError:
+            return None
+        mac, body = raw[1 : 1 + MAC_BYTES], raw[1 + MAC_BYTES :]
+        if not raw.startswith(VERSION) or not constant_time_equal(mac, self._mac(body)):
+            return None
+        return msgspec.json.decode(body, type=OpaquePayload)
+
+    def _mac(self, body: bytes) -> bytes:
+        return hmac_sha256(self._key, VERSION + body)[:MAC_BYTES]
+
+
+class ApiTokens:
+    def __init__(
+        self,
+        *,
+        apis: ApiStore,
+        grants: GrantStore,
+        clients: ClientStore,
+        accounts: MachineAccounts,
+        mapping: MappedClaims,
+        opaque_tokens: OpaqueTokens,
+        signer: Signer,
+        verifier: TokenVerifier,
+        keyring: Keyring,
+        clock: Clock,
+        issuer: str,
+    ) -> None:
+        self._apis = apis
+        self._grants = grants
+        self._clients = clients
+        self._accounts = accounts
+        self._mapping = mapping
+        self._opaque_tokens = opaque_tokens
+        self._signer = signer
+        self._verifier = verifier
+        self._keyring = keyring
+        self._clock = clock
+        self._issuer = issuer
+
+    async def issue(
+        self,
+        api: Api,
+        subject: TokenSubject,
+        scopes: Collection[str],
+        *,
+        ends_at: int,
+        keys_version: int | None = None,
+    ) -> str:
+        """Sign a token for the API; `scopes` are names of its own, and roles, groups, permissions."""
+        claims = ApiTokenClaims(
+            iss=self._issuer,
+            iat=self._clock.now(),
+            exp=ends_at,
+            sub=subject.sub,
+            aud=api.resource,
+            client_id=subject.client_id,
+            jti=subject.new_jti(),
+            scope=" ".join(scopes),
+        )
+        claims = msgspec.structs.replace(claims, **await self._held_claims(api, subject, scopes, claims))
+        return await self._signer.sign(claims, keys_version=keys_version)
+
+    async def issue_opaque(self, subject: TokenSubject, *, ends_at: int) -> str:
+        await self._keyring.refresh()
+        return self._opaque_tokens.encode(
+            OpaquePayload(ends_at, self._keyring.distrust_count, subject.new_jti(), subject.sub, subject.client_id)
+        )
+
+    async def _held_claims(
+        self, api: Api, subject: TokenSubject, scopes: Collection[str], claims: ApiTokenClaims
+    ) -> dict[str, object]:
+        """Return what the subject holds in the application of the API, never in that of the client.
+
+        A role of another application with the same name must not open this API.
+        """
+        sources = application_sources(api.application_id, scopes) if subject.user_id else {}
+        held = await self._mapping.read(subject.user_id, sources, client_id=subject.client_id)
+        marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
+        return fitting_claims(held, sources, payload_bytes_left(marked, MAX_API_TOKEN))
+
+    async def find(self, token: str, *, include_expired: bool = False) -> FoundToken | None:
+        """Return the token if this service issued it and nothing ended it since; its API must still exist.
+
+        `include_expired`: for callers that end it.
+        """
+        found = await self._find_jwt(token, include_expired=include_expired)
+        found = found or await self._find_opaque(token, include_expired=include_expired)
+        if found is None:
+            return None
+        source, _, rest = found.jti.partition(".")
+        match source:
+            case "grant":
+                return await self._with_grant(found, rest.partition(".")[0])
+            case "client":
+                return await self._with_client(found)
+            case "account":
+                return await self._with_account(found, rest.partition(".")[0])
+        return None
+
+    async def _find_jwt(self, token: str, *, include_expired: bool) -> FoundToken | None:
+        verifier = self._verifier
+        verify = verifier.verify_with_cached_keys_ignoring_time if include_expired else verifier.verify
+        try:
+            claims = await verify(token, ApiTokenClaims)
+        except InvalidToken:
+            return None
+        api = await self._apis.find_api(claims.aud)
+        if api is None:
+            return None
+        return FoundToken(
+            sub=claims.sub,
+            client_id=claims.client_id,
+            jti=claims.jti,
+            ends_at=claims.exp,
+            scope=claims.scope,
+            api=api,
+        )
+
+    async def _find_opaque(self, token: str, *, include_expired: bool) -> FoundToken | None:
+        read = self._opaque_tokens.decode(token)
+        if read is None:
+            return None
+        if not include_expired:
+            await self._keyring.refresh()
+            if read.ends_at <= self._clock.now() or read.distrust_count != self._keyring.distrust_count:
+                return None
+        return FoundToken(sub=read.sub, client_id=read.client_id, jti=read.jti, ends_at=read.ends_at)
+
+    async def _with_grant(self, found: FoundToken, grant_id: str) -> FoundToken | None:
+        holder = await self._grants.find_live_grant(grant_id, self._clock.now())
+        if holder is None or found.api is None or resource_in(holder.grant.scopes) != found.api.resource:
+            return None
+        if not found.api.admits_client_of_person(holder.client):
+            return None
+        return replace(found, holder=holder, client=holder.client)
+
+    async def _with_client(self, found: FoundToken) -> FoundToken | None:
+        try:
+            client = await self._clients.active_client(found.client_id)
+        except ClientNotFound:
+            return None
+        if found.api is not None and not found.api.admits_client(client):
+            return None
+        revoked = await self._apis.is_machine_token_revoked(found.jti)
+        return None if revoked else replace(found, client=client)
+
+    async def _with_account(self, found: FoundToken, rev: str) -> FoundToken | None:
+        account = await self._accounts.find_live(found.sub)
+        if account is None or str(account.rev) != rev:
+            return None
+        if found.api is not None and not found.api.admits_account(account.user_id, account.project_id):
+            return None
+        revoked = await self._apis.is_machine_token_revoked(found.jti)
+        return None if revoked else replace(found, project_id=account.project_id)

@@ -1,0 +1,107 @@
+"""The API that an application declares: its resource, its scopes, and which clients may ask for them (R9)."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from gatehouse.permissions.documents.fields import (
+    printable,
+    read_line,
+    read_lines,
+    read_list,
+    read_members,
+    read_number,
+    refuse_repeated,
+)
+from gatehouse.permissions.errors import Malformed
+
+MAX_RESOURCE_LENGTH: Final = 256
+MAX_API_SCOPES: Final = 100
+MAX_API_CLIENTS: Final = 100
+MAX_SCOPE_TITLE: Final = 64
+MAX_SCOPE_DESCRIPTION: Final = 256
+MIN_TOKEN_SECONDS: Final = 60
+MAX_TOKEN_SECONDS: Final = 3_600
+
+# An absolute URI without fragment (RFC 8707 §2): a scheme, and printable ASCII that needs no escaping in a header.
+RESOURCE: Final = re.compile(r"[a-z][a-z0-9+.-]{1,31}:[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+", re.ASCII)
+API_SCOPE: Final = re.compile(r"[a-z][a-z0-9_-]*([.:][a-z0-9_-]+)*", re.ASCII)
+MAX_SCOPE_LENGTH: Final = 64
+CLIENT: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)  # a client ID, or the user ID of a service account
+ACCESS: Final = ("own", "listed", "any")
+# Names that OpenID Connect or the service itself gives a meaning.
+RESERVED_SCOPES: Final = frozenset(
+    {
+        *("openid", "offline_access", "email", "profile", "trust", "address", "phone"),
+        *("groups", "roles", "permissions"),
+    }
+)
+
+
+def check_api(document: object, place: str) -> dict[str, object] | None:
+    """Check the declaration of an API; None for none. Raises Malformed."""
+    if document is None:
+        return None
+    members = read_members(document, place, ("resource", "scopes", "access", "clients", "token_seconds"))
+    checked: dict[str, object] = {"resource": check_resource(members.get("resource"), f"{place}.resource")}
+    if members.get("scopes") is not None:
+        checked["scopes"] = _scopes(members["scopes"], f"{place}.scopes")
+    if members.get("access") is not None:
+        checked["access"] = _access(members["access"], f"{place}.access")
+    if members.get("clients") is not None:
+        checked["clients"] = _clients(members["clients"], f"{place}.clients", checked.get("access"))
+    if members.get("token_seconds") is not None:
+        checked["token_seconds"] = _token_seconds(members["token_seconds"], f"{place}.token_seconds")
+    return checked
+
+
+def check_resource(value: object, place: str) -> str:
+    if not isinstance(value, str) or len(value) > MAX_RESOURCE_LENGTH or RESOURCE.fullmatch(value) is None:
+        raise Malformed(
+            f"{place}: must be an absolute URI of at most {MAX_RESOURCE_LENGTH} characters, without fragment"
+        )
+    return value
+
+
+def _scopes(document: object, place: str) -> dict[str, dict[str, str]]:
+    members = read_members(document, place)
+    if len(members) > MAX_API_SCOPES:
+        raise Malformed(f"{place}: at most {MAX_API_SCOPES} entries")
+    return {name: _scope(name, details, f"{place}.{printable(name)}") for name, details in members.items()}
+
+
+def _scope(name: str, details: object, place: str) -> dict[str, str]:
+    if len(name) > MAX_SCOPE_LENGTH or API_SCOPE.fullmatch(name) is None:
+        raise Malformed(f"{place}: a scope is at most {MAX_SCOPE_LENGTH} of a-z 0-9 _ - in parts joined by . or :")
+    if name in RESERVED_SCOPES:
+        raise Malformed(f"{place}: this scope has a meaning of its own")
+    members: Mapping[str, object] = read_members(details, place, ("title", "description"))
+    checked = {"title": read_line(members.get("title"), f"{place}.title", MAX_SCOPE_TITLE, shortest=1)}
+    if members.get("description") is not None:
+        checked["description"] = read_lines(members["description"], f"{place}.description", MAX_SCOPE_DESCRIPTION)
+    return checked
+
+
+def _access(value: object, place: str) -> str:
+    if value not in ACCESS:
+        raise Malformed(f"{place}: must be own, listed or any")
+    return str(value)
+
+
+def _clients(document: object, place: str, access: object) -> list[str]:
+    found = read_list(document, place, MAX_API_CLIENTS)
+    for index, one in enumerate(found):
+        if not isinstance(one, str) or CLIENT.fullmatch(one) is None:
+            raise Malformed(f"{place}[{index}]: must be a client ID or the user ID of a service account")
+    listed = [str(one) for one in found]
+    refuse_repeated(listed, place)
+    if listed and access != "listed":
+        raise Malformed(f"{place}: only with access listed")
+    return listed
+
+
+def _token_seconds(value: object, place: str) -> int:
+    seconds = read_number(value, place, MAX_TOKEN_SECONDS)
+    if seconds < MIN_TOKEN_SECONDS:
+        raise Malformed(f"{place}: must be an integer from {MIN_TOKEN_SECONDS} to {MAX_TOKEN_SECONDS}")
+    return seconds

@@ -1,0 +1,62 @@
+"""Decides whether a person may open a protected site, and which roles the site learns (R9)."""
+
+from dataclasses import dataclass
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.evaluation.effective import EffectivePermissions
+from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
+from gatehouse.permissions.login_rules import refusal_reason
+from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.model.rules import ROOT, Rule, Scope
+from gatehouse.permissions.questions.parsing import RuleReference, read_rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteDecision:
+    is_allowed: bool
+    roles: tuple[str, ...] = ()  # those in a project contain its name
+    keys_version: int = 0  # of the signing keys, read with the facts
+
+
+DENIED = SiteDecision(is_allowed=False)
+
+
+class SiteAccess:
+    def __init__(self, *, permission_loader: PermissionLoader, clock: Clock) -> None:
+        self._permission_loader = permission_loader
+        self._clock = clock
+
+    async def decide(
+        self, user_id: str, site: ProtectedSite, more_rule: RuleReference | None, address: Address | None
+    ) -> SiteDecision:
+        """Allow a person who may sign in to the application and holds the rule of the site.
+
+        `more_rule`: another rule that the request needs. `address`: None where it is not proven.
+        """
+        number = site.application_id
+        facts = await self._permission_loader.load_facts(user_id, (number,))
+        if facts is None:
+            return DENIED
+        loaded, now = await self._permission_loader.load_input(facts), self._clock.now()
+        if refusal_reason(loaded, number, now) is not None:
+            return DENIED
+        held = await self._permission_loader.evaluate(loaded, number, address)
+        needed = [read_rule(site.rule, "rule"), *([more_rule] if more_rule else [])]
+        if not await run_off_loop(held.decision_work, holds_each, loaded, held, needed):
+            return DENIED
+        roles = await run_off_loop(held.work, render_shape, held, Shape.ROLES, DEFAULT_OPTIONS, now)
+        return SiteDecision(is_allowed=True, roles=roles, keys_version=loaded.facts.keys_version)
+
+
+def holds_each(loaded: EvaluationInput, held: EffectivePermissions, needed: list[RuleReference]) -> bool:
+    return all(any(holds_rule(loaded, held, rule) for rule in one.rules) for one in needed)
+
+
+def holds_rule(loaded: EvaluationInput, held: EffectivePermissions, rule: Rule) -> bool:
+    """Whether the rule is held at the root, or in the project of the application."""
+    home = loaded.models[held.application_id].application.project_id
+    scopes = (ROOT, Scope(home)) if home else (ROOT,)
+    return any(any(held.scopes_holding(loaded.structure, scope, rule)) for scope in scopes)

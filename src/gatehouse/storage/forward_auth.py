@@ -1,0 +1,135 @@
+"""Stores hand-overs to protected sites and the sessions there (forward_auth/store.py)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy import and_, bindparam, insert, select
+
+from gatehouse.accounts.model import Session, UserSession
+from gatehouse.audit.model import AuditRecord
+from gatehouse.forward_auth.model import HandOver, SiteSession, SiteSignInRequest, SiteVisit
+from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.storage import single_use
+from gatehouse.storage.accounts.sessions import SESSION_PART, UNEXPIRED_SESSION, USER_PART, session_from_fields
+from gatehouse.storage.accounts.users import SELECT_USER
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.rows import RowPart, column_values
+from gatehouse.storage.runner import SqlStore, read, write
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables.accounts import sessions, site_sessions, users
+from gatehouse.storage.tables.permissions import protected_sites
+
+HAND_OVER: Final = "site_hand_over"  # a kind of single-use thing
+
+_THIS_ORIGIN = protected_sites.c.origin == bindparam("at_origin")
+FIND_SITE = Statement(select(protected_sites).where(_THIS_ORIGIN))
+LOCK_SESSION = Statement(  # a concurrent sign-out or revocation waits, or has won already
+    select(sessions)
+    .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+    .where(
+        sessions.c.user_id == bindparam("of"),
+        sessions.c.session_id == bindparam("named"),
+        sessions.c.rev == bindparam("began_with"),
+        UNEXPIRED_SESSION,
+        users.c.blocked.is_(False),
+    )
+    .with_for_update(read=True)
+)
+INSERT_SITE_SESSION = Statement(insert(site_sessions))
+FIND_VISIT = Statement(  # the person, their session and the site in one round trip
+    SELECT_USER.add_columns(
+        *(column.label(f"session_{column.name}") for column in sessions.c),
+        *(column.label(f"site_{column.name}") for column in protected_sites.c),
+    )
+    .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+    .join(
+        site_sessions,
+        and_(
+            site_sessions.c.session_id == sessions.c.session_id,
+            site_sessions.c.user_id == users.c.user_id,
+            site_sessions.c.rev == users.c.rev,
+        ),
+    )
+    .join(protected_sites, protected_sites.c.origin == site_sessions.c.origin)
+    .where(
+        site_sessions.c.digest == bindparam("of"),
+        site_sessions.c.ends_at > bindparam("now"),
+        _THIS_ORIGIN,
+        UNEXPIRED_SESSION,
+        users.c.blocked.is_(False),
+    )
+)
+SITE_PART: Final = RowPart(lambda fields: ProtectedSite(**fields), protected_sites.c, after=SESSION_PART)
+
+
+def find_site(origin: str) -> Verb[ProtectedSite | None]:
+    rows = yield FIND_SITE(at_origin=origin)
+    return ProtectedSite(**rows[0]._asdict()) if rows else None
+
+
+def create_hand_over(hand_over: HandOver) -> Verb[None]:
+    request = hand_over.request
+    yield single_use.INSERT_SECRET(  # others of the same person stay valid: several sites may be opened at once
+        kind=HAND_OVER,
+        digest=hand_over.digest,
+        subject=hand_over.user_id,
+        details={
+            **column_values(request),
+            "rev": hand_over.rev,
+            "session_id": hand_over.session_id,
+        },
+        created_at=hand_over.created_at,
+        expires_at=hand_over.ends_at,
+        taken_at=0,
+    )
+
+
+def take_hand_over(
+    code: bytes,
+    origin: str,
+    challenge: str,
+    now: int,
+    new: Callable[[HandOver, Session], tuple[SiteSession, AuditRecord]],
+) -> Verb[HandOver | None]:
+    row = yield from single_use.take_single_use(HAND_OVER, code, now)
+    if row is None:
+        return None
+    taken = _hand_over_from_row(row, code, now)
+    if (taken.request.origin, taken.request.challenge) != (origin, challenge):
+        return None  # returning commits: the code is used up
+    live = yield LOCK_SESSION(of=taken.user_id, named=taken.session_id, began_with=taken.rev, now=now)
+    if not live:
+        return None
+    session, entry = new(taken, session_from_fields(live[0]._asdict()))
+    yield INSERT_SITE_SESSION(**column_values(session))
+    yield from add_audit_record(entry)
+    return taken
+
+
+def _hand_over_from_row(row: Row, code: bytes, now: int) -> HandOver:
+    details = row.details
+    request = SiteSignInRequest(origin=details["origin"], path=details["path"], challenge=details["challenge"])
+    return HandOver(
+        digest=code,
+        request=request,
+        user_id=row.subject,
+        rev=details["rev"],
+        session_id=details["session_id"],
+        created_at=now,
+        ends_at=now,
+    )
+
+
+def find_visit(digest: bytes, origin: str, now: int) -> Verb[SiteVisit | None]:
+    rows = yield FIND_VISIT(of=digest, at_origin=origin, now=now)
+    if not rows:
+        return None
+    signed_in = UserSession(session=SESSION_PART.read(rows[0]), user=USER_PART.read(rows[0]))
+    return SiteVisit(site=SITE_PART.read(rows[0]), signed_in=signed_in)
+
+
+class SiteStorage(SqlStore):
+    find_site = read(find_site)
+    create_hand_over = write(create_hand_over)
+    take_hand_over = write(take_hand_over)
+    find_visit = read(find_visit)

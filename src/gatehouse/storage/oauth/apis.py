@@ -1,0 +1,81 @@
+"""Reads the APIs that applications declare, and stores revoked tokens of machines (ApiStore)."""
+
+from typing import Final
+
+import msgspec
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.model import Api
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
+from gatehouse.storage.runner import SqlStore, read, write
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables.installation import once
+from gatehouse.storage.tables.permissions import applications
+
+REVOKED_TOKEN: Final = "revoked_token"  # noqa: S105 - the kind of a single-use record, here that of a revoked token
+
+API_BY_RESOURCE = Statement(
+    select(applications.c.application_id, applications.c.project_id, applications.c.name, applications.c.api)
+    .select_from(APPLICATIONS_WITH_PROJECT)
+    .where(applications.c.api_resource == bindparam("of"), IS_LIVE_APPLICATION)
+)
+PROJECT_OF = Statement(
+    select(applications.c.project_id)
+    .select_from(APPLICATIONS_WITH_PROJECT)
+    .where(applications.c.application_id == bindparam("of"), IS_LIVE_APPLICATION)
+)
+REVOKE_TOKEN = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
+FIND_REVOKED = Statement(
+    select(once.c.digest).where(once.c.kind == REVOKED_TOKEN, once.c.digest == bindparam("of_digest"))
+)
+
+
+def find_api(resource: str) -> Verb[Api | None]:
+    rows = yield API_BY_RESOURCE(of=resource)
+    return api_from_row(rows[0]) if rows else None
+
+
+def project_of(application_id: int) -> Verb[str | None]:
+    rows = yield PROJECT_OF(of=application_id)
+    return rows[0].project_id if rows else None
+
+
+def add_machine_record(record: AuditRecord) -> Verb[None]:
+    yield from add_audit_record(record)
+
+
+def revoke_machine_token(jti: str, now: int, *, ends_at: int, record: AuditRecord) -> Verb[bool]:
+    revoked = yield REVOKE_TOKEN(
+        kind=REVOKED_TOKEN,
+        digest=sha256(jti),
+        subject="",
+        details={},
+        created_at=now,
+        expires_at=ends_at,
+        taken_at=now,
+    )
+    if not revoked:
+        return False
+    yield from add_audit_record(record)
+    return True
+
+
+def is_machine_token_revoked(jti: str) -> Verb[bool]:
+    return bool((yield FIND_REVOKED(of_digest=sha256(jti))))
+
+
+def api_from_row(row: Row) -> Api:
+    fields = {**row.api, "application_id": row.application_id, "project_id": row.project_id, "name": row.name}
+    return msgspec.convert(fields, Api)
+
+
+class ApiStorage(SqlStore):
+    find_api = read(find_api)
+    project_of = read(project_of)
+    is_machine_token_revoked = read(is_machine_token_revoked)
+    add_machine_record = write(add_machine_record)
+    revoke_machine_token = write(revoke_machine_token)

@@ -1,0 +1,265 @@
+"""The pages of a sign-in to a protected site: two paths on the site itself, two here (R9)."""
+
+import base64
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.forward_auth.errors import BadSiteRequest
+from gatehouse.forward_auth.model import SITE_PREFIX, SiteSignInRequest, is_site_path
+from gatehouse.forward_auth.sign_in import DENIED_PATH, KIND, SITE_KEY, SiteSignIn, decode_site_request
+from gatehouse.forward_auth.sign_in import encode_site_request as encode_request_fields
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import TooMany
+from gatehouse.kernel.ids import new_secret
+from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.sign_in_flow.flows import SignInFlows
+from gatehouse.sign_in_flow.model import FLOW_LIFETIME, FlowStep, proof_of_session
+from gatehouse.throttle.rate_limiter import RateLimiter
+from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.forwarded_request import read_forwarded_request
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import NO_STORE, see_other
+from gatehouse.web.http.routing import Endpoint, RateClass
+from gatehouse.web.pages.consent import ApplicationOwners
+from gatehouse.web.pages.contexts import AccessDeniedContext, PageContext
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.sign_in_flow import pack_request, step_address
+
+SITE_LIMIT_KEY: Final = "site_sign_in"  # the name of the limit that counts pending sign-ins
+SERVICE_UNAVAILABLE: Final = 503
+SECRET_LENGTH: Final = 43  # characters of a secret in base64url
+DENIED_STYLE: Final = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1rem}"
+    "@media(prefers-color-scheme:dark){body{background:#13171f;color:#c2c7d0}a{color:#7aa2f7}}"
+)
+DENIED_POLICY: Final = (
+    "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; style-src 'sha256-"
+    f"{base64.b64encode(hashlib.sha256(DENIED_STYLE.encode()).digest()).decode()}'"
+)
+
+
+# The cookies on a site. Over https they carry `__Host-`, so that no other host can set them (checklist FA-05).
+
+
+SESSION: Final = "gh_site"
+START: Final = "gh_site_start"
+
+
+class SiteCookies:
+    def read_session(self, request: Request, origin: str) -> str:
+        """Return the secret of the session on the site; empty without one."""
+        return self._cookie(request, origin, SESSION)
+
+    def read_start(self, request: Request, origin: str) -> str:
+        """Return the secret that the sign-in began with; empty without one."""
+        return self._cookie(request, origin, START)
+
+    def set_session(self, response: Response, origin: str, secret: str) -> None:
+        self._set(response, origin, SESSION, secret, max_age=None)
+
+    def set_start(self, response: Response, origin: str, secret: str) -> None:
+        self._set(response, origin, START, secret, max_age=FLOW_LIFETIME)
+
+    def _cookie(self, request: Request, origin: str, name: str) -> str:
+        """Return the cookie; one that is sent twice or has another length is ignored."""
+        wanted = cookie_name(origin, name)
+        pairs = (pair.partition("=") for pair in "; ".join(request.headers.getlist("cookie")).split("; "))
+        values = [value for found, _, value in pairs if found == wanted]
+        return values[0] if len(values) == 1 and len(values[0]) == SECRET_LENGTH else ""
+
+    def _set(self, response: Response, origin: str, name: str, value: str, *, max_age: int | None) -> None:
+        response.set_cookie(
+            cookie_name(origin, name),
+            value,
+            max_age=max_age,
+            path="/",
+            secure=is_https(origin),
+            httponly=True,
+            samesite="lax",
+        )
+
+
+def is_https(origin: str) -> bool:
+    return origin.startswith("https:")
+
+
+def cookie_name(origin: str, name: str) -> str:
+    return f"__Host-{name}" if is_https(origin) else name
+
+
+# The page that a site shows to a person without the permission. No other file of this service can be loaded there.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteDeniedContext(PageContext):
+    template = "site_denied.html"
+    status = 403
+
+    application: str  # the host of the site
+    login: str
+    style: str
+    more: str  # address of the same page here, with the people to ask
+
+
+class SiteDeniedPage:
+    def __init__(self, *, pages: PageRenderer, base_url: str) -> None:
+        self._pages = pages
+        self._base_url = base_url
+
+    def render(self, request: Request, site: ProtectedSite, login: str) -> Response:
+        context = SiteDeniedContext(
+            application=host_of(site.origin),
+            login=login,
+            style=DENIED_STYLE,
+            more=f"{self._base_url}{DENIED_PATH}?{urlencode({SITE_KEY: site.origin})}",
+        )
+        return self._pages.render(request, context, headers={"Content-Security-Policy": DENIED_POLICY})
+
+
+def host_of(origin: str) -> str:
+    return origin.partition("://")[2]
+
+
+# The paths on the site, which its proxy passes on to this service.
+
+
+class StartQuery(msgspec.Struct, frozen=True, kw_only=True):
+    to: str = "/"
+
+
+class ReturnQuery(msgspec.Struct, frozen=True, kw_only=True):
+    code: str
+
+
+class DeniedQuery(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+
+
+class SiteSignInQuery(msgspec.Struct, frozen=True, kw_only=True):
+    site: str
+    to: str
+    challenge: str
+
+
+class SiteSignInPages:
+    def __init__(
+        self,
+        *,
+        site_sign_in: SiteSignIn,
+        cookies: SiteCookies,
+        sign_in_flows: SignInFlows,
+        browsers: BrowserSessions,
+        owners: ApplicationOwners,
+        denied_page: SiteDeniedPage,
+        pages: PageRenderer,
+        rate_limiter: RateLimiter,
+        base_url: str,
+    ) -> None:
+        self._site_sign_in = site_sign_in
+        self._cookies = cookies
+        self._sign_in_flows = sign_in_flows
+        self._browsers = browsers
+        self._owners = owners
+        self._denied_page = denied_page
+        self._pages = pages
+        self._rate_limiter = rate_limiter
+        self._base_url = base_url
+
+    async def start(self, request: Request) -> Response:
+        """On the site: set the cookie that the sign-in must come back to, and go to this service."""
+        origin = read_forwarded_request(request).origin
+        path = read_query(request, StartQuery).to
+        if not is_site_path(path):
+            raise BadSiteRequest
+        await self._site_sign_in.find_site(origin)
+        secret = self._cookies.read_start(request, origin) or new_secret()  # one for all tabs
+        asked = SiteSignInRequest(origin=origin, path=path, challenge=sha256(secret).hex())
+        response = see_other(f"{self._base_url}{Path.SITE_SIGN_IN}?{urlencode(encode_request_fields(asked))}")
+        self._cookies.set_start(response, origin, secret)
+        return response
+
+    async def sign_in(self, request: Request) -> Response:
+        """Here: hand the sign-in over to the site, after the person has signed in."""
+        query = read_query(request, SiteSignInQuery)
+        asked = decode_site_request(msgspec.structs.asdict(query))
+        await self._site_sign_in.find_site(asked.origin)
+        if is_prefetch(request):
+            return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
+        browser = await self._browsers.read(request)
+        if browser.signed_in is None:
+            return await self._begin_sign_in(request, browser, asked)
+        session = browser.signed_in.session
+        proof = proof_of_session(session)
+        return see_other(await self._site_sign_in.hand_over(asked, proof, origin_of(request, session.user_id)))
+
+    async def _begin_sign_in(self, request: Request, browser: Browser, asked: SiteSignInRequest) -> Response:
+        wait = self._rate_limiter.admit(SITE_LIMIT_KEY, caller_address_of(request.scope).source)
+        if wait:
+            raise TooMany(wait, "sign-ins begun from one source")
+        fields = encode_request_fields(asked)
+        again = pack_request(f"{Path.SITE_SIGN_IN}?{urlencode(fields)}".encode())
+        handle = await self._sign_in_flows.start(KIND, fields, browser=browser.browser_id, request=again)
+        return self._browsers.set_browser_cookie(see_other(step_address(FlowStep.LOGIN, handle)), browser)
+
+    async def finish(self, request: Request) -> Response:
+        """On the site: use the code, in the browser that began, and set the cookie of the session."""
+        origin = read_forwarded_request(request).origin
+        code = read_query(request, ReturnQuery).code
+        cookie = self._cookies.read_start(request, origin)
+        opened = await self._site_sign_in.open_session(origin, code, cookie, origin_of(request, ""))
+        response = see_other(opened.path)
+        self._cookies.set_session(response, origin, opened.secret)
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """On the site: go to the page here that ends the person's session, and the one on the site with it."""
+        await self._site_sign_in.find_site(read_forwarded_request(request).origin)
+        return see_other(f"{self._base_url}{Path.LOGOUT}")
+
+    async def show_denied_on_site(self, request: Request) -> Response:
+        """On the site: the page for a proxy that passes on the status of /proxy/auth without its body (nginx)."""
+        site = await self._site_sign_in.find_site(read_forwarded_request(request).origin)
+        login = await self._site_sign_in.visitor_login(site.origin, self._cookies.read_session(request, site.origin))
+        return self._denied_page.render(request, site, login)
+
+    async def show_denied(self, request: Request) -> Response:
+        """Here: say that the person has no access to the site, and whom to ask."""
+        site = await self._site_sign_in.find_site(read_query(request, DeniedQuery).site)
+        browser = await self._browsers.read(request)
+        if browser.signed_in is None:
+            return see_other(f"{site.origin}/")
+        owner = await self._owners.owner(site.application_id)
+        user = browser.signed_in.user
+        context = AccessDeniedContext(
+            application=host_of(site.origin), login=user.login or user.nick, ask=(owner,) if owner else ()
+        )
+        return self._pages.render(request, context)
+
+    def endpoints(self) -> list[Endpoint]:
+        here = Endpoint(
+            name="site.sign_in",
+            path=Path.SITE_SIGN_IN,
+            methods=("GET",),
+            handler=self.sign_in,
+            dialect=Dialect.PAGE,
+            rate_class=RateClass.PUBLIC,
+            hidden=True,
+        )
+        return [
+            here,
+            replace(here, name="site.denied", path=DENIED_PATH, handler=self.show_denied),
+            replace(here, name="site.start", path=f"{SITE_PREFIX}sign-in", handler=self.start),
+            replace(here, name="site.return", path=f"{SITE_PREFIX}return", handler=self.finish),
+            replace(here, name="site.denied_there", path=f"{SITE_PREFIX}denied", handler=self.show_denied_on_site),
+            replace(here, name="site.sign_out", path=f"{SITE_PREFIX}sign-out", handler=self.sign_out),
+        ]

@@ -1,0 +1,113 @@
+"""Real nginx and Caddy in front of a site, with the configurations of docs/guides/protect-a-site.md."""
+
+import re
+import shutil
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.support.capabilities import CADDY, NGINX, require_program
+from tests.support.find_programs import ROOT
+from tests.support.nginx import HOST, wait_until_listening, write_certificate
+from tests.support.processes import LOOPBACK, WatchedProcess
+
+GUIDE: Final = (ROOT / "docs" / "guides" / "protect-a-site.md").read_text()
+MAIN_FILE: Final = """\
+daemon off;
+worker_processes 1;
+pid {directory}/nginx.pid;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {directory}/body;
+    proxy_temp_path {directory}/proxy;
+    fastcgi_temp_path {directory}/fastcgi;
+    uwsgi_temp_path {directory}/uwsgi;
+    scgi_temp_path {directory}/scgi;
+    {server}
+}}
+"""
+GLOBAL_OPTIONS: Final = "{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteProxy:
+    origin: str
+    trust: ssl.SSLContext
+
+
+def guide_block(kind: str) -> str:
+    (block,) = re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+@contextmanager
+def nginx_site(port: int, *, site: int, service: int) -> Iterator[SiteProxy]:
+    program = require_program(NGINX)
+    with proxy_directory() as (directory, trust):
+        server = replace_each(
+            guide_block("nginx"),
+            {
+                "listen 443": f"listen {LOOPBACK}:{port}",
+                "server_name wiki.example": f"server_name {HOST}",
+                "/etc/ssl/wiki.pem": str(directory / "tls_certificate"),
+                "/etc/ssl/wiki.key": str(directory / "tls_key"),
+                "127.0.0.1:3000": f"127.0.0.1:{site}",
+                "127.0.0.1:8080": f"127.0.0.1:{service}",
+            },
+        )
+        (directory / "nginx.conf").write_text(MAIN_FILE.format(directory=directory, server=server))
+        command = [str(program), "-e", "stderr", "-p", str(directory), "-c", str(directory / "nginx.conf")]
+        with running_proxy(command, port, trust) as proxy:
+            yield proxy
+
+
+@contextmanager
+def caddy_site(port: int, *, site: int, service: int) -> Iterator[SiteProxy]:
+    program = require_program(CADDY)
+    with proxy_directory() as (directory, trust):
+        keys = f"{directory / 'tls_certificate'} {directory / 'tls_key'}"
+        server = replace_each(
+            guide_block("caddyfile"),
+            {
+                "wiki.example {": f"https://{HOST}:{port} {{\n\ttls {keys}\n\tbind {LOOPBACK}",
+                "127.0.0.1:3000": f"127.0.0.1:{site}",
+                "127.0.0.1:8080": f"127.0.0.1:{service}",
+            },
+        )
+        (directory / "Caddyfile").write_text(GLOBAL_OPTIONS + server)
+        command = [str(program), "run", "--config", str(directory / "Caddyfile"), "--adapter", "caddyfile"]
+        with running_proxy(command, port, trust, {"HOME": str(directory)}) as proxy:
+            yield proxy
+
+
+@contextmanager
+def proxy_directory() -> Iterator[tuple[Path, ssl.SSLContext]]:
+    directory = Path(tempfile.mkdtemp(prefix="gatehouse-site-"))
+    directory.chmod(0o755)  # nginx's workers run as an unprivileged user and write below it
+    try:
+        certificate = write_certificate(directory)
+        yield directory, ssl.create_default_context(cadata=certificate)
+    finally:
+        shutil.rmtree(directory)
+
+
+@contextmanager
+def running_proxy(
+    command: list[str], port: int, trust: ssl.SSLContext, environment: dict[str, str] | None = None
+) -> Iterator[SiteProxy]:
+    with WatchedProcess(command, environment=environment) as process:
+        wait_until_listening(port, process)
+        yield SiteProxy(origin=f"https://{HOST}:{port}", trust=trust)
+
+
+def replace_each(text: str, changes: dict[str, str]) -> str:
+    """Replace what differs from the guide; a text that the guide no longer contains is an error."""
+    for old, new in changes.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text

@@ -288,7 +288,7 @@ def gatehouse(
                 server.pid,
                 client_id=alg.lower(),
                 secret=run_command(
-                    *("client", "create", alg.lower(), "--name", alg, "--profile", "oidc", "--first-party"),
+                    *("client", "create", alg.lower(), "--name", alg, "--no-require-pkce", "--first-party"),
                     *("--redirect-uri", REDIRECT, "--id-token-alg", alg),
                     *place,
                     environment=environment,

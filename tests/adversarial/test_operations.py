@@ -113,9 +113,9 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
 ) -> None:
     link = gatehouse("admin", "setup-link").strip()
     gatehouse("admin", "create", *ANNA, "--password-stdin", stdin=PASSWORD)
-    client_secret = gatehouse.json("client", "create", "web", "--name", "Shop", "--redirect-host", "localhost")[
-        "client_secret"
-    ]
+    client_secret = gatehouse.json(
+        "client", "create", "web", "--name", "Shop", "--profile", "native", "--redirect-host", "localhost"
+    )["client_secret"]
     users = tmp_path / "users.yaml"
     users.write_text(f"users: [{{login: bob@studio.example, nick: Bob, totp_secret: {TOTP}}}]")
     gatehouse("apply", users)

@@ -11,6 +11,7 @@ SOURCE = package_index.ROOT / "src" / "gatehouse"
 STORAGE_MAY_IMPORT = {"model", "store", "errors", "events", "conditions", "limits"}
 
 LAZY_IMPORTS = {
+    ("images/worker.py", "PIL"),  # after the limits of the process are set
     ("accounts/second_factors/passkeys.py", "gatehouse.accounts.second_factors.ceremony"),
     ("app/api_endpoints.py", "gatehouse.app.services.activity"),
     ("app/api_endpoints.py", "gatehouse.app.services.installation"),

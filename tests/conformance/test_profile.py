@@ -1,7 +1,7 @@
 """Contract tests of accounts/own_account/model.py."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import pytest
@@ -19,6 +19,7 @@ from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.mail import a_mail
 from tests.support.postgres_session import run_interleaved
 
+NAMES = Profile(nick="Anna", name="Anna Berg", given_name="Anna", family_name="Berg", zoneinfo="Europe/Berlin")
 NEW = "new@studio.example"
 ENDS = NOW + 1_800
 
@@ -87,12 +88,14 @@ async def test_everything_names_the_roles(storage: Storage) -> None:
 
 
 async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: User) -> None:
-    await storage.profile.set_nick(anna.user_id, "Änne", entry_about(anna))
+    await storage.profile.set_profile(anna.user_id, replace(NAMES, nick="Änne"), entry_about(anna))
     await storage.profile.set_lang(anna.user_id, "de", entry_about(anna))
-    assert await read_user(storage, anna) == replace(anna, nick="Änne", lang="de", updated_at=NOW, version=3)
+    assert await read_user(storage, anna) == replace(
+        anna, **asdict(replace(NAMES, nick="Änne")), lang="de", updated_at=NOW, version=3
+    )
     assert len(await storage.audit.newest_records(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 2
     no_one = a_user()
-    for change in (storage.profile.set_nick, storage.profile.set_lang):
+    for change in (storage.profile.set_lang, storage.profile.generate_username):
         with pytest.raises(UserNotFound):
             await change(no_one.user_id, "de", entry_about(no_one))
     assert await storage.audit.newest_records(9, no_one.user_id, "") == []
@@ -270,21 +273,6 @@ async def test_one_of_the_last_two_administrators_stays_when_one_is_blocked(stor
 
 
 # -- user names ---------------------------------------------------------------------------------------
-
-
-async def test_profile_is_stored_with_the_time_of_its_last_change(storage: Storage, anna: User) -> None:
-    profile = Profile(name="Anna Berg", given_name="Anna", family_name="Berg", zoneinfo="Europe/Berlin")
-    await storage.profile.set_profile(anna.user_id, profile, entry_about(anna))
-    stored = await read_user(storage, anna)
-    assert (stored.name, stored.given_name, stored.family_name, stored.zoneinfo) == (
-        "Anna Berg",
-        "Anna",
-        "Berg",
-        "Europe/Berlin",
-    )
-    assert (stored.updated_at, stored.version) == (NOW, anna.version + 1)
-    with pytest.raises(UserNotFound):
-        await storage.profile.set_profile("1000000009", profile, entry_about(anna))
 
 
 async def test_lg_30_exactly_one_of_many_accounts_gets_a_user_name(storage: Storage) -> None:

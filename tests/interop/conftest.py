@@ -29,7 +29,7 @@ class GatehouseNode:
     user_id: str
 
     def register(self, client_id: str, *options: str) -> RegisteredClient:
-        words = ("client", "create", client_id, "--name", client_id, "--profile", "oidc", *options)
+        words = ("client", "create", client_id, "--name", client_id, *options)
         created = self.commands.json(*words)
         return RegisteredClient(client_id=client_id, client_secret=created["client_secret"] or "")
 

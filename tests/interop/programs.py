@@ -40,6 +40,7 @@ class Program:
     callback: str = "/callback"
     environment: Mapping[str, str] | None = None
     refused_with: str = "invalid_client"  # the library's message about a wrong secret
+    uses_pkce: bool = True
     fetches_keys_at_once: bool = True  # for an unknown kid; others wait up to a minute since the last fetch
 
 
@@ -77,7 +78,7 @@ PROGRAMS: Final = (
         callback="/auth/callback/gatehouse",
         refused_with=CHALLENGED,
     ),
-    Program(name="passport-openidconnect", needs=NODE, command=node),
+    Program(name="passport-openidconnect", needs=NODE, command=node, uses_pkce=False),
     Program(name="authlib", needs=PYTHON, command=python, environment=WITH_PYTHON),
     Program(
         name="requests-oauthlib", needs=PYTHON, command=python, environment=WITH_PYTHON, fetches_keys_at_once=False

@@ -37,7 +37,8 @@ def register(gatehouse: GatehouseNode, program: Program, client_id: str) -> tupl
     require_program(program.needs)
     port = free_port()
     address = f"http://{LOOPBACK}:{port}{program.callback}"
-    return gatehouse.register(client_id, "--redirect-uri", address), port
+    options = () if program.uses_pkce else ("--no-require-pkce",)
+    return gatehouse.register(client_id, "--redirect-uri", address, *options), port
 
 
 def expect_success(page: httpx2.Response) -> dict[str, Any]:

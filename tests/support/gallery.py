@@ -11,12 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from gatehouse.accounts.own_account.model import Profile
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
-from gatehouse.oauth.model import SCOPES
+from gatehouse.oauth.model import LINK_FIELDS, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
 from gatehouse.sign_in_flow.flows import NetworkNearness
-from gatehouse.sign_in_flow.model import FormPost
+from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse_form import parse_urlencoded
 from gatehouse.web.http.responses import html_response, json_response
@@ -75,6 +76,10 @@ FACTOR: Final = page.SecondFactorContext(
     method=FactorMethod.TOTP,
     others=(FactorMethod.PASSKEY, FactorMethod.EMAIL, FactorMethod.RECOVERY),
 )
+LINKS: Final = tuple(
+    DestinationLink(name=name, uri=f"https://atlas.studio.example/{name}", host="atlas.studio.example")
+    for name in LINK_FIELDS
+)
 CONSENT: Final = page.ConsentContext(
     csrf=CSRF,
     interaction=ASK,
@@ -84,6 +89,7 @@ CONSENT: Final = page.ConsentContext(
     nick="Anna",
     login=ANNA,
     scopes=("openid", "email"),
+    links=LINKS,
 )
 CONFIRM_SIGN_IN: Final = sso.ConfirmSignInContext(
     csrf=CSRF,
@@ -148,6 +154,8 @@ NEW_ACCOUNT: Final = account.AccountContext(
     now=NOW,
     user_id="4711204518",
     nick="Anna",
+    profile=Profile(nick="Anna", name="", given_name="", family_name="", zoneinfo=""),
+    username="",
     login=ANNA,
     email_verified=False,
     has_password=False,
@@ -244,7 +252,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     ),
     "sign-in": SIGN_IN,
     "sign-in-for-application": replace(
-        SIGN_IN, application="Sky Atlas", returns_to="atlas.studio.example", register_enabled=True
+        SIGN_IN, application="Sky Atlas", returns_to="atlas.studio.example", register_enabled=True, links=LINKS
     ),
     "sign-in-wrong": replace(
         SIGN_IN, login=ANNA, problem=PageProblem(what=ProblemKind.WRONG_LOGIN), register_enabled=True
@@ -267,7 +275,12 @@ STATES: Final[Mapping[str, PageContext]] = {
     ),
     "consent": CONSENT,
     "consent-everything": replace(
-        CONSENT, application="W" * 64, returns_to=f"{'subdomain.' * 8}example", login=LONG_LOGIN, scopes=SCOPES
+        CONSENT,
+        application="W" * 64,
+        returns_to=f"{'subdomain.' * 8}example",
+        login=LONG_LOGIN,
+        scopes=SCOPES,
+        links=(replace(LINKS[0], host=f"{'subdomain.' * 8}example"),),
     ),
     "form-post": page.FormPostContext(form=FORM_POST),
     "form-post-long": page.FormPostContext(form=replace(FORM_POST, returns_to=f"{'subdomain.' * 8}example")),

@@ -20,6 +20,13 @@ from gatehouse.accounts.model import (
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.profile_fields import (
+    PROFILE_FIELDS,
+    check_name,
+    check_username,
+    check_zoneinfo,
+    date_profile,
+)
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -162,8 +169,8 @@ class Administration:
 
 
 LABEL_FIELDS: Final = ("tags", "purchases")
-EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", *LABEL_FIELDS)
-PERSONAL_FIELDS: Final = ("nick", "login")
+EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", *PROFILE_FIELDS, *LABEL_FIELDS)
+PERSONAL_FIELDS: Final = ("nick", "login", *PROFILE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +184,11 @@ class AccountDraft:
     country: str
     tags: frozenset[str]
     purchases: frozenset[str]
+    name: str
+    given_name: str
+    family_name: str
+    username: str  # empty for none
+    zoneinfo: str
     version: int
 
 
@@ -190,6 +202,11 @@ def unchanged_draft(user: User) -> AccountDraft:
         country=user.country,
         tags=user.tags,
         purchases=user.purchases,
+        name=user.name,
+        given_name=user.given_name,
+        family_name=user.family_name,
+        username=user.username or "",
+        zoneinfo=user.zoneinfo,
         version=user.version,
     )
 
@@ -201,7 +218,10 @@ class AccountEditor:
         self._recorder = recorder
 
     async def save(self, user: User, draft: AccountDraft, origin: AuditOrigin) -> None:
-        """Save the draft; a save without changes records nothing. Raises BadAccount, UserChanged and LoginTaken."""
+        """Save the draft; a save without changes records nothing.
+
+        Raises BadAccount, UserChanged, LoginTaken and UsernameTaken. The 30 days of a user name do not apply.
+        """
         if draft.version != user.version:
             raise UserChanged
         after = apply_draft(user, draft)
@@ -210,7 +230,8 @@ class AccountEditor:
             moved = after.login_key != user.login_key
             mails = tuple(self._old_address_notice(user, origin)) if moved else ()
             entries = tuple(self._audit_records(after, changed, origin))
-            await self._store.change_account(after, entries, mails, ends_links=moved)
+            dated = date_profile(user, after, entries[0].at)
+            await self._store.change_account(dated, entries, mails, ends_links=moved)
 
     def _audit_records(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
         """Yield the general event, and the specific one for tags and purchases."""
@@ -234,6 +255,11 @@ class AccountEditor:
             )
 
 
+def new_username(text: str) -> str | None:
+    """Return the user name that a draft asks for; empty for none. Raises BadAccount."""
+    return check_username(text) if text.strip() else None
+
+
 def apply_draft(user: User, draft: AccountDraft) -> User:
     """Return the account with the checked fields of the draft."""
     return replace(
@@ -245,6 +271,11 @@ def apply_draft(user: User, draft: AccountDraft) -> User:
         country=check_country(draft.country),
         tags=check_tags(draft.tags),
         purchases=check_labels(draft.purchases),
+        name=check_name(draft.name),
+        given_name=check_name(draft.given_name),
+        family_name=check_name(draft.family_name),
+        username=user.username if draft.username == (user.username or "") else new_username(draft.username),
+        zoneinfo=check_zoneinfo(draft.zoneinfo),
     )
 
 

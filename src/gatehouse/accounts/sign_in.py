@@ -12,6 +12,7 @@ from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.model import User, login_key
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.profile_fields import username_key
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import TallyKind
 from gatehouse.audit.recorder import SignInTally
@@ -91,10 +92,9 @@ class PasswordSignIn:
         sequential ones.
         """
         self._passwords.refuse_when_full()  # before anything is written: overload is rejected at the lowest cost
-        key = login_key(attempt.login)
-        guess = await self._limiter.begin_attempt(self._subjects(attempt, key))
+        user = await self._find_user(attempt.login)
+        guess = await self._limiter.begin_attempt(self._subjects(attempt, user))
         try:
-            user = await self._store.user_by_login(key)
             proved = await self._matches(attempt.password, user)
         except Unavailable:
             await self._limiter.cancel_attempt(guess)
@@ -113,6 +113,12 @@ class PasswordSignIn:
         subjects = [*self._unknown_device(key, source), *([] if known is None else [known])]
         await self._limiter.clear_all_failures([subject for subject in subjects if not subject.is_shared])
 
+    async def _find_user(self, login: str) -> User | None:
+        """Return the account with this email address or user name; both cost one read."""
+        if "@" in login:
+            return await self._store.user_by_login(login_key(login))
+        return await self._store.user_by_username(username_key(login))
+
     async def _matches(self, password: str, user: User | None) -> bool:
         if is_too_long(password):
             return False  # not worth a hash: such a password cannot be set
@@ -125,8 +131,11 @@ class PasswordSignIn:
             fresh = await self._passwords.hash(password)
             await self._store.replace_password_hash(user.user_id, user.password_hash, fresh)
 
-    def _subjects(self, attempt: PasswordAttempt, key: str) -> Sequence[ThrottleSubject]:
-        known = self._known_device(key, attempt.device_cookie)
+    def _subjects(self, attempt: PasswordAttempt, user: User | None) -> Sequence[ThrottleSubject]:
+        """Count by what was typed: shared counts would tell which address a user name belongs to (LG-05)."""
+        key = login_key(attempt.login)  # of a user name: @anna, which is no address
+        own_key = user.login_key if user is not None else None
+        known = self._known_device(own_key or key, attempt.device_cookie)
         return self._unknown_device(key, attempt.source) if known is None else [known]
 
     def _known_device(self, key: str, device: str) -> ThrottleSubject | None:

@@ -35,6 +35,7 @@ from gatehouse.web.http.routing import Endpoint, build_application
 from gatehouse.web.pages.api_docs import docs_endpoints
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile, brand_endpoint
+from gatehouse.web.pages.images import image_endpoint
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
 from gatehouse.web.server.server import ShutdownSignal
@@ -150,6 +151,7 @@ def endpoints(
         *account_endpoints(services, pages),
         *lazy_console(services, readiness=readiness, pages=pages, samples=samples).endpoints(),
         assets.endpoint(),
+        image_endpoint(services.storage.images.find_image),
     ]
 
 

@@ -48,7 +48,7 @@ class AuditEvent(StrEnum):
     EMAIL_VERIFIED = "user.email_verified", "An account's email was verified."
     EMAIL_CHANGE_ASKED = "user.email_change_asked", "A link to confirm a new email was sent."
     EMAIL_CHANGED = "user.email_changed", "An account's email was changed."
-    PROFILE_CHANGED = "user.profile_changed", "A person changed their name or language."
+    PROFILE_CHANGED = "user.profile_changed", "A profile changed: names, user name, time zone, picture or language."
     DATA_EXPORTED = "user.data_exported", "A person exported their data."
     DATA_ASKED = "user.data_asked", "Applications were asked for a person's data."
     DATA_ANSWERED = "user.data_answered", "An application returned a person's data."

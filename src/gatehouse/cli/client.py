@@ -58,6 +58,7 @@ def client_entry(found: Client) -> dict[str, object]:
 
 
 DAY: Final = 86_400
+NEW_CLIENT_PROFILE: Final = ClientProfile.OIDC  # as in the console; the API and files keep native (R9)
 
 
 @click.group()
@@ -107,7 +108,8 @@ def option_arguments(one: ClientField) -> dict[str, Any]:
         return {"default": None} if "/" in one.setting.option else {"is_flag": True}
     if one.kind is Kind.CHOICE:
         choices = click.Choice([member.value for member in one.type])
-        return {"type": choices, "default": one.default.value, "show_default": True}
+        default = NEW_CLIENT_PROFILE if one.type is ClientProfile else one.default
+        return {"type": choices, "default": default.value, "show_default": True}
     if one.kind is Kind.NUMBER:
         limits = click.IntRange(min=1) if one.setting.minimum and one.setting.maximum is None else int
         return {"type": limits, "default": one.default, "show_default": one.default is not None}
@@ -136,8 +138,10 @@ def option_value(one: ClientField, given: Any) -> Any:  # noqa: ANN401 - the typ
 def create(invocation: Invocation, *, client_id: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - options
     """Create a client and print its secret, which is shown only once."""
     values = {one.name: option_value(one, given[one.name]) for one in SINGLE_FIELDS}
-    if values["may_exchange"] is None:
-        values["may_exchange"] = values["profile"] is ClientProfile.NATIVE  # R2
+    is_native = values["profile"] is ClientProfile.NATIVE
+    for name, default in (("may_exchange", is_native), ("require_pkce", not is_native)):  # R2, R9
+        if values[name] is None:
+            values[name] = default
 
     async def work(services: Services) -> str | None:
         blank = Client(client_id=client_id, name="", created_at=services.clock.now())

@@ -170,7 +170,7 @@ def single_header(scope: Scope, name: bytes) -> bytes | None:
     return given[0] if given else None
 
 
-# `require("user.kick")`: a dependency for FastAPI; `guarded("user.kick")`: the same around an endpoint.
+# `require("user.kick")`: a dependency for FastAPI; `permission_required("user.kick")`: the same around an endpoint.
 
 
 class Connection(Protocol):

@@ -44,13 +44,14 @@ class ClientRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def apply_patch(given: ClientPatch, base: Client, *, is_new: bool, exchanges: bool = True) -> Client:
     """Return the base with the fields of the patch.
 
-    `exchanges`: a native client may exchange tokens by default (R2).
+    `exchanges`: a native client may exchange tokens by default (R2). A new oidc client has to use PKCE (R9).
     """
     values: dict[str, Any] = {name: getattr(given, name) for name in ClientPatch.__struct_fields__}
     profile = patched_value(values["profile"], kept=base.profile, cleared=ClientProfile.NATIVE)
     may_exchange = exchanges and profile is ClientProfile.NATIVE
-    default = Client(client_id="", name="", may_exchange=may_exchange, created_at=0)
-    kept = replace(base, may_exchange=may_exchange) if is_new else base
+    require_pkce = profile is ClientProfile.OIDC
+    default = Client(client_id="", name="", may_exchange=may_exchange, require_pkce=require_pkce, created_at=0)
+    kept = replace(base, may_exchange=may_exchange, require_pkce=require_pkce) if is_new else base
     return replace(
         kept,
         **{

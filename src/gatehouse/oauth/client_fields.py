@@ -35,6 +35,7 @@ class FormSection(StrEnum):
     """The parts of the console's form that list their fields by description."""
 
     MAIN = "main"
+    LINKS = "links"
     SIGN_OUT = "sign_out"
     TOKENS = "tokens"
     ADMINISTRATORS = "administrators"

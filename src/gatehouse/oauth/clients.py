@@ -17,6 +17,7 @@ from gatehouse.oauth.claims import RESERVED_CLAIMS
 from gatehouse.oauth.errors import BadClient, ClientNotFound
 from gatehouse.oauth.model import (
     APPLICATION_SCOPES,
+    LINK_FIELDS,
     LIST_FIELDS,
     SCOPES,
     SINGLE_FIELDS,
@@ -34,6 +35,7 @@ from gatehouse.oauth.redirects import (
     is_registrable_host,
     is_registrable_origin,
     is_registrable_uri,
+    is_web_uri,
     reserved_parameter_in,
 )
 from gatehouse.oauth.store import ClientStore, GrantStore
@@ -95,6 +97,10 @@ def _address_checks(client: Client) -> Iterable[RuleCheck]:
     yield somewhere, "redirect_uris", "a client needs a redirect URI or host"
     origin = "an origin must be https://host or https://host:port (or http on loopback), without a path"
     yield from _check_each("origins", client.origins, is_registrable_origin, origin)
+    for field in LINK_FIELDS:
+        link = getattr(client, field)
+        fits = not link or (is_web_uri(link) and is_registrable_uri(link))
+        yield fits, field, f"{field} must be https (or http on loopback), without user info or fragment"
     called = "backchannel_logout_uri must be an http or https URL without user info or fragment"
     yield is_outbound_url(client.backchannel_logout_uri), "backchannel_logout_uri", called
 

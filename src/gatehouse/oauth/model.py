@@ -135,6 +135,15 @@ class Client:
             section=FormSection.SIGN_OUT,
         ),
     ] = ()
+    client_uri: Annotated[
+        str, Setting(Kind.URL, "Website, shown at sign-in and consent.", section=FormSection.LINKS)
+    ] = ""
+    policy_uri: Annotated[
+        str, Setting(Kind.URL, "Privacy policy, shown at sign-in and consent.", section=FormSection.LINKS)
+    ] = ""
+    tos_uri: Annotated[
+        str, Setting(Kind.URL, "Terms of service, shown at sign-in and consent.", section=FormSection.LINKS)
+    ] = ""
     scopes: Annotated[
         tuple[str, ...],
         Setting(Kind.SCOPES, "Allowed scope; repeatable.", option="--scope", section=FormSection.MAIN, hint=False),
@@ -184,7 +193,15 @@ class Client:
             section=FormSection.ADMINISTRATORS,
         ),
     ] = True
-    require_pkce: Annotated[bool, Setting(Kind.FLAG, "Require PKCE.", section=FormSection.MAIN)] = False
+    require_pkce: Annotated[
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Require PKCE.  [default: depends on profile]",
+            option="--require-pkce/--no-require-pkce",
+            section=FormSection.MAIN,
+        ),
+    ] = False  # new clients of profile oidc: true (R9)
     public: Annotated[
         bool, Setting(Kind.FLAG, "Public client without a secret: SPA, mobile or desktop app (oidc).")
     ] = False
@@ -202,11 +219,14 @@ class Client:
     def weight(self) -> int:
         """Estimated bytes in memory."""
         texts = sum(64 + len(text) for name in LIST_FIELDS for text in getattr(self, name))
-        return 4_000 + texts + len(self.backchannel_logout_uri) + 4 * (len(str(self.jwks)) + len(str(self.claims)))
+        texts += sum(64 + len(getattr(self, name)) for name in URL_FIELDS)
+        return 4_000 + texts + 4 * (len(str(self.jwks)) + len(str(self.claims)))
 
 
 CLIENT_FIELDS: Final = tuple(described_fields(Client))
 LIST_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind in {Kind.LIST, Kind.SCOPES})
+URL_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind is Kind.URL)
+LINK_FIELDS: Final = ("client_uri", "policy_uri", "tos_uri")  # that people see
 # All fields, those of a group in its place; options and form controls are made from these.
 SINGLE_FIELDS: Final = tuple(
     single

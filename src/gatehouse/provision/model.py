@@ -84,6 +84,7 @@ class ReadScope:
     all_users: bool = False
     user_ids: frozenset[str] = NO_IDS
     login_keys: frozenset[str] = NO_IDS
+    usernames: frozenset[str] = NO_IDS  # user names that the file gives to accounts
     permissions: bool = False  # all projects and applications with what belongs to them
     record_users: frozenset[str] = NO_IDS  # whose records are needed
     member_projects: frozenset[str] = NO_IDS  # names or titles of projects whose members' records are needed
@@ -94,6 +95,7 @@ class ReadScope:
             all_users=self.all_users or other.all_users,
             user_ids=self.user_ids | other.user_ids,
             login_keys=self.login_keys | other.login_keys,
+            usernames=self.usernames | other.usernames,
             permissions=self.permissions or other.permissions,
             record_users=self.record_users | other.record_users,
             member_projects=self.member_projects | other.member_projects,
@@ -147,6 +149,7 @@ class StoredState:
     users: tuple[User, ...] = ()  # those in scope, and every administrator
     administrators: frozenset[str] = NO_IDS  # users who hold that root role of application 1 now
     retired_user_ids: frozenset[str] = NO_IDS  # ids in scope whose account was removed
+    username_owners: Mapping[str, str] = field(default_factory=dict)  # of names in scope; "" for an erased account
     clients: tuple[Client, ...] = ()
     removed_client_ids: frozenset[str] = NO_IDS
     permissions: PermissionState = field(default_factory=PermissionState)

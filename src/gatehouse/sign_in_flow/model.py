@@ -72,6 +72,15 @@ class SignInProof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationLink:
+    """A page about the application; the texts are `link.<name>`."""
+
+    name: str
+    uri: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
     """The purpose of a sign-in as pages show it; empty for the account pages."""
 
@@ -80,6 +89,7 @@ class Destination:
     form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
     login_hint: str = ""
     ui_locales: str = ""
+    links: tuple[DestinationLink, ...] = ()
     hand_over: str = ""  # path of a page to continue on another device; empty without one
 
 

@@ -15,6 +15,7 @@ from gatehouse.storage.dry_run import DryRunStorage
 from gatehouse.storage.forward_auth import SiteStorage
 from gatehouse.storage.gamesessions import GameSessionStorage
 from gatehouse.storage.idempotency import IdempotencyStorage
+from gatehouse.storage.images import ImageStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.mail import OutboxStorage
@@ -59,6 +60,7 @@ class Storage:
     grants: GrantStorage
     groups: GroupStorage
     idempotency: IdempotencyStorage
+    images: ImageStorage
     installation: InstallationStorage
     sign_in_flows: SignInFlowStorage
     keys: KeyStorage
@@ -136,6 +138,7 @@ def build_storage(runner: Runner) -> Storage:
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
         idempotency=IdempotencyStorage(runner),
+        images=ImageStorage(runner),
         installation=InstallationStorage(runner),
         sign_in_flows=SignInFlowStorage(runner),
         keys=KeyStorage(runner),

@@ -51,6 +51,7 @@ from gatehouse.storage.accounts.users import (
     insert_user,
     retired_user_ids,
     update_user,
+    username_owners,
     users_by_id_or_login,
 )
 from gatehouse.storage.audit import add_audit_record, add_audit_records
@@ -414,6 +415,7 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         users=tuple((yield from read_accounts(scope, administrators))),
         administrators=administrators,
         retired_user_ids=(yield from retired_user_ids(scope.user_ids)),
+        username_owners=(yield from username_owners(scope.usernames)),
         # Clients with a metadata document change with it alone: no file names or prunes them (R9).
         clients=tuple(client for client in (yield from all_clients()) if not client.has_document),
         removed_client_ids=(yield from removed_client_ids()),

@@ -61,6 +61,7 @@ SESSION_EVENTS: Final = (
     ),
     *(AuditEvent.CLIENT_TOKENS_REVOKED, AuditEvent.DEVICE_DENIED, AuditEvent.GAME_CONFIRMED),
     *(AuditEvent.SESSION_CLOSED, AuditEvent.GAME_CLOSED, AuditEvent.GAME_RETURNED),
+    *(AuditEvent.MACHINE_TOKEN_MADE, AuditEvent.MACHINE_TOKEN_REVOKED),
 )
 PERMISSION_EVENTS: Final = (
     *(
@@ -117,6 +118,7 @@ UNPUBLISHED_EVENTS: Final = frozenset(
             AuditEvent.PROMOTED,
             AuditEvent.REWRAPPED,
             AuditEvent.PROVISIONED,
+            AuditEvent.SETTINGS_CHANGED,
         ),
         *(
             AuditEvent.SETUP_LINK_MADE,

@@ -39,6 +39,7 @@ def claims_named(*names: str, application_id: int = 7) -> dict[str, ClaimSource]
         {"origins": ("https://a.example", "https://a.example:8443", "http://localhost:3000", "http://[::1]:1")},
         {"backchannel_logout_uri": "https://a.example/out?x=1"},
         {"backchannel_logout_uri": "http://10.0.0.5:8080/out"},  # outbound.allow decides
+        {"client_uri": "https://a.example", "policy_uri": "https://a.example/p?x=1", "tos_uri": "http://[::1]:1/t"},
         {"jwks": {"keys": [ED25519]}},
         {"claims": claims_named("groups", "https://a.example/roles", "roles.v2")},
         {"token_settings": TokenSettings(access_seconds=60, refresh_seconds=60, refresh_grace_seconds=60)},
@@ -68,6 +69,17 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
                 "https://u:p@a.example/",
                 "a.example",
                 "https://1/",
+            )
+        ),
+        *(
+            (f"{field} must be", {field: uri})
+            for field, uri in (
+                ("client_uri", "http://a.example/"),
+                ("client_uri", "javascript:alert(1)"),
+                ("policy_uri", "com.example.app:/privacy"),
+                ("policy_uri", "https://u:p@a.example/"),
+                ("tos_uri", "https://a.example/#terms"),
+                ("tos_uri", f"https://a.example/{'x' * 2_048}"),
             )
         ),
         *(

@@ -82,6 +82,17 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
     )
 
 
+async def test_new_oidc_clients_need_pkce_by_default_and_existing_ones_stay_as_they_are() -> None:
+    assert (await create_client(OIDC))[1].require_pkce
+    assert (await create_client({**OIDC, "require_pkce": None}))[1].require_pkce
+    assert not (await create_client({**OIDC, "require_pkce": False}))[1].require_pkce
+    assert not (await create_client(NATIVE))[1].require_pkce
+    before = a_client(profile=ClientProfile.OIDC, redirect_hosts=(), redirect_uris=("https://a.example/cb",))
+    setup, store = provision_setup(StoredState(clients=(before,)))
+    await setup.apply(clients=[{"client_id": "web", "name": "Renamed"}])
+    assert [(client.name, client.require_pkce) for client in store.stored.clients] == [("Renamed", False)]
+
+
 async def test_only_native_clients_may_exchange_by_default() -> None:
     assert (await create_client(NATIVE))[1].may_exchange
     assert not (await create_client(OIDC))[1].may_exchange
@@ -227,6 +238,9 @@ async def test_exported_client_with_every_field_applies_without_changes() -> Non
         **OIDC,
         "origins": ["https://a.example"],
         "backchannel_logout_uri": "https://a.example/out",
+        "client_uri": "https://a.example/",
+        "policy_uri": "https://a.example/privacy",
+        "tos_uri": "https://a.example/terms",
         "jwks": {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]},
         "claims": {"groups": {"application_id": 7, "told": "groups"}},
         "token_settings": {"id_token_signed_response_alg": "ES256", "refresh_grace_seconds": 10},

@@ -59,6 +59,9 @@ async def test_a_record_makes_an_account_with_all_it_says() -> None:
                 "totp_secret": "jbsw y3dp ehpk 3pxp",
                 "lang": "no",
                 "country": "NO",
+                "name": "Anna Berg",
+                "username": "Anna.Berg",
+                "zoneinfo": "Europe/Oslo",
                 "tags": ["staff"],
                 "purchases": ["sky raiders"],
                 "email_verified": True,
@@ -80,6 +83,9 @@ async def test_a_record_makes_an_account_with_all_it_says() -> None:
         reg_time=NOW,
         lang="no",
         country="NO",
+        name="Anna Berg",
+        username="anna.berg",
+        zoneinfo="Europe/Oslo",
         tags=frozenset({"staff"}),
         purchases=frozenset({"sky raiders"}),
         email_verified=True,
@@ -265,6 +271,18 @@ async def test_an_id_is_never_given_again() -> None:
     state = StoredState(retired_user_ids=frozenset({"1001"}))
     (problem,) = await problems_of(state, users=[{**ANNA, "user_id": "1001"}])
     assert problem.startswith("users[0].user_id: 1001 belonged to a removed account")
+
+
+async def test_lg_30_user_name_of_another_account_is_refused() -> None:
+    state = replace(with_anna(username="anna"), username_owners={"anna": "1001", "berg": ""})
+    for users in ([{**ANNA, "username": "berg"}], [{"login": "b@x.example", "nick": "B", "username": "ANNA"}]):
+        (problem,) = await problems_of(state, users=users)
+        assert problem == "users[0].username: belongs to another account, or did before"
+    twins = [{"login": f"{name}@x.example", "nick": name, "username": "twin"} for name in "ab"]
+    assert await problems_of(users=twins) == ["users[1].username: belongs to another account, or did before"]
+    change = await change_of_user(state, username="new", name="Anna Berg")
+    assert change is not None
+    assert (change.user.username, change.user.username_at, change.user.updated_at) == ("new", NOW, NOW)
 
 
 def test_ids_the_file_names_are_reserved_before_any_is_made_up() -> None:

@@ -64,6 +64,8 @@ def test_a_client_gets_the_programs_that_fit_it_with_its_values(
         assert "trust" not in text, name
     for name in {*programs, "environment"}:
         assert "wiki" in recipes[name]
+    for name in programs:
+        assert "S256" in recipes[name], name
     for name in PYTHON:
         if name in recipes:
             compile(recipes[name], name, "exec")

@@ -130,11 +130,11 @@ async def test_notice_appears_in_the_section_the_page_opens_at(account_browser: 
 async def test_a_new_name_is_kept_told_once_and_on_record(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    assert await account_browser.submit_and_read_notice("/account/profile", nick="  Änne ") == "Name changed"
+    assert await account_browser.submit_and_read_notice("/account/profile", nick="  Änne ") == "Profile saved"
     assert (await read_user(service, anna)).nick == "Änne"
     again = await account_browser.get("/account")
-    assert "Name changed" not in again.text
-    assert "Name or language changed" in again.text
+    assert "Profile saved" not in again.text
+    assert "Profile changed" in again.text
     (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.profile_changed")
     assert (entry.actor, entry.details, entry.personal) == (
         anna.user_id,

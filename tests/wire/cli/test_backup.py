@@ -58,7 +58,7 @@ def refuse_someone(url: str) -> None:
 def filled_installation(gatehouse: CommandLine, installation: InstallationPaths) -> CommandLine:
     """An installation with data in most tables."""
     gatehouse("user", "create", *BOB)
-    gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
+    gatehouse("client", "create", "web", "--name", "Web shop", "--profile", "native", "--redirect-host", "localhost")
     gatehouse("admin", "setup-link")
     gatehouse("key", "rotate", "--alg", "ES256")
     refuse_someone(installation.url)

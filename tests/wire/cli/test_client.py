@@ -16,6 +16,8 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         *("client", "create", "shop", "--name", "Web shop", "--profile", "oidc", *REDIRECT),
         *("--post-logout-uri", "https://shop.example/bye", "--origin", "https://shop.example"),
         *("--backchannel-logout-uri", "https://shop.example/out", "--jwks", str(keys)),
+        *("--client-uri", "https://shop.example/", "--policy-uri", "https://shop.example/privacy"),
+        *("--tos-uri", "https://shop.example/terms"),
         *("--claim", "groups=50001:roles", "--claim", "rules=1:rules"),
         *("--id-token-alg", "ES256", "--access-seconds", "600", "--refresh-seconds", "86400"),
         *("--refresh-grace-seconds", "10", "--device-grant", "--explain-errors", "--may-exchange", "--require-pkce"),
@@ -31,6 +33,9 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         "redirect_uris": ["https://shop.example/cb"],
         "redirect_hosts": [],
         "post_logout_uris": ["https://shop.example/bye"],
+        "client_uri": "https://shop.example/",
+        "policy_uri": "https://shop.example/privacy",
+        "tos_uri": "https://shop.example/terms",
         "scopes": ["openid", "offline_access", "email", "profile", "trust"],
         "origins": ["https://shop.example"],
         "backchannel_logout_uri": "https://shop.example/out",
@@ -53,6 +58,17 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
     }
     for word in ("shop.example/out", "50001", "Web shop"):
         assert word in gatehouse("client", "show", "shop")
+
+
+def test_new_clients_are_oidc_and_need_pkce_unless_they_are_native_or_told_otherwise(gatehouse: CommandLine) -> None:
+    for client_id, options, expected in (
+        ("plain", REDIRECT, ("oidc", True)),
+        ("old", (*REDIRECT, "--no-require-pkce"), ("oidc", False)),
+        ("game", ("--profile", "native", "--redirect-host", "localhost"), ("native", False)),
+    ):
+        gatehouse("client", "create", client_id, "--name", "Shop", *options)
+        output = gatehouse.json("client", "show", client_id)
+        assert (output["profile"], output["require_pkce"]) == expected
 
 
 def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, tmp_path: Path) -> None:

@@ -67,9 +67,9 @@ def test_a_master_key_file_is_for_its_owner_and_never_overwritten(tmp_path: Path
 @pytest.fixture
 def dev_installation(gatehouse: CommandLine, tmp_path: Path) -> Path:
     """An installation made with --dev, with a sealed secret of each kind, and a production master key."""
-    gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
+    gatehouse("client", "create", "web", "--name", "Web shop", "--profile", "native", "--redirect-host", "localhost")
     gatehouse("client", "rotate-secret", "web")
-    gatehouse("client", "create", "game", "--name", "Game", "--redirect-host", "localhost")
+    gatehouse("client", "create", "game", "--name", "Game", "--profile", "native", "--redirect-host", "localhost")
     users = tmp_path / "users.yaml"
     users.write_text("users: [{login: anna@studio.example, nick: Anna, totp_secret: JBSWY3DPEHPK3PXP}]")
     gatehouse("apply", users)

@@ -72,7 +72,9 @@ def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, 
 
 
 def test_a_client_is_made_listed_and_given_a_new_secret(gatehouse: CommandLine) -> None:
-    client = gatehouse.json("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
+    client = gatehouse.json(
+        "client", "create", "web", "--name", "Web shop", "--profile", "native", "--redirect-host", "localhost"
+    )
     secret = gatehouse("client", "rotate-secret", "web").strip()
     assert len(secret) == len(client["client_secret"]) == 43
     assert secret != client["client_secret"]

@@ -54,6 +54,34 @@ async def test_the_page_tells_who_wants_what_of_whom(
     assert "<dt>Owner</dt>" not in text
 
 
+@pytest.mark.usefixtures("anna")
+async def test_links_of_the_client_are_shown_with_their_host_at_sign_in_and_consent(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    client = await an_oidc_client(
+        service,
+        "linked",
+        first_party=False,
+        client_uri="https://about.example/?a=1&b=2",
+        tos_uri="http://localhost:3000/terms",
+    )
+    new_tab = 'target="_blank" rel="noopener noreferrer"'
+    links = [
+        f'<a href="{uri}" {new_tab}>{title}</a> <span class="host">{host}</span>'
+        for uri, title, host in (
+            ("https://about.example/?a=1&amp;b=2", "Website", "about.example"),
+            ("http://localhost:3000/terms", "Terms of service", "localhost:3000"),
+        )
+    ]
+    await browser_client.get(client.authorize_path())
+    sign_in = await browser_client.follow()
+    await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
+    consent = await browser_client.follow()
+    for page in (sign_in, consent):
+        assert all(link in page.text for link in links)
+        assert "Privacy policy" not in page.text
+
+
 async def test_the_page_tells_whose_the_application_is(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:

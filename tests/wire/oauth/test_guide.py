@@ -59,10 +59,10 @@ async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
     address, exchange, refresh, userinfo, _ = blocks("sh")
     known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
 
-    url = (await run_script(address, **known, STATE="s1", NONCE="n1")).strip()
+    url, verifier = (await run_script(f'{address}\necho "$VERIFIER"', **known, STATE="s1", NONCE="n1")).split()
     wanted = dict(pair.split("=", 1) for pair in url.partition("?")[2].split("&"))
     code = await shop.sign_in(anna.login or "", **{**wanted, "scope": "openid email offline_access"})
-    first = json.loads(await run_script(exchange, **known, CODE=code))
+    first = json.loads(await run_script(exchange, **known, CODE=code, VERIFIER=verifier))
     assert claims_of(first["id_token"])["nonce"] == "n1"
     second = json.loads(await run_script(refresh, **known, REFRESH_TOKEN=first["refresh_token"]))
     assert second["refresh_token"] != first["refresh_token"]

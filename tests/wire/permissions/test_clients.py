@@ -183,6 +183,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
     ({"scopes": ["openid", "all"]}, "data.scopes[1]: "),
     ({"origins": ["https://shop.example/path"]}, "data.origins[0]: "),
     ({"backchannel_logout_uri": "ftp://shop.example/"}, "data.backchannel_logout_uri: "),
+    ({"tos_uri": "http://shop.example/"}, "data.tos_uri: "),
     ({"jwks": {"keys": [KEY | {"d": "secret"}]}}, "data.jwks: "),
     ({"jwks": {"keys": [KEY]}, "public": True}, "data.jwks: "),
     ({"jwks": []}, "data.jwks"),
@@ -301,6 +302,17 @@ async def signed_in(studio: Studio, record: Any, secret: str) -> dict[str, Any]:
     user = await studio.service.services.storage.accounts.user(studio.other_user.user_id)
     client = relying_party(studio, record, secret)
     return await client.tokens(await client.issue_code(user))
+
+
+async def test_new_oidc_client_needs_pkce_unless_the_request_says_otherwise(studio: Studio) -> None:
+    assert (await create_client(studio))["require_pkce"] is True
+    assert (await create_client(studio, client_id="old", require_pkce=False))["require_pkce"] is False
+    save = client_request("save", studio.shop.application_id, client_id="old", name="Renamed")
+    assert (await studio.expect_ok("client", save, studio.owner.headers))["data"]["require_pkce"] is False
+    save = client_request("save", studio.shop.application_id, client_id="old", require_pkce=None)
+    assert (await studio.expect_ok("client", save, studio.owner.headers))["data"]["require_pkce"] is True
+    native = await create_client(studio, client_id="native", profile="native")
+    assert native["require_pkce"] is False
 
 
 async def test_only_one_concurrent_versioned_save_wins_and_all_unversioned_ones_do(studio: Studio) -> None:

@@ -33,6 +33,7 @@ async def can_sign_in(studio: Studio, login: str) -> bool:
 async def test_administrator_creates_saves_and_blocks_an_account(studio: Studio) -> None:
     admin = await create_administrator(studio)
     given = {"login": BOB, "nick": "Bob", "lang": "de", "country": "DE", "tags": ["staff"], "email_verified": True}
+    given |= {"name": "Bob Stone", "username": "bob.stone", "zoneinfo": "Europe/Berlin"}
     ask = user_action("create", password=PASSWORD, **given)
     created = (await studio.expect_ok("user", ask, admin.headers))["data"]
     assert given.items() <= created.items()
@@ -41,9 +42,10 @@ async def test_administrator_creates_saves_and_blocks_an_account(studio: Studio)
 
     saved = (await studio.expect_ok("user", user_action("save", user_id=user_id, nick="Rob"), admin.headers))["data"]
     assert (saved["nick"], saved["tags"], saved["country"]) == ("Rob", ["staff"], "DE")
-    cleared = user_action("save", user_id=user_id, tags=None, country=None, version=saved["version"])
+    cleared = user_action("save", user_id=user_id, tags=None, country=None, name=None, version=saved["version"])
     saved = (await studio.expect_ok("user", cleared, admin.headers))["data"]
     assert (saved["tags"], saved["country"], saved["login"]) == ([], "", BOB)
+    assert (saved["name"], saved["username"], saved["zoneinfo"]) == ("", "bob.stone", "Europe/Berlin")
     await studio.expect_error(
         409, "user", user_action("save", user_id=user_id, nick="X", version=version), admin.headers
     )
@@ -73,6 +75,8 @@ async def test_bad_input_is_refused_by_name_and_creates_nothing(studio: Studio) 
         ({"login": BOB, "tags": ["a", "a"]}, "data.tags"),
         ({"login": BOB, "user_id": "77"}, "data.user_id"),
         ({"login": BOB, "colour": "red"}, "colour"),
+        ({"login": BOB, "username": "admin"}, "reserved"),
+        ({"login": BOB, "zoneinfo": "Berlin"}, "time zone"),
     ):
         assert error in await studio.expect_error(400, "user", user_action("create", **data), admin.headers), data
     await studio.expect_ok("user", user_action("create", login=BOB), admin.headers)

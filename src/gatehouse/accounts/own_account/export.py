@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.own_account.claims import IMAGES_PATH
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,
@@ -37,6 +38,14 @@ class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     has_password: bool
     lang: str
     country: str
+    name: str
+    given_name: str
+    family_name: str
+    username: str | None
+    username_chosen: str
+    zoneinfo: str
+    picture: str  # path of the image
+    updated: str
     level: str
     registered: str
     email_verified: bool
@@ -175,6 +184,14 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
         has_password=user.password_hash is not None,
         lang=user.lang,
         country=user.country,
+        name=user.name,
+        given_name=user.given_name,
+        family_name=user.family_name,
+        username=user.username,
+        username_chosen=iso8601(user.username_at),
+        zoneinfo=user.zoneinfo,
+        picture=f"{IMAGES_PATH}/{user.picture}" if user.picture else "",
+        updated=iso8601(user.updated_at or user.reg_time),
         level=user.level,
         registered=iso8601(user.reg_time),
         email_verified=user.email_verified,

@@ -8,6 +8,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import EmailLink, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
 from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.mail.model import OutboxMail
 
@@ -165,8 +166,9 @@ class ReauthenticationClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Names and time zone, as a person writes them; empty for not given."""
+    """Names and time zone, as a person writes them; all but the nick may be empty."""
 
+    nick: str
     name: str
     given_name: str
     family_name: str
@@ -186,9 +188,6 @@ class OwnAccountStore(Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
 
-    async def set_nick(self, user_id: str, nick: str, entry: AuditRecord) -> None:
-        """Set the nick. Raises UserNotFound."""
-
     async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
         """Set the language. Raises UserNotFound."""
 
@@ -207,6 +206,9 @@ class OwnAccountStore(Protocol):
 
         Of concurrent callers one stores a name and all return it. Raises UserNotFound.
         """
+
+    async def set_picture(self, user_id: str, image: StoredImage | None, entry: AuditRecord) -> None:
+        """Replace the picture, or remove it; the former one is deleted. Raises UserNotFound."""
 
     async def change_account(
         self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool

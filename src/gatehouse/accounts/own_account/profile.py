@@ -1,18 +1,22 @@
 """The account page's actions: profile, password change, deletion, and the activity list."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Final
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.model import User, UserSession
-from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore
+from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore, Profile
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.profile_fields import check_name, check_username, check_zoneinfo
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
+from gatehouse.images.conversion import ImageConverter
+from gatehouse.images.model import PICTURE
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.model import MailTemplate
 
@@ -31,29 +35,72 @@ def visible_address(record: AuditRecord, user_id: str) -> str:
     return (record.personal or {}).get("address", "")
 
 
-# Nick, language, and everything the account page shows.
+# Names, language, and everything the account page shows.
+
+
+USERNAME_INTERVAL: Final = 30 * 86_400  # seconds between two user names that a person chooses (R9)
+
+
+def profile_of(user: User) -> Profile:
+    return Profile(
+        nick=user.nick,
+        name=user.name,
+        given_name=user.given_name,
+        family_name=user.family_name,
+        zoneinfo=user.zoneinfo,
+    )
 
 
 class AccountProfile:
-    def __init__(self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, images: ImageConverter, recorder: Recorder, clock: Clock) -> None:
         self._store = store
+        self._images = images
         self._recorder = recorder
         self._clock = clock
 
     async def load_details(self, user: User) -> AccountDetails:
         return await self._store.account_details(user.user_id, self._clock.now())
 
-    async def rename(self, user: User, nick: str, origin: AuditOrigin) -> None:
-        """Set the nick. Raises BadAccount."""
-        checked = check_nick(nick)
-        entry = self._recorder.record(
+    async def save(self, user: User, profile: Profile, origin: AuditOrigin) -> None:
+        """Save names and time zone; without changes nothing is recorded. Raises BadAccount."""
+        checked = Profile(
+            nick=check_nick(profile.nick),
+            name=check_name(profile.name),
+            given_name=check_name(profile.given_name),
+            family_name=check_name(profile.family_name),
+            zoneinfo=check_zoneinfo(profile.zoneinfo),
+        )
+        changed = {name: value for name, value in asdict(checked).items() if value != getattr(user, name)}
+        if changed:
+            await self._store.set_profile(user.user_id, checked, self._audit_record(user, changed, origin))
+
+    async def set_username(self, user: User, username: str, origin: AuditOrigin) -> None:
+        """Set the user name. Raises BadAccount, UsernameTaken and UsernameChangedRecently."""
+        checked = check_username(username)
+        if checked == user.username:
+            return
+        entry = self._audit_record(user, {"username": checked}, origin)
+        latest = self._clock.now() - USERNAME_INTERVAL
+        await self._store.set_username(user.user_id, checked, entry, chosen_before=latest)
+
+    async def set_picture(self, user: User, upload: bytes, origin: AuditOrigin) -> None:
+        """Store the upload as the person's picture. Raises BadImage, Unavailable."""
+        image = await self._images.convert(upload, PICTURE)
+        entry = self._audit_record(user, {"picture": image.image_id}, origin)
+        await self._store.set_picture(user.user_id, image, entry)
+
+    async def remove_picture(self, user: User, origin: AuditOrigin) -> None:
+        if user.picture:
+            await self._store.set_picture(user.user_id, None, self._audit_record(user, {"picture": ""}, origin))
+
+    def _audit_record(self, user: User, changed: Mapping[str, str], origin: AuditOrigin) -> AuditRecord:
+        return self._recorder.record(
             AuditEvent.PROFILE_CHANGED,
             origin,
             subject=user.user_id,
-            details={"field": "nick"},
-            personal={"nick": checked},
+            details={"field": ", ".join(changed)},
+            personal=changed,
         )
-        await self._store.set_nick(user.user_id, checked, entry)
 
     async def set_language(self, user: User, lang: str, origin: AuditOrigin) -> None:
         """Set the language of pages and emails; the caller checks that it is supported."""

@@ -6,6 +6,7 @@ from typing import Final
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
+from gatehouse.accounts.own_account.claims import ProfileClaims
 from gatehouse.accounts.own_account.email_change import EmailChanges, EmailVerification
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.profile import AccountProfile, Erasure, PasswordChange
@@ -21,6 +22,7 @@ from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
 from gatehouse.app.services.core import DAY, MINUTE
 from gatehouse.app.services.permissions import PermissionServices
+from gatehouse.images.conversion import ImageConverter
 from gatehouse.keys.sealing import derive_key
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.model import AccountSettings, SessionSettings
@@ -199,7 +201,17 @@ class AccountServices(PermissionServices):
 
     @cached_property
     def account_profile(self) -> AccountProfile:
-        return AccountProfile(store=self.storage.profile, recorder=self.recorder, clock=self.clock)
+        return AccountProfile(
+            store=self.storage.profile, images=self.image_converter, recorder=self.recorder, clock=self.clock
+        )
+
+    @cached_property
+    def image_converter(self) -> ImageConverter:
+        return ImageConverter()
+
+    @cached_property
+    def profile_claims(self) -> ProfileClaims:
+        return ProfileClaims(store=self.storage.profile, recorder=self.recorder, base_url=self.base_url)
 
     @cached_property
     def account_editor(self) -> AccountEditor:

@@ -12,12 +12,13 @@ from gatehouse.oauth.authorize.request import AuthorizationRequest
 from gatehouse.oauth.authorize.response import response_target
 from gatehouse.oauth.authorize.service import AuthorizeService
 from gatehouse.oauth.errors import AuthorizeRefused, ClientNotFound, NotLetIn
-from gatehouse.oauth.model import Client
+from gatehouse.oauth.model import LINK_FIELDS, Client
 from gatehouse.oauth.redirects import csp_source, display_host, is_registered_redirect
 from gatehouse.oauth.store import ClientStore
 from gatehouse.sign_in_flow.model import (
     Continuation,
     Destination,
+    DestinationLink,
     FlowStep,
     SignInFlow,
     SignInFlowGone,
@@ -38,6 +39,12 @@ def decode_request(interaction: SignInFlow) -> AuthorizationRequest:
     return msgspec.json.decode(interaction.ask[REQUEST_KEY], type=AuthorizationRequest)
 
 
+def client_links(client: Client) -> tuple[DestinationLink, ...]:
+    """Return the pages about the client that its owner named."""
+    named = ((name, getattr(client, name)) for name in LINK_FIELDS)
+    return tuple(DestinationLink(name=name, uri=uri, host=display_host(uri)) for name, uri in named if uri)
+
+
 class AuthorizeSignInPurpose:
     def __init__(self, *, authorize: AuthorizeService, clients: ClientStore, accounts: AccountStore) -> None:
         self._authorize = authorize
@@ -53,6 +60,7 @@ class AuthorizeSignInPurpose:
             form_action=csp_source(request.redirect_uri),
             login_hint=request.login_hint,
             ui_locales=request.ui_locales,
+            links=client_links(client),
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from gatehouse.accounts.administration import check_country, check_labels, check_lang, check_nick, check_tags
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, User, check_login
+from gatehouse.accounts.profile_fields import PROFILE_FIELDS, check_name, check_username, check_zoneinfo, date_profile
 from gatehouse.audit.events import AuditEvent
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import (
@@ -41,6 +42,11 @@ class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     totp_secret: Secret = UNSET
     lang: str | UnsetType | None = UNSET
     country: str | UnsetType | None = UNSET
+    name: str | UnsetType | None = UNSET
+    given_name: str | UnsetType | None = UNSET
+    family_name: str | UnsetType | None = UNSET
+    username: str | UnsetType | None = UNSET
+    zoneinfo: str | UnsetType | None = UNSET
     tags: Words = UNSET
     purchases: Words = UNSET
     email_verified: Flag = UNSET
@@ -80,6 +86,11 @@ FIELD_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "nick": check_nick,
     "lang": check_lang,
     "country": check_country,
+    "name": check_name,
+    "given_name": check_name,
+    "family_name": check_name,
+    "username": check_username,
+    "zoneinfo": check_zoneinfo,
     "tags": check_tags,
     "purchases": check_labels,
 }
@@ -103,7 +114,7 @@ def check_entry(entry: UserFileEntry, place: str, problems: Problems) -> UserFil
 # Fields of a file, and the fields of the account.
 SECRET_FIELDS: Final[Mapping[str, str]] = {"password": "password_hash", "totp_secret": "sealed_totp"}
 PLAIN_FIELDS: Final = (
-    *("login", "nick", "lang", "country", "tags", "purchases"),
+    *("login", "nick", "lang", "country", *PROFILE_FIELDS, "tags", "purchases"),
     *("email_verified", "phone_verified", "blocked"),
 )
 FIELDS: Final[Mapping[str, str]] = {**{name: name for name in PLAIN_FIELDS}, **SECRET_FIELDS}
@@ -140,6 +151,7 @@ def plan_users(wanted: Sequence[WantedUser], state: StoredState, *, now: int, pr
     spared = last_administrator(merged, surplus, state)
     removed = [user for user in surplus if user is not spared]
     check_logins(merged, removed, state, problems)
+    check_usernames(merged, state, problems)
     check_administrators(merged, removed, state, problems)
     return SectionPlan(
         changes=(
@@ -164,7 +176,7 @@ def merge_user(wanted: WantedUser, state: StoredState, now: int, problems: Probl
     return MergedUser(
         place=found.place,
         before=found.before,
-        after=replace(base, **after),
+        after=date_profile(base, replace(base, **after), now) if found.before is not None else replace(base, **after),
         was_administrator=held,
         administrator=merge_field(found.entry.administrator, kept=held, cleared=False),
     )
@@ -222,6 +234,15 @@ def check_logins(
         owner = owners.setdefault(one.after.login_key, one.after.user_id)
         if owner != one.after.user_id:
             problems.add(f"{one.place}.login", f"belongs to user {owner}")
+
+
+def check_usernames(merged: Sequence[MergedUser], state: StoredState, problems: Problems) -> None:
+    """A user name belongs to one account forever (R9)."""
+    owners = dict(state.username_owners)
+    for one in merged:
+        username, user_id = one.after.username, one.after.user_id
+        if username is not None and owners.setdefault(username, user_id) != user_id:
+            problems.add(f"{one.place}.username", "belongs to another account, or did before")
 
 
 def user_change(one: MergedUser) -> Change:

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import AccountKind, User, login_key
 from gatehouse.accounts.password_rules import PasswordRules, refuse_too_long
+from gatehouse.accounts.profile_fields import username_key
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import BadInput
@@ -141,6 +142,7 @@ class UserSection:
             all_users=prune,
             user_ids=frozenset(entry.user_id for entry in given if entry.user_id is not UNSET),
             login_keys=frozenset(login_key(entry.login) for entry in given if entry.login is not UNSET),
+            usernames=frozenset(username_key(entry.username) for entry in given if entry.username),
         )
 
     async def plan(

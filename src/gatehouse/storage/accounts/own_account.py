@@ -19,6 +19,7 @@ from gatehouse.accounts.own_account.model import (
     SiteSignInRecord,
 )
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
@@ -29,6 +30,7 @@ from gatehouse.storage.accounts.users import (
     SET_USERNAME,
     assign_username,
     delete_user_data,
+    picture_owner,
     refuse_last_administrator,
     reserve_username,
     update_user,
@@ -36,6 +38,7 @@ from gatehouse.storage.accounts.users import (
     user_by_login,
 )
 from gatehouse.storage.audit import add_audit_record, erase_personal
+from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Statement, Verb
@@ -87,20 +90,17 @@ ROLES_OF_USER = Statement(
     .where(role_assignments.c.user_id == bindparam("of"))
     .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
 )
-SET_NICK = Statement(
-    update(users)
-    .where(_THIS_USER)
-    .values(nick=bindparam("to"), nick_key=bindparam("key"), **_UPDATE_PROFILE)
-    .returning(users.c.user_id)
-)
 SET_LANG = Statement(
     update(users).where(_THIS_USER).values(lang=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
+)
+SET_PICTURE = Statement(
+    update(users).where(_THIS_USER).values(picture=bindparam("to"), **_UPDATE_PROFILE).returning(users.c.user_id)
 )
 PROFILE_COLUMNS = tuple(field.name for field in fields(Profile))
 SET_PROFILE = Statement(
     update(users)
     .where(_THIS_USER)
-    .values({name: bindparam(name) for name in (*PROFILE_COLUMNS, "name_key")} | _UPDATE_PROFILE)
+    .values({name: bindparam(name) for name in (*PROFILE_COLUMNS, "nick_key", "name_key")} | _UPDATE_PROFILE)
     .returning(users.c.user_id)
 )
 # Locks the account's row before the name is reserved; erasure takes the locks in the same order.
@@ -179,12 +179,6 @@ def _account_details(user_id: str, records: Sequence[AuditRecord], now: int) -> 
     )
 
 
-def set_nick(user_id: str, nick: str, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_NICK(of=user_id, to=nick, key=search_key(nick), at=entry.at)):
-        raise UserNotFound
-    yield from add_audit_record(entry)
-
-
 def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
     if not (yield SET_LANG(of=user_id, to=lang, at=entry.at)):
         raise UserNotFound
@@ -192,7 +186,8 @@ def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
 
 
 def set_profile(user_id: str, profile: Profile, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_PROFILE(**asdict(profile), name_key=search_key(profile.name), of=user_id, at=entry.at)):
+    keys = {"nick_key": search_key(profile.nick), "name_key": search_key(profile.name)}
+    if not (yield SET_PROFILE(**asdict(profile), **keys, of=user_id, at=entry.at)):
         raise UserNotFound
     yield from add_audit_record(entry)
 
@@ -202,6 +197,16 @@ def set_username(user_id: str, username: str, entry: AuditRecord, *, chosen_befo
         yield from user_by_id(user_id)
         raise UsernameChangedRecently
     yield from assign_username(user_id, username)
+    yield from add_audit_record(entry)
+
+
+def set_picture(user_id: str, image: StoredImage | None, entry: AuditRecord) -> Verb[None]:
+    if not (yield SET_PICTURE(of=user_id, to="" if image is None else image.image_id, at=entry.at)):
+        raise UserNotFound
+    if image is None:
+        yield from remove_image(picture_owner(user_id))
+    else:
+        yield from put_image(picture_owner(user_id), image, entry.at)
     yield from add_audit_record(entry)
 
 
@@ -314,11 +319,11 @@ class OwnAccountStorage(SqlStore):
     personal_records = snapshot_read(personal_records)
     add_record = write(add_audit_record)
     user_by_login = read(user_by_login)
-    set_nick = write(set_nick)
     set_lang = write(set_lang)
     set_profile = write(set_profile)
     set_username = write(set_username)
     generate_username = write(generate_username)
+    set_picture = write(set_picture)
     change_account = write(change_account)
     save_email_change = write(save_email_change)
     find_email_change = read(find_email_change)

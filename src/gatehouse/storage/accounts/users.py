@@ -28,6 +28,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage import personal_data, single_use
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.images import remove_image
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
@@ -49,7 +50,6 @@ from gatehouse.storage.tables.accounts import (
     usernames,
     users,
 )
-from gatehouse.storage.tables.images import images
 from gatehouse.storage.tables.installation import idempotency_keys
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
@@ -134,7 +134,6 @@ RESERVE_USERNAME = Statement(
 )
 SET_USERNAME = Statement(update(users).where(users.c.user_id == bindparam("of")).values(username=bindparam("to")))
 RETIRE_USERNAMES = Statement(update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id=""))
-DROP_PICTURE = Statement(delete(images).where(images.c.owner == bindparam("owner")))
 ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
 USERS_BY_ID_OR_LOGIN = Statement(
     SELECT_USER.where(
@@ -145,6 +144,9 @@ RETIRED_USER_IDS = Statement(
     select(user_ids.c.user_id).where(
         InStringList(user_ids.c.user_id, "user_ids"), ~exists().where(users.c.user_id == user_ids.c.user_id)
     )
+)
+USERNAME_OWNERS = Statement(
+    select(usernames.c.digest, usernames.c.user_id).where(InStringList(usernames.c.digest, "digests"))
 )
 TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam("user_id")))
 PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
@@ -254,7 +256,7 @@ def assign_username(user_id: str, username: str | None) -> Verb[None]:
 
 def reserve_username(user_id: str, username: str) -> Verb[bool]:
     """Reserve the name for the account forever; False if another account has it or ever had it."""
-    return bool((yield RESERVE_USERNAME(digest=sha256(username), user_id=user_id)))
+    return bool((yield RESERVE_USERNAME(digest=sha256(username).hex(), user_id=user_id)))
 
 
 def delete_user(user: User, now: int) -> Verb[None]:
@@ -275,7 +277,7 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from personal_data.request_removal(user_id, now)
     yield from revoke_user_grants(user_id, now)
     yield RETIRE_USERNAMES(of=user_id)
-    yield DROP_PICTURE(owner=picture_owner(user_id))
+    yield from remove_image(picture_owner(user_id))
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)
 
@@ -323,6 +325,13 @@ def retired_user_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
     """Return which of these IDs belonged to deleted accounts."""
     rows = yield RETIRED_USER_IDS(user_ids=sorted(ids))
     return frozenset(row.user_id for row in rows)
+
+
+def username_owners(names: Collection[str]) -> Verb[Mapping[str, str]]:
+    """Return which of these user names were ever used, and by whom: the ID, or empty for an erased account."""
+    digests = {sha256(name).hex(): name for name in names}
+    rows = yield USERNAME_OWNERS(digests=sorted(digests))
+    return {digests[row.digest]: row.user_id for row in rows}
 
 
 def set_blocked(

@@ -141,7 +141,8 @@ EMPTY_CLIENTS = Statement(
     .where(_in_applications(clients))
     .values(
         {column: [] for column in ("redirect_hosts", "redirect_uris", "post_logout_uris", "origins")}
-        | {"jwks": {}, "claims": {}, "name": "", "backchannel_logout_uri": "", "application_id": null()}
+        | dict.fromkeys(("name", "backchannel_logout_uri", "client_uri", "policy_uri", "tos_uri"), "")
+        | {"jwks": {}, "claims": {}, "application_id": null()}
         | {"removed": True, "version": clients.c.version + 1}
     )
     .returning(clients.c.client_id)

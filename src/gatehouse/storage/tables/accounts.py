@@ -20,7 +20,7 @@ user_ids = Table(
 usernames = Table(
     "usernames",
     metadata,
-    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    text_column("digest", primary_key=True),  # SHA-256, in hex
     text_column("user_id"),
     Index(None, "user_id"),
 )

@@ -24,6 +24,7 @@ clients = Table(
     document_column("scopes"),
     document_column("origins"),
     text_column("backchannel_logout_uri"),
+    *(text_column(name, server_default=text("''")) for name in ("client_uri", "policy_uri", "tos_uri")),
     document_column("jwks"),
     document_column("claims"),
     document_column("token_settings"),

@@ -120,6 +120,11 @@ class PersonForm(VersionedForm, frozen=True, kw_only=True):
     country: str = ""
     tags: str = ""
     purchases: str = ""
+    name: str = ""
+    given_name: str = ""
+    family_name: str = ""
+    username: str = ""
+    zoneinfo: str = ""
 
     def draft(self, user: User) -> AccountDraft:
         return replace(
@@ -129,6 +134,11 @@ class PersonForm(VersionedForm, frozen=True, kw_only=True):
             country=self.country.strip().upper(),
             tags=frozenset(split_lines(self.tags)),
             purchases=frozenset(split_lines(self.purchases)),
+            name=self.name,
+            given_name=self.given_name,
+            family_name=self.family_name,
+            username=self.username,
+            zoneinfo=self.zoneinfo,
             version=self.version,
         )
 
@@ -339,5 +349,10 @@ def form_of(user: User) -> PersonForm:
         country=user.country,
         tags=join_lines(sorted(user.tags)),
         purchases=join_lines(sorted(user.purchases)),
+        name=user.name,
+        given_name=user.given_name,
+        family_name=user.family_name,
+        username=user.username or "",
+        zoneinfo=user.zoneinfo,
         version=user.version,
     )

@@ -99,6 +99,15 @@ async def read_form(request: Request, into: type[StructT]) -> StructT:
     return await read_body(request, into, kinds=FORMS)
 
 
+async def read_upload(request: Request, into: type[StructT], file_field: str) -> tuple[StructT, bytes]:
+    """Read a form with one file; without it the content is empty."""
+    body = await raw_body(request)
+    boundary = content_type(request, frozenset({BodyKind.MULTIPART})).boundary
+    weight = len(body) // BYTES_PER_WEIGHT
+    pairs, content = await run_off_loop(weight, parse_form.parse_upload, body, boundary, file_field)
+    return convert(parse_form.collect_fields(pairs, into), into), content
+
+
 async def read_json_or_form(request: Request, into: type[StructT]) -> StructT:
     """Read what a game client sends: JSON, either kind of form, or no body at all (R4)."""
     return await read_body(request, into, kinds=ANY_BODY, may_be_empty=True)

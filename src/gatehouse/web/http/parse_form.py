@@ -1,7 +1,8 @@
 """Forms and query strings: the same text rules as JSON, and every name at most once.
 
 A multipart body with nothing but the closing delimiter, or with nothing between two of them, is an empty form:
-game engines send it for a form without fields (docs/interface.md R4). Files are refused; no endpoint takes one.
+game engines send it for a form without fields (docs/interface.md R4). Files are refused, but for the one
+field of an upload.
 """
 
 import re
@@ -47,6 +48,16 @@ def parse_urlencoded(text: bytes) -> Pairs:
 def _percent_decode(text: str) -> str:
     spaced = text.replace("+", " ")
     return unquote(spaced, errors="strict") if "%" in spaced else spaced
+
+
+def parse_upload(body: bytes, boundary: str, file_field: str) -> tuple[Pairs, bytes]:
+    """Return the fields of a multipart/form-data body and the content of its one file."""
+    reader = MultipartReader(file_field)
+    try:
+        reader.read(without_preamble(body, b"--" + boundary.encode("latin-1")), boundary)
+    except FormParserError as error:
+        raise BadInput("the multipart body is malformed") from error
+    return _check_pairs(reader.fields), reader.file or b""
 
 
 def parse_multipart(body: bytes, boundary: str) -> Pairs:
@@ -113,8 +124,11 @@ def _check_pairs(pairs: Iterable[tuple[str, str]]) -> Pairs:
 class MultipartReader:
     """Collects the fields of one multipart body from the parser's callbacks."""
 
-    def __init__(self) -> None:
+    def __init__(self, file_field: str = "") -> None:
+        """`file_field`: the name of the one field that may be a file."""
         self.fields: list[tuple[str, str]] = []
+        self.file: bytes | None = None
+        self._file_field = file_field.encode()
         self._parts = 0
         self._header = bytearray()
         self._value = bytearray()
@@ -163,11 +177,17 @@ class MultipartReader:
         if kind != b"form-data" or b"name" not in options:
             raise BadInput("a part has no name")
         if b"filename" in options:
-            raise BadInput("files are not accepted")
+            self._take_file(options[b"name"])
+            return
         try:
             self.fields.append((options[b"name"].decode(), self._data.decode()))
         except UnicodeDecodeError as error:
             raise BadInput("a field is not UTF-8") from error
+
+    def _take_file(self, name: bytes) -> None:
+        if name != self._file_field or self.file is not None:
+            raise BadInput("files are not accepted")
+        self.file = bytes(self._data)
 
     def _on_end(self) -> None:
         self._ended = True

@@ -10,8 +10,9 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import Session, login_key
 from gatehouse.accounts.own_account import profile
+from gatehouse.accounts.own_account.claims import IMAGES_PATH
 from gatehouse.accounts.own_account.export import DataExport
-from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, LastAdministrator
+from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, LastAdministrator, Profile
 from gatehouse.accounts.own_account.profile import AccountProfile, Erasure
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.sessions import Sessions
@@ -267,7 +268,7 @@ class AccountPage:
         problem: PageProblem,
         *,
         status: int,
-        typed: str = "",
+        typed: str | Profile = "",
     ) -> Response:
         """Render the page again, with the error at its form."""
         context = await self._context(request, account, problem=problem, at=section, typed=typed)
@@ -283,7 +284,7 @@ class AccountPage:
         *,
         problem: PageProblem | None = None,
         at: AccountSection | None = None,
-        typed: str = "",
+        typed: str | Profile = "",
         notice: Notice | None = None,
     ) -> AccountContext:
         user = account.user
@@ -298,11 +299,14 @@ class AccountPage:
             now=self._clock.now(),
             user_id=user.user_id,
             nick=user.nick,
+            picture=f"{IMAGES_PATH}/{user.picture}" if user.picture else "",
+            profile=typed if isinstance(typed, Profile) else profile.profile_of(user),
+            username=typed if at is AccountSection.PROFILE and isinstance(typed, str) else user.username or "",
             login=user.login or "",
             email_verified=user.email_verified,
             has_password=user.password_hash is not None,
             pending_login=details.pending_login,
-            typed=typed,
+            typed=typed if isinstance(typed, str) else "",
             problem=problem,
             problem_at=at,
             notice=notice,

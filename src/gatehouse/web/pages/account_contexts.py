@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gatehouse.accounts.own_account.model import Profile
 from gatehouse.admin.own_permissions import NO_PERMISSIONS, OwnPermissions
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, Theme
@@ -57,6 +58,9 @@ class AccountContext(PageContext):
     now: int
     user_id: str
     nick: str
+    profile: Profile  # as stored, or as submitted with a problem
+    username: str  # likewise
+    picture: str = ""  # path of the image
     login: str
     email_verified: bool
     has_password: bool

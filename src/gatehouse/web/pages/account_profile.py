@@ -1,14 +1,24 @@
-"""Forms of the account page: name, language and theme, email address, password."""
+"""Forms of the account page: profile, user name, language and theme, email address, password."""
 
+from dataclasses import fields, replace
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.errors import BadAccount, SignInRefused, UserChanged
+from gatehouse.accounts.errors import (
+    BadAccount,
+    SignInRefused,
+    UserChanged,
+    UsernameChangedRecently,
+    UsernameTaken,
+)
+from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.email_change import EmailChanges
-from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange
+from gatehouse.accounts.own_account.model import Profile
+from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange, profile_of
 from gatehouse.accounts.sign_in import PasswordAttempt
+from gatehouse.images.model import BadImage
 from gatehouse.kernel.errors import BadInput, TooMany
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import see_other
@@ -24,11 +34,30 @@ from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, 
 FORBIDDEN: Final = 403
 CONFLICT: Final = 409
 TOO_MANY_REQUESTS: Final = 429
+PROFILE_FORM_FIELDS: Final = tuple(field.name for field in fields(Profile))
+USERNAME_PROBLEMS: Final = {
+    UsernameTaken: ProblemKind.USERNAME_TAKEN,
+    UsernameChangedRecently: ProblemKind.USERNAME_RECENT,
+}
 CHANGE_PASSWORD_PATH: Final = "/.well-known/change-password"  # noqa: S105 - where password managers look
 
 
-class NickForm(CsrfForm, frozen=True, kw_only=True):
+class ProfileForm(CsrfForm, frozen=True, kw_only=True):
+    """A field that is not sent stays as it is."""
+
     nick: str
+    name: str | None = None
+    given_name: str | None = None
+    family_name: str | None = None
+    zoneinfo: str | None = None
+
+    def profile_for(self, user: User) -> Profile:
+        given = {name: value for name in PROFILE_FORM_FIELDS if (value := getattr(self, name)) is not None}
+        return replace(profile_of(user), **given)
+
+
+class UsernameForm(CsrfForm, frozen=True, kw_only=True):
+    username: str
 
 
 class DisplayForm(CsrfForm, frozen=True, kw_only=True):
@@ -64,12 +93,44 @@ class ProfileForms:
         self._view = view
         self._pages = pages
 
-    async def rename(self, request: Request, account: AccountRequest, form: NickForm) -> Response:
+    async def save_profile(self, request: Request, account: AccountRequest, form: ProfileForm) -> Response:
+        submitted = form.profile_for(account.user)
         try:
-            await self._profile.rename(account.user, form.nick, account.origin)
+            await self._profile.save(account.user, submitted, account.origin)
         except BadAccount as error:
-            return await self._input_problem(request, account, AccountSection.PROFILE, error, typed=form.nick)
-        return self._view.redirect_with_notice(Notice.NICK_CHANGED)
+            return await self._input_problem(request, account, AccountSection.PROFILE, error, typed=submitted)
+        return self._view.redirect_with_notice(Notice.PROFILE_SAVED)
+
+    async def save_picture(self, request: Request, account: AccountRequest, upload: bytes) -> Response:
+        try:
+            await self._profile.set_picture(account.user, upload, account.origin)
+        except BadImage as error:
+            problem = PageProblem(what=ProblemKind.INPUT, text=error.detail)
+            return await self._account.show_problem(
+                request,
+                account,
+                AccountSection.PROFILE,
+                problem,
+                status=BAD_REQUEST,
+                typed=profile_of(account.user),
+            )
+        return self._view.redirect_with_notice(Notice.PICTURE_SAVED)
+
+    async def remove_picture(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._profile.remove_picture(account.user, account.origin)
+        return self._view.redirect_with_notice(Notice.PICTURE_REMOVED)
+
+    async def change_username(self, request: Request, account: AccountRequest, form: UsernameForm) -> Response:
+        try:
+            await self._profile.set_username(account.user, form.username, account.origin)
+        except BadAccount as error:
+            return await self._input_problem(request, account, AccountSection.PROFILE, error, typed=form.username)
+        except (UsernameTaken, UsernameChangedRecently) as error:
+            problem = PageProblem(what=USERNAME_PROBLEMS[type(error)])
+            return await self._account.show_problem(
+                request, account, AccountSection.PROFILE, problem, status=CONFLICT, typed=form.username
+            )
+        return self._view.redirect_with_notice(Notice.USERNAME_CHANGED)
 
     async def change_display(self, request: Request, account: AccountRequest, form: DisplayForm) -> Response:  # noqa: ARG002
         if form.lang not in LANGUAGES:
@@ -129,7 +190,7 @@ class ProfileForms:
         section: AccountSection,
         error: BadAccount,
         *,
-        typed: str = "",
+        typed: str | Profile = "",
     ) -> Response:
         return await self._account.show_problem(
             request, account, section, problem_with(error), status=BAD_REQUEST, typed=typed
@@ -143,7 +204,30 @@ class ProfileForms:
     def endpoints(self) -> list[Endpoint]:
         posted = self._view.form
         return [
-            posted(Path.PROFILE, NickForm, self.rename, name="account.nick", summary="Change the display name"),
+            posted(Path.PROFILE, ProfileForm, self.save_profile, name="account.profile", summary="Save the profile"),
+            self._view.upload(
+                Path.PICTURE,
+                self.save_picture,
+                field="picture",
+                name="account.picture",
+                summary="Upload a picture",
+            ),
+            posted(
+                Path.PICTURE_REMOVE,
+                CsrfForm,
+                self.remove_picture,
+                name="account.picture_remove",
+                summary="Remove the picture",
+            ),
+            posted(
+                Path.USERNAME,
+                UsernameForm,
+                self.change_username,
+                name="account.username",
+                summary="Change the user name",
+                fresh=True,
+                rate_class=RateClass.LOGIN,
+            ),
             posted(
                 Path.LOOK,
                 DisplayForm,

@@ -5,7 +5,7 @@ address, so that no link can make a page claim something.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -15,12 +15,13 @@ from starlette.responses import Response
 from gatehouse.accounts.model import Session, SessionStrength, User, UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.images.model import MAX_UPLOAD_BYTES
 from gatehouse.kernel.digests import sha256
 from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
-from gatehouse.web.http.parse import read_form
+from gatehouse.web.http.parse import read_form, read_upload
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, Handler, RateClass, RequiredAuth
 from gatehouse.web.pages.contexts import PageContext
@@ -31,6 +32,7 @@ from gatehouse.web.pages.vocabulary import NOTICE_SECTIONS, AccountSection, Noti
 
 NOTICE_COOKIE: Final = "gh_notice"
 NOTICE_SECONDS: Final = 60  # seconds; the next request reads it
+FORM_OVERHEAD: Final = 65_536  # bytes of a form around its file
 NOTICES_BY_VALUE: Final = {notice.value: notice for notice in Notice}
 
 
@@ -90,6 +92,7 @@ class AccountRequest:
 
 
 PageHandler = Callable[[Request, AccountRequest], Awaitable[Response]]
+UploadHandler = Callable[[Request, AccountRequest, bytes], Awaitable[Response]]
 FormHandler = Callable[[Request, AccountRequest, Form], Awaitable[Response]]
 
 
@@ -104,6 +107,7 @@ RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.PASSKEY: Path.PASSKEY,
     Path.DELETE: Path.DELETE,
     Path.EMAIL: section_address(AccountSection.EMAIL),
+    Path.USERNAME: section_address(AccountSection.PROFILE),
     Path.PASSWORD: section_address(AccountSection.PASSWORD),
     Path.TOTP_REMOVE: section_address(AccountSection.FACTORS),
     Path.PASSKEY_REMOVE: section_address(AccountSection.FACTORS),
@@ -161,6 +165,20 @@ class AccountView:
             return await act(request, visit, form)
 
         return account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=rate_class)
+
+    def upload(self, path: Path, act: UploadHandler, *, field: str, name: str, summary: str) -> Endpoint:
+        """Wrap a handler that takes one file from the account's owner; it works without JavaScript."""
+
+        async def handler(request: Request) -> Response:
+            visit = await self._account_request(request)
+            if visit is None:
+                return see_other(Path.SIGN_IN)
+            form, content = await read_upload(request, CsrfForm, field)
+            self._browsers.check_form(request, visit.browser, form.csrf)
+            return await act(request, visit, content)
+
+        endpoint = account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=RateClass.LOGIN)
+        return replace(endpoint, body_limit=MAX_UPLOAD_BYTES + FORM_OVERHEAD)
 
     def is_fresh(self, account: AccountRequest) -> bool:
         return self._sessions.is_fresh(account.session)

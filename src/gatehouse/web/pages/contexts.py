@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gatehouse.sign_in_flow.flows import NetworkNearness
-from gatehouse.sign_in_flow.model import FormPost
+from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 
 
@@ -58,6 +58,7 @@ class SignInContext(PageContext):
     notice: Notice | None = None
     application: str = ""  # its name; empty for the account pages
     returns_to: str = ""  # the host the browser is redirected to
+    links: tuple[DestinationLink, ...] = ()
     phone_link: str = ""  # of a game: the link to continue on a phone
     register_enabled: bool = False
     passkeys_enabled: bool = True
@@ -105,6 +106,7 @@ class ConsentContext(PageContext):
     nick: str
     login: str
     scopes: tuple[str, ...]
+    links: tuple[DestinationLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

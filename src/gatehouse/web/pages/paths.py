@@ -41,7 +41,10 @@ class Path(StrEnum):
     CONFIRM = "/confirm"  # reauthentication: POST password, otp or credential
 
     ACCOUNT = "/account"
-    PROFILE = "/account/profile"  # POST nick
+    PROFILE = "/account/profile"  # POST nick, name, given_name, family_name, zoneinfo
+    PICTURE = "/account/picture"  # POST picture, a file
+    PICTURE_REMOVE = "/account/picture/remove"  # POST
+    USERNAME = "/account/username"  # POST username
     EMAIL = "/account/email"  # POST login
     PASSWORD = "/account/password"  # POST current, password, repeated  # noqa: S105 - an address
     TOTP = "/account/totp"  # GET setup; POST otp

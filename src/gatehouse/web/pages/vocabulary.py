@@ -25,6 +25,8 @@ class ProblemKind(StrEnum):
     DOMAIN_REFUSED = "domain_refused"
     CHANGED_MEANWHILE = "changed_meanwhile"
     LAST_ADMINISTRATOR = "last_administrator"
+    USERNAME_TAKEN = "username_taken"  # also by an account that was erased
+    USERNAME_RECENT = "username_recent"  # chosen less than 30 days ago
     SAME_ADDRESS = "same_address"
     EMAIL_UNVERIFIED = "email_unverified"  # codes are sent to verified addresses only
     NO_FACTOR = "no_factor"  # there is no factor for recovery codes to replace
@@ -47,7 +49,10 @@ class Notice(StrEnum):
     """What has just been done; the texts are `notice.<value>`."""
 
     WELCOME = "welcome"
-    NICK_CHANGED = "nick_changed"
+    PROFILE_SAVED = "profile_saved"
+    USERNAME_CHANGED = "username_changed"
+    PICTURE_SAVED = "picture_saved"
+    PICTURE_REMOVED = "picture_removed"
     EMAIL_CHANGE_SENT = "email_change_sent"
     EMAIL_CHANGED = "email_changed"
     EMAIL_VERIFIED = "email_verified"
@@ -122,7 +127,10 @@ class AccountSection(StrEnum):
 
 # Where the account page shows a notice: beside what was changed. All others are shown on top.
 NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
-    Notice.NICK_CHANGED: AccountSection.PROFILE,
+    Notice.PROFILE_SAVED: AccountSection.PROFILE,
+    Notice.USERNAME_CHANGED: AccountSection.PROFILE,
+    Notice.PICTURE_SAVED: AccountSection.PROFILE,
+    Notice.PICTURE_REMOVED: AccountSection.PROFILE,
     Notice.EMAIL_CHANGE_SENT: AccountSection.EMAIL,
     Notice.PASSWORD_CHANGED: AccountSection.PASSWORD,
     Notice.TOTP_ADDED: AccountSection.FACTORS,

@@ -34,6 +34,7 @@ settings.configure(
     OIDC_RP_CLIENT_ID=CLIENT_ID,
     OIDC_RP_CLIENT_SECRET=CLIENT_SECRET,
     OIDC_RP_SIGN_ALGO="RS256",
+    OIDC_USE_PKCE=True,
     OIDC_RP_SCOPES="openid email profile",
     OIDC_OP_AUTHORIZATION_ENDPOINT=metadata["authorization_endpoint"],
     OIDC_OP_TOKEN_ENDPOINT=metadata["token_endpoint"],

@@ -19,7 +19,7 @@ def upgrade() -> None:
     op.create_index("uq_users_username", "users", ["username"], unique=True)
     op.create_table(
         "usernames",
-        Column("digest", LargeBinary, nullable=False),
+        Column("digest", Text, nullable=False),
         Column("user_id", Text, nullable=False),
         PrimaryKeyConstraint("digest", name="pk_usernames"),
     )

@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.export import DataExport, PersonalDataExport
+from gatehouse.accounts.profile_fields import PROFILE_FIELDS
 from gatehouse.accounts.registration import Invitation
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.admin.people import PeopleListStore
@@ -43,17 +44,22 @@ from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.http.routing import Endpoint
 
-TEXT_FIELDS: Final = ("nick", "login", "lang", "country")  # of a save; null clears a country only
+TEXT_FIELDS: Final = ("nick", "login", "lang", "country", *PROFILE_FIELDS)  # of a save; null clears the optional ones
 LABEL_FIELDS: Final = ("tags", "purchases")
 ALL_FACTORS: Final = "all"
 
 
 class UserAdminData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str | UnsetType = UNSET
-    login: str | UnsetType = UNSET  # these eight: of create and save
+    login: str | UnsetType = UNSET  # these thirteen: of create and save
     nick: str | UnsetType = UNSET
     lang: str | UnsetType = UNSET
     country: str | UnsetType | None = UNSET
+    name: str | UnsetType | None = UNSET
+    given_name: str | UnsetType | None = UNSET
+    family_name: str | UnsetType | None = UNSET
+    username: str | UnsetType | None = UNSET
+    zoneinfo: str | UnsetType | None = UNSET
     email_verified: bool | UnsetType = UNSET
     tags: list[object] | UnsetType | None = UNSET
     purchases: list[object] | UnsetType | None = UNSET

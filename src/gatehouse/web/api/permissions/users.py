@@ -58,6 +58,11 @@ class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
     blocked: bool
     tags: tuple[str, ...]
     purchases: tuple[str, ...]
+    name: str
+    given_name: str
+    family_name: str
+    username: str | None
+    zoneinfo: str
     version: int
 
 
@@ -148,6 +153,11 @@ def user_entry(user: User) -> UserEntry:
         blocked=user.blocked,
         tags=tuple(sorted(user.tags)),
         purchases=tuple(sorted(user.purchases)),
+        name=user.name,
+        given_name=user.given_name,
+        family_name=user.family_name,
+        username=user.username,
+        zoneinfo=user.zoneinfo,
         version=user.version,
     )
 

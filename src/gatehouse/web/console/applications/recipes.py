@@ -38,13 +38,17 @@ curl -s '$issuer/proxy/oauth/token' $proof -d grant_type=authorization_code \\
 """)
 NATIVE: Final = Template("""\
 REDIRECT=$redirect_shell
+VERIFIER=$$(openssl rand -hex 32)
+CHALLENGE=$$(printf %s "$$VERIFIER" | openssl dgst -sha256 -binary | openssl base64 -A | tr '+/' '-_' | tr -d '=')
 echo "$issuer/proxy/oauth/authorize?response_type=code&response_mode=query&client_id=$client_id\
-&redirect_uri=$encoded_redirect&scope=$encoded_scope&state=$$(openssl rand -hex 16)&nonce=$$(openssl rand -hex 16)"
+&redirect_uri=$encoded_redirect&scope=$encoded_scope&state=$$(openssl rand -hex 16)&nonce=$$(openssl rand -hex 16)\
+&code_challenge=$$CHALLENGE&code_challenge_method=S256"
 
 # Open that address. With the code that comes back:
 PROOF=$$(printf %s "$$REDIRECT$$OIDC_CLIENT_SECRET" | sha1sum | cut -d' ' -f1)
 curl -s '$issuer/proxy/oauth/token' -H "Authorization: Bearer $$PROOF" \\
-  -d grant_type=authorization_code -d "code=$$CODE" --data-urlencode "redirect_uri=$$REDIRECT"
+  -d grant_type=authorization_code -d "code=$$CODE" --data-urlencode "redirect_uri=$$REDIRECT" \\
+  -d "code_verifier=$$VERIFIER"
 """)
 OPENID_CLIENT: Final = Template("""\
 import * as oidc from "openid-client";
@@ -124,10 +128,11 @@ upstreams = ["http://127.0.0.1:3000/"]
 PERMISSIONS: Final = Template("""\
 import os
 
-from gatehouse.client import AccessKey, Gatehouse, GatehouseMiddleware, guarded
+from gatehouse.client import AccessKey, Gatehouse, GatehouseMiddleware, permission_required
 
 gatehouse = Gatehouse($issuer_text, application_id=$application_id, credential=AccessKey(os.environ["GATEHOUSE_KEY"]))
-# app.add_middleware(GatehouseMiddleware, gatehouse=gatehouse), and @guarded("user.kick") above an endpoint
+# app.add_middleware(GatehouseMiddleware, gatehouse=gatehouse)
+# @permission_required("user.kick") above an endpoint
 """)
 GAME: Final = Template("""\
 from gatehouse_login import sign_in

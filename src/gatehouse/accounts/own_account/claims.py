@@ -1,0 +1,46 @@
+"""What the scope `profile` tells about a person (OpenID Connect Core 1.0 §5.1, R9)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gatehouse.accounts.model import AccountKind, User
+from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.accounts.profile_fields import username_candidates
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.recorder import Recorder
+
+SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
+IMAGES_PATH: Final = "/images"
+
+
+class ProfileClaims:
+    def __init__(self, *, store: OwnAccountStore, recorder: Recorder, base_url: str) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._base_url = base_url
+
+    async def claims_of(self, user: User) -> Mapping[str, object]:
+        """Return the claims that are known; a person without a user name gets one first."""
+        claims: Mapping[str, object] = {
+            "name": user.name or " ".join(filter(None, (user.given_name, user.family_name))) or user.nick,
+            "given_name": user.given_name,
+            "family_name": user.family_name,
+            "preferred_username": await self.username_of(user),
+            "nickname": user.nick,
+            "picture": f"{self._base_url}{IMAGES_PATH}/{user.picture}" if user.picture else "",
+            "locale": user.lang,
+            "zoneinfo": user.zoneinfo,
+            "updated_at": user.updated_at or user.reg_time,
+        }
+        return {name: value for name, value in claims.items() if value}
+
+    async def username_of(self, user: User) -> str | None:
+        """Return the user name; the first one is made from the nick and stored, and can be changed at once."""
+        if user.username is not None or user.kind is AccountKind.SERVICE:
+            return user.username
+        candidates = username_candidates(user.nick)
+        entry = self._recorder.record(
+            AuditEvent.PROFILE_CHANGED, SERVICE_ORIGIN, subject=user.user_id, details={"field": "username"}
+        )
+        return await self._store.generate_username(user.user_id, candidates, entry)

@@ -1,0 +1,5 @@
+"""Images that people upload: bounded, decoded and encoded anew in a child process, without metadata.
+
+Pictures of people use it; logos can. Does not store or serve images, and never loads the image library into the
+server.
+"""

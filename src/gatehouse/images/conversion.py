@@ -1,0 +1,82 @@
+"""Convert an upload in a child process with limits on time, processor and memory."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Final
+
+from gatehouse.images.model import MAX_STORED_BYTES, MAX_UPLOAD_BYTES, BadImage, ImageShape, StoredImage
+from gatehouse.kernel.errors import Unavailable
+
+WORKER: Final = Path(__file__).with_name("worker.py")
+TIMEOUT_SECONDS: Final = 20.0  # of one conversion, on a busy machine
+MAX_CONCURRENT: Final = 2
+MAX_WAITING: Final = 8
+
+SIGNATURES: Final = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
+RIFF, WEBP = b"RIFF", b"WEBP"
+WEBP_TYPE_END: Final = 12  # bytes: RIFF, a length, WEBP
+
+WRONG_FORMAT: Final = "the picture must be a PNG, JPEG or WebP image"
+TOO_LARGE: Final = "the picture must be at most 4 MB"
+REFUSALS: Final = {
+    2: WRONG_FORMAT,
+    3: "the picture has too many pixels",
+}  # by exit status of the worker
+UNREADABLE: Final = "the picture cannot be read"
+
+
+class ImageConverter:
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
+        self._waiting = 0
+
+    async def convert(self, upload: bytes, shape: ImageShape) -> StoredImage:
+        """Return the image in the one stored format, of this shape. Raises BadImage, Unavailable."""
+        refuse_upload(upload)
+        if self._waiting >= MAX_WAITING:
+            raise Unavailable("too many images are converted at once")
+        self._waiting += 1
+        try:
+            async with self._slots:
+                content = await run_worker(upload, shape)
+        finally:
+            self._waiting -= 1
+        if not 0 < len(content) <= MAX_STORED_BYTES:
+            raise BadImage(UNREADABLE)
+        return StoredImage(content=content)
+
+
+def refuse_upload(upload: bytes) -> None:
+    """Refuse what is too large or no supported image, before a process is started for it."""
+    if len(upload) > MAX_UPLOAD_BYTES:
+        raise BadImage(TOO_LARGE)
+    is_webp = upload.startswith(RIFF) and upload[:WEBP_TYPE_END].endswith(WEBP)
+    if not upload.startswith(SIGNATURES) and not is_webp:
+        raise BadImage(WRONG_FORMAT)
+
+
+async def run_worker(upload: bytes, shape: ImageShape) -> bytes:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",  # nothing of the environment or the directory is loaded
+        str(WORKER),
+        str(shape.side),
+        "square" if shape.square else "fit",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+    )
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            content, _ = await child.communicate(upload)
+    except TimeoutError:
+        raise BadImage(UNREADABLE) from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode != 0:
+        raise BadImage(REFUSALS.get(child.returncode or 0, UNREADABLE))
+    return content

@@ -1,0 +1,42 @@
+"""Storage of images: one for each owner, found by the digest of their content."""
+
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.images.model import StoredImage
+from gatehouse.storage.runner import SqlStore, read
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.images import images
+
+_NEW_IMAGE = insert(images)
+PUT_IMAGE = Statement(
+    _NEW_IMAGE.on_conflict_do_update(
+        index_elements=["owner"],
+        set_={name: _NEW_IMAGE.excluded[name] for name in ("image_id", "media_type", "content", "saved_at")},
+    )
+)
+DROP_IMAGE = Statement(delete(images).where(images.c.owner == bindparam("of_owner")))
+IMAGE = Statement(
+    select(images.c.content, images.c.media_type).where(images.c.image_id == bindparam("image_id")).limit(1)
+)
+
+
+def put_image(owner: str, image: StoredImage, now: int) -> Verb[None]:
+    """Replace the owner's image; part of other store methods."""
+    yield PUT_IMAGE(
+        owner=owner, image_id=image.image_id, media_type=image.media_type, content=image.content, saved_at=now
+    )
+
+
+def remove_image(owner: str) -> Verb[None]:
+    """Delete the owner's image, if there is one; part of other store methods."""
+    yield DROP_IMAGE(of_owner=owner)
+
+
+def find_image(image_id: str) -> Verb[StoredImage | None]:
+    rows = yield IMAGE(image_id=image_id)
+    return StoredImage(content=bytes(rows[0].content), media_type=rows[0].media_type) if rows else None
+
+
+class ImageStorage(SqlStore):
+    find_image = read(find_image)

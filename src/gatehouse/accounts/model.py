@@ -230,3 +230,17 @@ class LoginToken:
     user_id: str
     application_id: int  # 0 for none
     ends_at: int
+
+
+# Service accounts, as other packages see them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineAccount:
+    """A live service account: not revoked, in a project that is not removed."""
+
+    user_id: str
+    project_id: str
+    rev: int  # its revocation epoch
+    public_key: str  # PEM; when there is one, the account's JWT alone proves nothing (R1)
+    ip_ranges: tuple[str, ...]  # where it may be used; anywhere if empty

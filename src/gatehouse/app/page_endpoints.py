@@ -72,7 +72,6 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         consents=services.consents,
         owners=services.application_owners,
         purpose=services.authorize_purpose,
-        apis=services.storage.apis,
         clients=services.storage.clients,
         sign_in_flows=flows,
         browsers=browsers,

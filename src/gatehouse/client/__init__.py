@@ -6,10 +6,16 @@ application that uses it carries no part of the server; never decides by itself 
 
 from gatehouse.client.clock import Clock
 from gatehouse.client.credentials import AccessKey, Credential, PermissionQuery, ServiceJwt, ServiceKey, sign_request
-from gatehouse.client.errors import ClientError, Denied, Unauthenticated, Unavailable
+from gatehouse.client.errors import ClientError, Denied, MissingScope, Unauthenticated, Unavailable
 from gatehouse.client.gatehouse import Gatehouse
 from gatehouse.client.middleware import GatehouseMiddleware, Requirement, permission_required, require
 from gatehouse.client.permissions import Permissions, Resource
+from gatehouse.client.protected_resource import (
+    ProtectedResource,
+    ProtectedResourceMiddleware,
+    ResourceToken,
+    TokenSource,
+)
 from gatehouse.client.transport import Reply, Request, StandardTransport, Transport
 from gatehouse.client.verification import User, peer_address
 
@@ -21,15 +27,20 @@ __all__ = [
     "Denied",
     "Gatehouse",
     "GatehouseMiddleware",
+    "MissingScope",
     "PermissionQuery",
     "Permissions",
+    "ProtectedResource",
+    "ProtectedResourceMiddleware",
     "Reply",
     "Request",
     "Requirement",
     "Resource",
+    "ResourceToken",
     "ServiceJwt",
     "ServiceKey",
     "StandardTransport",
+    "TokenSource",
     "Transport",
     "Unauthenticated",
     "Unavailable",

@@ -25,7 +25,7 @@ class DecodedJws:
     signature: bytes
 
 
-def decode_jws(token: str) -> DecodedJws:
+def decode_jws(token: str, *, typ: str = "JWT") -> DecodedJws:
     """Raise Unauthenticated unless this is one compact JWS with RS256 in its one canonical spelling."""
     if len(token) > MAX_TOKEN or not token.isascii() or token.count(".") != DOTS:
         raise Unauthenticated("not a compact JWS")
@@ -33,7 +33,7 @@ def decode_jws(token: str) -> DecodedJws:
     first, _, second = signing_input.partition(b".")
     try:
         header, payload = decode_object(decode_base64url(first)), decode_object(decode_base64url(second))
-        refuse_header(header)
+        refuse_header(header, typ)
         return DecodedJws(
             kid=kid_of(header, payload),
             payload=payload,
@@ -44,11 +44,11 @@ def decode_jws(token: str) -> DecodedJws:
         raise Unauthenticated(str(error)) from None
 
 
-def refuse_header(header: dict[str, object]) -> None:
+def refuse_header(header: dict[str, object], typ: str) -> None:
     if not header.keys() <= HEADER_MEMBERS:
         raise ValueError("a header field that is not accepted")
-    if header.get("alg") != "RS256" or header.get("typ", "JWT") != "JWT":
-        raise ValueError("wrong alg or typ for a user JWT")
+    if header.get("alg") != "RS256" or header.get("typ", "JWT") != typ:
+        raise ValueError("wrong alg or typ for this class of token")
 
 
 def kid_of(header: dict[str, object], payload: dict[str, object]) -> str:

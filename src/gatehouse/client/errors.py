@@ -26,6 +26,16 @@ class Denied(ClientError):
     public = "You are not allowed to do this."
 
 
+class MissingScope(Denied):
+    """The access token does not have a scope that the request needs."""
+
+    public = "The access token lacks a scope."
+
+    def __init__(self, detail: str = "", *, scopes: tuple[str, ...] = ()) -> None:
+        super().__init__(detail)
+        self.scopes = scopes
+
+
 class Unavailable(ClientError):
     """Nothing was decided: the service cannot be reached, and the cached answer is too old.
 

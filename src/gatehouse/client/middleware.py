@@ -108,8 +108,8 @@ class AsgiExchange:
         self._has_begun = self._has_begun or message["type"] not in ("websocket.accept", "websocket.send")
         await self._send(message)
 
-    async def refuse(self, error: ClientError) -> bool:
-        """Send the refusal; False when the response has already begun."""
+    async def refuse(self, error: ClientError, *, challenge: str = "") -> bool:
+        """Send the refusal; False when the response has already begun. `challenge`: instead of a plain Bearer."""
         if self._has_begun:
             return False
         # A 503 concerns the operator of the application, all else the user. No detail contains a token.
@@ -120,16 +120,16 @@ class AsgiExchange:
                 await self._receive()  # the handshake
             await self._send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": error.public})
         else:
-            await self._respond(error)
+            await self._respond(error, challenge)
         return True
 
-    async def _respond(self, error: ClientError) -> None:
+    async def _respond(self, error: ClientError, challenge: str) -> None:
         body = msgspec.json.encode({"status": "ERROR", "error": error.public})  # the same text as the service uses
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"cache-control", b"no-store"),
-            *EXTRA_HEADERS.get(error.status, ()),
+            *([(b"www-authenticate", challenge.encode())] if challenge else EXTRA_HEADERS.get(error.status, ())),
         ]
         await self._send({"type": "http.response.start", "status": error.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})

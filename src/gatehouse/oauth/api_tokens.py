@@ -24,7 +24,7 @@ from gatehouse.keys.keyring import Keyring
 from gatehouse.oauth.claims import MappedClaims, application_sources, fitting_claims
 from gatehouse.oauth.errors import ClientNotFound
 from gatehouse.oauth.model import MACHINE_PREFIX, Api, Client, GrantHolder, resource_in
-from gatehouse.oauth.store import ApiStore, ClientStore, GrantStore, MachineAccounts
+from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore
 from gatehouse.tokens.claims import ApiTokenClaims, InvalidToken, payload_bytes_left
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
@@ -120,10 +120,9 @@ class ApiTokens:
     def __init__(
         self,
         *,
-        apis: ApiStore,
         grants: GrantStore,
         clients: ClientStore,
-        accounts: MachineAccounts,
+        find_account: FindAccount,
         mapping: MappedClaims,
         opaque_tokens: OpaqueTokens,
         signer: Signer,
@@ -132,10 +131,9 @@ class ApiTokens:
         clock: Clock,
         issuer: str,
     ) -> None:
-        self._apis = apis
         self._grants = grants
         self._clients = clients
-        self._accounts = accounts
+        self._find_account = find_account
         self._mapping = mapping
         self._opaque_tokens = opaque_tokens
         self._signer = signer
@@ -211,7 +209,7 @@ class ApiTokens:
             claims = await verify(token, ApiTokenClaims)
         except InvalidToken:
             return None
-        api = await self._apis.find_api(claims.aud)
+        api = await self._clients.find_api(claims.aud)
         if api is None:
             return None
         return FoundToken(
@@ -248,14 +246,14 @@ class ApiTokens:
             return None
         if found.api is not None and not found.api.admits_client(client):
             return None
-        revoked = await self._apis.is_machine_token_revoked(found.jti)
+        revoked = await self._grants.is_machine_token_revoked(found.jti)
         return None if revoked else replace(found, client=client)
 
     async def _with_account(self, found: FoundToken, rev: str) -> FoundToken | None:
-        account = await self._accounts.find_live(found.sub)
+        account = await self._find_account(found.sub)
         if account is None or str(account.rev) != rev:
             return None
         if found.api is not None and not found.api.admits_account(account.user_id, account.project_id):
             return None
-        revoked = await self._apis.is_machine_token_revoked(found.jti)
+        revoked = await self._grants.is_machine_token_revoked(found.jti)
         return None if revoked else replace(found, project_id=account.project_id)

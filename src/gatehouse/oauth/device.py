@@ -17,7 +17,7 @@ from gatehouse.kernel.ids import new_record_id, new_secret
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.errors import InvalidScope, InvalidTarget, NoDeviceGrant
 from gatehouse.oauth.model import SCOPES, Client, DeviceRequest, Grant
-from gatehouse.oauth.store import ApiStore, ClientStore, DeviceStore, may_log_in_to_client, scope_texts
+from gatehouse.oauth.store import ClientStore, DeviceStore, may_log_in_to_client, scope_texts
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, compare_networks
 from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone, SignInProof, proof_of_flow
@@ -50,9 +50,9 @@ class DeviceAuthorizationResponse:
 
 
 class DeviceAuthorization:
-    def __init__(self, *, store: DeviceStore, apis: ApiStore, guesses: AttemptLimiter, clock: Clock) -> None:
+    def __init__(self, *, store: DeviceStore, clients: ClientStore, guesses: AttemptLimiter, clock: Clock) -> None:
         self._store = store
-        self._apis = apis
+        self._clients = clients
         self._guesses = guesses
         self._clock = clock
 
@@ -73,7 +73,7 @@ class DeviceAuthorization:
     async def _scopes(self, client: Client, scope: str, resource: str) -> tuple[str, ...]:
         if not resource:
             return granted_scopes(client, scope)
-        api = await self._apis.find_api(resource)
+        api = await self._clients.find_api(resource)
         if api is None or not api.admits_client_of_person(client):
             raise InvalidTarget(f"{client.client_id} may not ask for {resource}")
         wanted = set(scope.split(" "))
@@ -150,7 +150,6 @@ class DeviceSignInPurpose:
         *,
         store: DeviceStore,
         clients: ClientStore,
-        apis: ApiStore,
         accounts: AccountStore,
         consents: Consents,
         rules: ApplicationAccess,
@@ -161,7 +160,6 @@ class DeviceSignInPurpose:
         """`family_seconds`: how long one sign-in can be refreshed at all."""
         self._store = store
         self._clients = clients
-        self._apis = apis
         self._accounts = accounts
         self._consents = consents
         self._rules = rules
@@ -187,7 +185,7 @@ class DeviceSignInPurpose:
             kind=KIND,
             application=client.name,
             code=format_user_code(request.user_code),
-            scopes=() if client.first_party else await scope_texts(self._apis, request.scopes),
+            scopes=() if client.first_party else await scope_texts(self._clients, request.scopes),
             asked_at=request.created_at,
             address=request.address,
             nearness=compare_networks(request.address, origin),

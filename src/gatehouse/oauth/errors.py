@@ -131,6 +131,13 @@ class NoClientCredentials(OAuthError):
     public = "A public client cannot get tokens for itself."
 
 
+class MayNotExchange(OAuthError):
+    """RFC 6749 §5.2: 400, as above."""
+
+    code = "unauthorized_client"
+    public = "The client is not allowed to exchange tokens."
+
+
 class DeviceDenied(OAuthError):
     code = "access_denied"
     public = "The user denied the request."

@@ -91,7 +91,9 @@ class UserJwtExchange:
 
     async def exchange(self, access_token: str) -> str:
         """Exchange the access token. Raises InvalidToken, UnauthorizedClient, AccessDenied."""
-        bearer = await self._access_token_verifier.verify(access_token)
+        return await self.exchange_verified(await self._access_token_verifier.verify(access_token))
+
+    async def exchange_verified(self, bearer: VerifiedAccessToken) -> str:
         client, user = bearer.holder.client, bearer.holder.user
         if not client.may_exchange:
             raise UnauthorizedClient(f"{client.client_id} is not allowed to exchange access tokens")

@@ -14,7 +14,7 @@ from gatehouse.oauth.api_tokens import ApiTokens, FoundToken
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.store import AccessKeyLookup, ApiStore
+from gatehouse.oauth.store import AccessKeyLookup, ClientStore
 from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.claims import InvalidToken
@@ -57,13 +57,13 @@ class Introspection:
         refresh_tokens: RefreshTokens,
         access_token_verifier: AccessTokenVerifier,
         api_tokens: ApiTokens,
-        apis: ApiStore,
+        clients: ClientStore,
         clock: Clock,
         issuer: str,
     ) -> None:
         self._logins = logins
         self._api_tokens = api_tokens
-        self._apis = apis
+        self._clients = clients
         self._authentication = authentication
         self._access_keys = access_keys
         self._refresh_tokens = refresh_tokens
@@ -121,7 +121,7 @@ class Introspection:
         found = await self._api_tokens.find(token)
         if found is None:
             return None
-        project_id = None if caller.application_id is None else await self._apis.project_of(caller.application_id)
+        project_id = None if caller.application_id is None else await self._clients.project_of(caller.application_id)
         if not caller.may_introspect_token(found, project_id):
             return None
         return {

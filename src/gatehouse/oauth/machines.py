@@ -5,8 +5,10 @@ from typing import Final
 
 from cachetools import LRUCache
 
+from gatehouse.accounts.model import MachineAccount
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.addresses import any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.api_tokens import ApiTokens, TokenSubject
 from gatehouse.oauth.claims import APPLICATION_CLAIMS
@@ -15,7 +17,7 @@ from gatehouse.oauth.errors import InvalidScope, InvalidTarget, NoClientCredenti
 from gatehouse.oauth.grants import SCOPE_TEXT
 from gatehouse.oauth.model import API_TOKEN_SECONDS, Api, Client, ClientProfile
 from gatehouse.oauth.private_key_jwt import ClientAssertions
-from gatehouse.oauth.store import ApiStore, MachineAccount, MachineAccounts
+from gatehouse.oauth.store import ClientStore, FindAccount, GrantStore, VerifyAccountJwt
 from gatehouse.oauth.token_endpoint import TokenRequest
 from gatehouse.oauth.tokens import TokenSet
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
@@ -41,10 +43,16 @@ class Machine:
 
 class MachineAuthenticator:
     def __init__(
-        self, *, clients: ClientAuthenticator, accounts: MachineAccounts, assertions: ClientAssertions
+        self,
+        *,
+        clients: ClientAuthenticator,
+        find_account: FindAccount,
+        verify_account_jwt: VerifyAccountJwt,
+        assertions: ClientAssertions,
     ) -> None:
         self._clients = clients
-        self._accounts = accounts
+        self._find_account = find_account
+        self._verify_account_jwt = verify_account_jwt
         self._assertions = assertions
 
     async def authenticate(self, credentials: ClientCredentials) -> Machine:
@@ -66,7 +74,7 @@ class MachineAuthenticator:
     async def authenticate_account(self, credentials: ClientCredentials) -> Machine | None:
         """Authenticate the service account that the credentials name; None if they name none."""
         name = self._clients.client_id_in(credentials)
-        account = await self._accounts.find_live(name) if name.isdigit() else None
+        account = await self._find_account(name) if name.isdigit() else None
         if account is None:
             return None
         proved = await (
@@ -81,7 +89,8 @@ class MachineAuthenticator:
     async def _signed_assertion(self, account: MachineAccount, credentials: ClientCredentials) -> bool:
         if not account.public_key or credentials.assertion_type != ASSERTION_TYPE:
             return False
-        if not await self._accounts.may_call_from(account.user_id, credentials.address):
+        networks = tuple(parse_network(text) for text in account.ip_ranges)
+        if networks and (credentials.address is None or not any_network_contains(networks, credentials.address)):
             return False
         return await self._assertions.is_signed_by_account(account.user_id, account.public_key, credentials.assertion)
 
@@ -89,9 +98,7 @@ class MachineAuthenticator:
         """Whether its JWT was sent as the secret; of an account with a key it proves nothing alone (R1)."""
         for secret in dict.fromkeys(credentials.secrets):
             try:
-                found = await self._accounts.verify_jwt(
-                    secret, address=credentials.address, source=credentials.source
-                )
+                found = await self._verify_account_jwt(secret, credentials.address, credentials.source)
             except InvalidToken:
                 continue
             if found.user_id == account.user_id:
@@ -104,13 +111,15 @@ class ClientCredentialsGrant:
         self,
         *,
         authentication: MachineAuthenticator,
-        apis: ApiStore,
+        clients: ClientStore,
+        grants: GrantStore,
         tokens: ApiTokens,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._authentication = authentication
-        self._apis = apis
+        self._clients = clients
+        self._grants = grants
         self._tokens = tokens
         self._recorder = recorder
         self._clock = clock
@@ -121,7 +130,7 @@ class ClientCredentialsGrant:
         machine = await self._authentication.authenticate(token_request.credentials)
         if not token_request.resource:
             return await self._issue_opaque(machine, token_request)
-        api = await self._apis.find_api(token_request.resource)
+        api = await self._clients.find_api(token_request.resource)
         if api is None or not machine.may_ask_for(api):
             raise InvalidTarget(f"{machine.subject.sub} may not ask for {token_request.resource}")
         scopes = machine_scopes(token_request.scope, api, machine)
@@ -145,7 +154,7 @@ class ClientCredentialsGrant:
             subject=machine.subject.client_id,
             details={"resource": resource},
         )
-        await self._apis.add_machine_record(record)
+        await self._grants.add_machine_record(record)
         self._recorded[key] = now
 
 

@@ -11,7 +11,7 @@ from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidRefreshToken, InvalidRequest
 from gatehouse.oauth.machines import MachineAuthenticator
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.store import ApiStore, GrantStore
+from gatehouse.oauth.store import GrantStore
 from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
 
 
@@ -24,7 +24,6 @@ class Revocation:
         refresh_tokens: RefreshTokens,
         access_token_verifier: AccessTokenVerifier,
         api_tokens: ApiTokens,
-        apis: ApiStore,
         machines: MachineAuthenticator,
         recorder: Recorder,
         clock: Clock,
@@ -34,7 +33,6 @@ class Revocation:
         self._refresh_tokens = refresh_tokens
         self._access_token_verifier = access_token_verifier
         self._api_tokens = api_tokens
-        self._apis = apis
         self._machines = machines
         self._recorder = recorder
         self._clock = clock
@@ -83,7 +81,7 @@ class Revocation:
             subject=found.client_id,
             details={"jti": found.jti},
         )
-        await self._apis.revoke_machine_token(found.jti, self._clock.now(), ends_at=found.ends_at, record=record)
+        await self._store.revoke_machine_token(found.jti, self._clock.now(), ends_at=found.ends_at, record=record)
 
     async def _find_holder(self, token: str) -> GrantHolder | None:
         """Revoke expired tokens too: the clock may be wrong, and a token answered as revoked must stay so (I16)."""

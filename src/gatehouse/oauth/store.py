@@ -1,11 +1,11 @@
 """Storage of OAuth, and what it needs of other packages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import MachineAccount, User
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.addresses import Address
@@ -65,6 +65,12 @@ class ClientStore(Protocol):
 
     async def change_client(self, client: Client, record: AuditRecord) -> None:
         """Replace the client, its secrets too, if its version is still the given one. Raises ClientChanged."""
+
+    async def find_api(self, resource: str) -> Api | None:
+        """Return the API that a live application declares under exactly this resource."""
+
+    async def project_of(self, application_id: int) -> str | None:
+        """Return the project of a live application; None for none."""
 
     async def client_origins(self) -> frozenset[str]:
         """Return the origins of all clients that are not removed."""
@@ -127,17 +133,6 @@ class GrantStore(Protocol):
     async def revoke_client_grants(self, client_id: str, now: int, record: AuditRecord) -> int:
         """End every live grant of a client; returns how many there were."""
 
-    async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
-        """Store the ID of a client's assertion until it expires: of any number of callers one gets True."""
-
-
-class ApiStore(Protocol):
-    async def find_api(self, resource: str) -> Api | None:
-        """Return the API that a live application declares under exactly this resource."""
-
-    async def project_of(self, application_id: int) -> str | None:
-        """Return the project of a live application; None for none."""
-
     async def add_machine_record(self, record: AuditRecord) -> None:
         """Store the record of a token that a machine got for itself."""
 
@@ -145,6 +140,9 @@ class ApiStore(Protocol):
         """End a token of a machine before its time; False when it was revoked before."""
 
     async def is_machine_token_revoked(self, jti: str) -> bool: ...
+
+    async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
+        """Store the ID of a client's assertion until it expires: of any number of callers one gets True."""
 
 
 class ConsentStore(Protocol):
@@ -218,41 +216,15 @@ class AccessKeyLookup(Protocol):
         """Return the application of an access key. Raises InvalidToken; TooMany for a source that keeps guessing."""
 
 
-class MachineAccount(Protocol):
-    """A live service account."""
-
-    @property
-    def user_id(self) -> str: ...
-
-    @property
-    def project_id(self) -> str: ...
-
-    @property
-    def rev(self) -> int:
-        """Its revocation epoch: tokens of earlier ones are invalid."""
-
-    @property
-    def public_key(self) -> str:
-        """PEM; "" for none. When there is one, its JWT alone proves nothing (R1)."""
+FindAccount = Callable[[str], Awaitable[MachineAccount | None]]  # None unless the service account is live
+# Takes the JWT of a service account, the caller's proven address and its name for throttles. Raises InvalidToken.
+VerifyAccountJwt = Callable[[str, Address | None, str], Awaitable[MachineAccount]]
 
 
-class MachineAccounts(Protocol):
-    """Service accounts of projects."""
-
-    async def find_live(self, user_id: str) -> MachineAccount | None:
-        """Return the account if it exists, is not revoked and its project is not removed."""
-
-    async def verify_jwt(self, jwt: str, *, address: Address | None, source: str) -> MachineAccount:
-        """Return the account of its own JWT, as permission endpoints verify it. Raises InvalidToken."""
-
-    async def may_call_from(self, user_id: str, address: Address | None) -> bool:
-        """Whether the account may be used from this address."""
-
-
-async def scope_texts(apis: ApiStore, scopes: Sequence[str]) -> tuple[str, ...]:
+async def scope_texts(clients: ClientStore, scopes: Sequence[str]) -> tuple[str, ...]:
     """Return scopes as pages show them: those of an API by their titles."""
     resource = resource_in(scopes)
-    api = await apis.find_api(resource) if resource else None
+    api = await clients.find_api(resource) if resource else None
     titles = (
         {} if api is None else {f"{api.resource}{SCOPE_MARK}{name}": one.title for name, one in api.scopes.items()}
     )

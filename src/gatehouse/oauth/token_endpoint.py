@@ -29,6 +29,12 @@ class TokenRequest:
     scope: str = ""
     device_code: str = field(default="", repr=False)
     resource: str = ""
+    subject_token: str = field(default="", repr=False)
+    subject_token_type: str = ""
+    requested_token_type: str = ""
+    actor_token: str = field(default="", repr=False)
+    actor_token_type: str = ""
+    audience: str = ""
     credentials: ClientCredentials
     origin: AuditOrigin
 

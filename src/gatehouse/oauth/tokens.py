@@ -21,7 +21,7 @@ from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.errors import InvalidTarget
 from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder, resource_in
-from gatehouse.oauth.store import ApiStore, GrantStore
+from gatehouse.oauth.store import ClientStore, GrantStore
 from gatehouse.oauth.vocabulary import OPENID
 from gatehouse.tokens.claims import InvalidToken, RefreshClaims
 from gatehouse.tokens.signer import Signer
@@ -227,6 +227,8 @@ class TokenSet:
     expires_in: int
     refresh_token: str | None = field(default=None, repr=False)
     scope: str | None = None  # native clients get only the members of interface §4.2
+    token_type: str = "Bearer"  # always (interface §4.2), except for what token exchange gives  # noqa: S105
+    issued_token_type: str | None = None  # of token exchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +244,7 @@ class TokenIssuer:
         *,
         access_tokens: AccessTokens,
         api_tokens: ApiTokens,
-        apis: ApiStore,
+        clients: ClientStore,
         refresh_tokens: RefreshTokens,
         id_tokens: IdTokens,
         keyring: Keyring,
@@ -250,7 +252,7 @@ class TokenIssuer:
     ) -> None:
         self._access_tokens = access_tokens
         self._api_tokens = api_tokens
-        self._apis = apis
+        self._clients = clients
         self._refresh_tokens = refresh_tokens
         self._id_tokens = id_tokens
         self._keyring = keyring
@@ -287,7 +289,7 @@ class TokenIssuer:
         resource = resource_in(holder.grant.scopes)
         if not resource:
             return None
-        api = await self._apis.find_api(resource)
+        api = await self._clients.find_api(resource)
         if api is None or not api.admits_client_of_person(holder.client):
             raise InvalidTarget(f"{holder.client.client_id} may no longer ask for {resource}")
         ends_at = min(self._clock.now() + api.token_seconds, holder.grant.ends_at)

@@ -22,6 +22,7 @@ class GrantName(StrEnum):
     REFRESH_TOKEN = "refresh_token"  # noqa: S105 - a name
     DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
     CLIENT_CREDENTIALS = "client_credentials"
+    TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 - a name
 
 
 class ResponseMode(StrEnum):

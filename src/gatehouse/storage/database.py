@@ -20,7 +20,6 @@ from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.keys import KeyStorage
 from gatehouse.storage.mail import OutboxStorage
 from gatehouse.storage.migrations import ensure_current
-from gatehouse.storage.oauth.apis import ApiStorage
 from gatehouse.storage.oauth.clients import ClientCache, ClientStorage, ConsentStorage
 from gatehouse.storage.oauth.device_requests import DeviceStorage
 from gatehouse.storage.oauth.grants import GrantStorage
@@ -55,7 +54,6 @@ class Storage:
     candidates: CandidateStorage
     personal_data: PersonalDataStorage
     device_requests: DeviceStorage
-    apis: ApiStorage
     game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
@@ -133,7 +131,6 @@ def build_storage(runner: Runner) -> Storage:
         candidates=CandidateStorage(runner),
         personal_data=PersonalDataStorage(runner),
         device_requests=DeviceStorage(runner),
-        apis=ApiStorage(runner),
         game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),

@@ -157,7 +157,7 @@ async def test_mt_10_introspection_revocation_and_sign_out_cover_tokens_of_peopl
     service: RunningService, agent: RelyingPartyClient, anna: User
 ) -> None:
     storage = service.services.storage
-    api = await storage.apis.find_api(RESOURCE)
+    api = await storage.clients.find_api(RESOURCE)
     assert api is not None
     server = await an_oidc_client(service, "server", application_id=api.application_id)
     stranger = await an_oidc_client(service, "stranger")

@@ -24,6 +24,7 @@ from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import DirectGrant, GrantType, TokenEndpoint
+from gatehouse.oauth.token_exchange import TokenExchangeGrant
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
@@ -63,7 +64,6 @@ class OAuthServices(GameServices):
             consents=self.consents,
             grant_creator=self.grant_creator,
             rules=self.login_rules,
-            apis=self.storage.apis,
             verifier=self.token_verifier,
             clock=self.clock,
             issuer=self.base_url,
@@ -105,7 +105,6 @@ class OAuthServices(GameServices):
         return DeviceSignInPurpose(
             store=self.storage.device_requests,
             clients=self.storage.clients,
-            apis=self.storage.apis,
             accounts=self.storage.accounts,
             consents=self.consents,
             rules=self.login_rules,
@@ -118,7 +117,7 @@ class OAuthServices(GameServices):
     def device_authorization(self) -> DeviceAuthorization:
         return DeviceAuthorization(
             store=self.storage.device_requests,
-            apis=self.storage.apis,
+            clients=self.storage.clients,
             guesses=self.attempt_limiter,
             clock=self.clock,
         )
@@ -148,7 +147,10 @@ class OAuthServices(GameServices):
     @cached_property
     def machine_authenticator(self) -> MachineAuthenticator:
         return MachineAuthenticator(
-            clients=self.client_authenticator, accounts=self.machine_accounts, assertions=self.client_assertions
+            clients=self.client_authenticator,
+            find_account=self.machine_accounts.find_live,
+            verify_account_jwt=self.machine_accounts.verify_jwt,
+            assertions=self.client_assertions,
         )
 
     @cached_property
@@ -175,10 +177,9 @@ class OAuthServices(GameServices):
     @cached_property
     def api_tokens(self) -> ApiTokens:
         return ApiTokens(
-            apis=self.storage.apis,
             grants=self.storage.grants,
             clients=self.storage.clients,
-            accounts=self.machine_accounts,
+            find_account=self.machine_accounts.find_live,
             mapping=self.claim_mapping,
             opaque_tokens=OpaqueTokens(derive_key(self.instance_key, "machine-tokens")),
             signer=self.signer,
@@ -213,7 +214,7 @@ class OAuthServices(GameServices):
         return TokenIssuer(
             access_tokens=self.access_tokens,
             api_tokens=self.api_tokens,
-            apis=self.storage.apis,
+            clients=self.storage.clients,
             refresh_tokens=self.refresh_tokens,
             id_tokens=IdTokens(signer=self.signer, mapping=self.claim_mapping, issuer=self.base_url),
             keyring=self.keyring,
@@ -241,12 +242,20 @@ class OAuthServices(GameServices):
     def direct_grants(self) -> dict[str, DirectGrant]:
         machines = ClientCredentialsGrant(
             authentication=self.machine_authenticator,
-            apis=self.storage.apis,
+            clients=self.storage.clients,
+            grants=self.storage.grants,
             tokens=self.api_tokens,
             recorder=self.recorder,
             clock=self.clock,
         )
-        return {GrantName.CLIENT_CREDENTIALS: machines.issue}
+        exchange = TokenExchangeGrant(
+            authentication=self.client_authenticator,
+            access_token_verifier=self.access_token_verifier,
+            user_jwts=self.user_jwt_exchange,
+            id_tokens=self.id_token_exchange,
+            clock=self.clock,
+        )
+        return {GrantName.CLIENT_CREDENTIALS: machines.issue, GrantName.TOKEN_EXCHANGE: exchange.issue}
 
     @cached_property
     def token_endpoint(self) -> TokenEndpoint:
@@ -270,7 +279,6 @@ class OAuthServices(GameServices):
             refresh_tokens=self.refresh_tokens,
             access_token_verifier=self.access_token_verifier,
             api_tokens=self.api_tokens,
-            apis=self.storage.apis,
             machines=self.machine_authenticator,
             recorder=self.recorder,
             clock=self.clock,
@@ -285,7 +293,7 @@ class OAuthServices(GameServices):
             refresh_tokens=self.refresh_tokens,
             access_token_verifier=self.access_token_verifier,
             api_tokens=self.api_tokens,
-            apis=self.storage.apis,
+            clients=self.storage.clients,
             clock=self.clock,
             issuer=self.base_url,
         )

@@ -34,7 +34,7 @@ from gatehouse.oauth.errors import (
 from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
 from gatehouse.oauth.model import Client, Consent, Grant
 from gatehouse.oauth.redirects import document_host, is_registered_redirect, reserved_parameter_in
-from gatehouse.oauth.store import ApiStore, ClientStore, ConsentStore, GrantStore
+from gatehouse.oauth.store import ClientStore, ConsentStore, GrantStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.sign_in_flow.model import Continuation, SignInProof, proof_of_session
 from gatehouse.tokens.claims import InvalidToken
@@ -163,7 +163,6 @@ class AuthorizeService:
         consents: Consents,
         grant_creator: GrantCreator,
         rules: ApplicationAccess,
-        apis: ApiStore,
         verifier: TokenVerifier,
         clock: Clock,
         issuer: str,
@@ -173,7 +172,6 @@ class AuthorizeService:
         self._consents = consents
         self._grant_creator = grant_creator
         self._rules = rules
-        self._apis = apis
         self._verifier = verifier
         self._clock = clock
         self._issuer = issuer
@@ -220,7 +218,7 @@ class AuthorizeService:
 
     async def _api_scopes(self, resource: str, wanted: Sequence[str], client: Client) -> tuple[str, ...]:
         """Return the scopes of an API as grants name them. Raises TargetRefused."""
-        api = await self._apis.find_api(resource)
+        api = await self._clients.find_api(resource)
         if api is None or not api.admits_client_of_person(client):
             raise TargetRefused
         return api.qualified_scopes(wanted)

@@ -1,4 +1,4 @@
-"""Reads the APIs that applications declare, and stores revoked tokens of machines (ApiStore)."""
+"""Reads the APIs that applications declare, and stores revoked tokens of machines (ClientStore, GrantStore)."""
 
 from typing import Final
 
@@ -11,7 +11,6 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.model import Api
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
-from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.installation import once
 from gatehouse.storage.tables.permissions import applications
@@ -71,11 +70,3 @@ def is_machine_token_revoked(jti: str) -> Verb[bool]:
 def api_from_row(row: Row) -> Api:
     fields = {**row.api, "application_id": row.application_id, "project_id": row.project_id, "name": row.name}
     return msgspec.convert(fields, Api)
-
-
-class ApiStorage(SqlStore):
-    find_api = read(find_api)
-    project_of = read(project_of)
-    is_machine_token_revoked = read(is_machine_token_revoked)
-    add_machine_record = write(add_machine_record)
-    revoke_machine_token = write(revoke_machine_token)

@@ -23,6 +23,7 @@ from gatehouse.oauth.model import (
     TokenSettings,
 )
 from gatehouse.storage.audit import add_audit_record, has_audit_record
+from gatehouse.storage.oauth.apis import find_api, project_of
 from gatehouse.storage.permissions.row_readers import belongs_to_live_application
 from gatehouse.storage.runner import Runner, SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
@@ -256,6 +257,8 @@ class ClientStorage(SqlStore):
     client_origins = read(client_origins)
     rotate_secret = write(rotate_secret, repeatable=True)
     remove_client = write(remove_client)
+    find_api = read(find_api)
+    project_of = read(project_of)
 
 
 def columns_of(client: Client) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from gatehouse.storage.audit import (
     insert_if,
 )
 from gatehouse.storage.keys import KEYS_VERSION
+from gatehouse.storage.oauth.apis import add_machine_record, is_machine_token_revoked, revoke_machine_token
 from gatehouse.storage.oauth.clients import APPLICATION_LIVE, NOT_REMOVED, ClientCache, client_by_id
 from gatehouse.storage.rows import RowPart, column_values
-from gatehouse.storage.runner import Runner, SqlStore, inline_write, write
+from gatehouse.storage.runner import Runner, SqlStore, inline_write, read, write
 from gatehouse.storage.statements import BoundStatement, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, users
 from gatehouse.storage.tables.installation import once
@@ -343,6 +344,9 @@ class GrantStorage(SqlStore):
     count_code_failure = inline_write(count_code_failure)
     revoke_grant = inline_write(revoke_grant, repeatable=True)
     revoke_client_grants = write(revoke_client_grants)
+    add_machine_record = write(add_machine_record)
+    revoke_machine_token = write(revoke_machine_token)
+    is_machine_token_revoked = read(is_machine_token_revoked)
 
     async def redeem_code(
         self, code: bytes, now: int, *, generation: int, reused: Callable[[], AuditRecord]

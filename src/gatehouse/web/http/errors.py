@@ -25,7 +25,7 @@ from gatehouse.kernel.errors import (
     TooMany,
     Unavailable,
 )
-from gatehouse.oauth.errors import DeviceDenied, NoClientCredentials, NoDeviceGrant
+from gatehouse.oauth.errors import DeviceDenied, MayNotExchange, NoClientCredentials, NoDeviceGrant
 from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld, TooMuch
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.responses import html_response, json_response
@@ -164,7 +164,8 @@ CODE_STATUSES: Final[Mapping[str, int]] = {
     "temporarily_unavailable": 503,
 }
 
-ALWAYS_400: Final = (DeviceDenied, NoClientCredentials, NoDeviceGrant)  # whatever others with their code are
+# Whatever others with their code are.
+ALWAYS_400: Final = (DeviceDenied, MayNotExchange, NoClientCredentials, NoDeviceGrant)
 
 INTERNAL_PROBLEM: Final = HttpProblem(
     status=SERVER_ERROR,

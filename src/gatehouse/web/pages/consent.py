@@ -12,7 +12,7 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, decode_request
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.redirects import document_host
-from gatehouse.oauth.store import ApiStore, ClientStore, scope_texts
+from gatehouse.oauth.store import ClientStore, scope_texts
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import Continuation, FlowStep, SignInFlow, SignInFlowGone, proof_of_flow
@@ -65,7 +65,6 @@ class ConsentPage:
         owners: ApplicationOwners,
         purpose: AuthorizeSignInPurpose,
         clients: ClientStore,
-        apis: ApiStore,
         sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         flow_pages: SignInFlowPages,
@@ -74,7 +73,6 @@ class ConsentPage:
         self._owners = owners
         self._purpose = purpose
         self._clients = clients
-        self._apis = apis
         self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._flow_pages = flow_pages
@@ -97,7 +95,7 @@ class ConsentPage:
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
-            scopes=await scope_texts(self._apis, wanted.scopes),
+            scopes=await scope_texts(self._clients, wanted.scopes),
             links=destination.links,
         )
         return self._flow_pages.show(request, browser, destination, context)

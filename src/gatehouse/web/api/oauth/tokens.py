@@ -41,6 +41,12 @@ class TokenFields(ClientCredentialFields, frozen=True, kw_only=True):
     scope: str = ""
     device_code: str = ""
     resource: str = ""
+    subject_token: str = ""
+    subject_token_type: str = ""
+    requested_token_type: str = ""
+    actor_token: str = ""
+    actor_token_type: str = ""
+    audience: str = ""
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,6 +56,7 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     expires_in: int
     refresh_token: str | None = None
     scope: str | None = None
+    issued_token_type: str | None = None
 
 
 class TokenHttpEndpoint:
@@ -70,6 +77,12 @@ class TokenHttpEndpoint:
                 scope=body.scope,
                 device_code=body.device_code,
                 resource=body.resource,
+                subject_token=body.subject_token,
+                subject_token_type=body.subject_token_type,
+                requested_token_type=body.requested_token_type,
+                actor_token=body.actor_token,
+                actor_token_type=body.actor_token_type,
+                audience=body.audience,
                 credentials=credentials,
                 origin=credentials.origin,
             )
@@ -98,10 +111,11 @@ def token_response(given: TokenSet) -> TokenResponse:
     return TokenResponse(
         access_token=given.access_token,
         id_token=given.id_token,
-        token_type="Bearer",  # noqa: S106 - always (interface §4.2)
+        token_type=given.token_type,
         expires_in=given.expires_in,
         refresh_token=given.refresh_token,
         scope=given.scope,
+        issued_token_type=given.issued_token_type,
     )
 
 

@@ -1,0 +1,97 @@
+"""Token exchange (RFC 8693): exchangeToken and exchange of interface §4.2 in the standard's words (R9)."""
+
+from typing import Final
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.client_auth import ClientAuthenticator
+from gatehouse.oauth.errors import (
+    InvalidRequest,
+    InvalidScope,
+    InvalidTarget,
+    MayNotExchange,
+    UnsupportedGrantType,
+)
+from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
+from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.oauth.token_endpoint import TokenRequest
+from gatehouse.oauth.tokens import AccessTokenVerifier, TokenSet
+from gatehouse.tokens.claims import InvalidToken
+
+TYPE_PREFIX: Final = "urn:ietf:params:oauth:token-type:"
+ACCESS_TOKEN: Final = f"{TYPE_PREFIX}access_token"
+JWT: Final = f"{TYPE_PREFIX}jwt"  # a user JWT
+ID_TOKEN: Final = f"{TYPE_PREFIX}id_token"
+RESULT_TYPES: Final = {ACCESS_TOKEN: JWT, JWT: ID_TOKEN}  # by the type of the subject token; nothing else
+NOT_FOR_ACCESS: Final = "N_A"  # token_type of what is not an access token (RFC 8693 §2.2.1)
+
+
+class TokenExchangeGrant:
+    def __init__(
+        self,
+        *,
+        authentication: ClientAuthenticator,
+        access_token_verifier: AccessTokenVerifier,
+        user_jwts: UserJwtExchange,
+        id_tokens: IdTokenExchange,
+        clock: Clock,
+    ) -> None:
+        self._authentication = authentication
+        self._access_token_verifier = access_token_verifier
+        self._user_jwts = user_jwts
+        self._id_tokens = id_tokens
+        self._clock = clock
+
+    async def issue(self, token_request: TokenRequest) -> TokenSet:
+        """Exchange the subject token. Raises InvalidClient, InvalidRequest and other errors of OAuth."""
+        client = await self._client(token_request)
+        refuse_other_exchange(token_request)
+        try:
+            if token_request.subject_token_type == ACCESS_TOKEN:
+                return await self._user_jwt(token_request.subject_token, client)
+            return await self._id_token(token_request)
+        except InvalidToken as error:  # RFC 8693 §2.2.2
+            raise InvalidRequest(f"subject_token: {error.detail}") from None
+
+    async def _client(self, token_request: TokenRequest) -> Client:
+        """Return the client, which must prove itself and be allowed to exchange."""
+        client = await self._authentication.authenticate_at_token_endpoint(token_request.credentials, None, "")
+        if client.profile is ClientProfile.NATIVE:
+            raise UnsupportedGrantType
+        if client.public or not client.may_exchange:
+            raise MayNotExchange(f"{client.client_id} is not allowed to exchange tokens")
+        return client
+
+    async def _user_jwt(self, access_token: str, client: Client) -> TokenSet:
+        bearer = await self._access_token_verifier.verify(access_token)
+        if bearer.holder.client.client_id != client.client_id:
+            raise InvalidToken("issued to another client")
+        return TokenSet(
+            access_token=await self._user_jwts.exchange_verified(bearer),
+            token_type=NOT_FOR_ACCESS,
+            issued_token_type=JWT,
+            expires_in=bearer.token.ends_at - self._clock.now(),
+        )
+
+    async def _id_token(self, token_request: TokenRequest) -> TokenSet:
+        given = await self._id_tokens.exchange(token_request.subject_token, token_request.credentials.address)
+        return TokenSet(
+            access_token=given.id_token,
+            token_type=NOT_FOR_ACCESS,
+            issued_token_type=ID_TOKEN,
+            expires_in=given.expires_in,
+        )
+
+
+def refuse_other_exchange(token_request: TokenRequest) -> None:
+    """Refuse everything but the two exchanges: no actor, no other audience, no scope."""
+    if not token_request.subject_token:
+        raise InvalidRequest("subject_token is missing")
+    if token_request.actor_token or token_request.actor_token_type:
+        raise InvalidRequest("actor_token is not supported")
+    result = RESULT_TYPES.get(token_request.subject_token_type)
+    if result is None or token_request.requested_token_type not in ("", result):
+        raise InvalidRequest("subject_token_type or requested_token_type is not supported")
+    if token_request.resource or token_request.audience:
+        raise InvalidTarget("resource and audience are not supported")
+    if token_request.scope:
+        raise InvalidScope("scope is not supported")

@@ -1,0 +1,104 @@
+"""The guide "Protect an API": its code runs against the service, and refuses what is not for the API (R9)."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from gatehouse.client import ProtectedResource, StandardTransport, TokenSource, Unauthenticated, Unavailable
+from tests.support.oauth import an_oidc_client
+from tests.support.permission_builders import create_application
+from tests.support.service import RunningService
+from tests.support.studio import Studio, a_studio
+
+GUIDE: Final = Path(__file__).parents[3] / "docs" / "guides" / "protect-an-api.md"
+RESOURCE: Final = "https://api.sky.example/matches"
+API: Final = {
+    "resource": RESOURCE,
+    "scopes": {"match.report": {"title": "Report match results"}, "match.read": {"title": "Read matches"}},
+}
+
+
+@pytest.fixture
+async def studio(service: RunningService) -> Studio:
+    return await a_studio(service)
+
+
+async def run_guide(service: RunningService) -> dict[str, Any]:
+    """Run all Python code of the guide, with the address and the client of the test."""
+    api = await create_application(service.services.storage, name="Matches", api=API)
+    machine = await an_oidc_client(service, "match-server", application_id=api.application_id)
+    code = "\n".join(re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL))
+    code = code.replace("https://sso.studio.example", service.base_url).replace(
+        'secret="…"', f'secret="{machine.secret}"'
+    )
+    names: dict[str, Any] = {}
+    exec(compile(code, GUIDE.name, "exec"), names)  # noqa: S102 - our own guide
+    for one in (names["matches"], names["tokens"]):
+        one._clock = service.clock
+    return names
+
+
+async def test_mt_13_the_guides_api_accepts_its_tokens_and_refuses_others(service: RunningService) -> None:
+    guide = await run_guide(service)
+    transport = httpx2.ASGITransport(app=guide["app"])
+    async with httpx2.AsyncClient(transport=transport, base_url="https://api.sky.example") as client:
+        headers = await guide["authorization"]()
+        accepted = await client.post("/matches", headers=headers)
+        assert (accepted.status_code, accepted.json()) == (200, {"reported_by": "client:match-server"})
+        assert await guide["authorization"]() == headers  # kept until shortly before its end
+        document = await client.get("/.well-known/oauth-protected-resource/matches")
+        assert document.json() == {
+            "resource": RESOURCE,
+            "authorization_servers": [service.base_url],
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": ["match.report", "match.read"],
+        }
+        where = 'resource_metadata="https://api.sky.example/.well-known/oauth-protected-resource/matches"'
+        missing = await client.post("/matches")
+        assert (missing.status_code, missing.headers["www-authenticate"]) == (401, f"Bearer {where}")
+        weak = await token_with(service, guide, "match.read")
+        refused = await client.post("/matches", headers={"Authorization": f"Bearer {weak}"})
+        challenge = f'Bearer error="insufficient_scope", scope="match.report", {where}'
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (403, challenge)
+        await service.clock.advance(300)
+        expired = await client.post("/matches", headers=headers)
+        assert (expired.status_code, expired.headers["www-authenticate"]) == (
+            401,
+            f'Bearer error="invalid_token", {where}',
+        )
+    await guide["matches"].close()
+    await guide["tokens"].close()
+
+
+async def token_with(service: RunningService, guide: dict[str, Any], scope: str) -> str:
+    tokens = guide["tokens"]
+    source = TokenSource(service.base_url, client_id="x", secret="x", resource=RESOURCE, scopes=[scope])
+    source._headers = tokens._headers
+    token = await source.token()
+    await source.close()
+    return token
+
+
+async def test_mt_14_a_token_of_another_class_or_for_another_api_is_refused(studio: Studio) -> None:
+    service = studio.service
+    guide = await run_guide(service)
+    token = await guide["tokens"].token()
+    other = ProtectedResource(service.base_url, resource="https://other.example/", clock=service.clock)
+    other_issuer = ProtectedResource(
+        "https://sso.other.example",
+        resource=RESOURCE,
+        clock=service.clock,
+        transport=StandardTransport(service.base_url),
+    )
+    for api, presented in ((other, token), (other_issuer, token), (guide["matches"], studio.owner.jwt)):
+        with pytest.raises(Unauthenticated):
+            await api.verify(presented)
+    assert (await guide["matches"].verify(token)).is_machine
+    wrong = TokenSource(service.base_url, client_id="match-server", secret="wrong", resource=RESOURCE)
+    with pytest.raises(Unavailable):
+        await wrong.token()
+    for one in (other, other_issuer, guide["matches"], guide["tokens"], wrong):
+        await one.close()

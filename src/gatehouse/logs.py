@@ -67,6 +67,7 @@ ALLOWED_KEYS: Final = frozenset(
         "request_id",
         "revision",
         "seconds",
+        "setting",
         "signal",
         "source",
         "status",

@@ -64,6 +64,7 @@ TABS: Final = {  # more screens, behind tabs
     "email": "/console/settings/email",
     "branding": "/console/settings/branding",
     "policies": "/console/settings/policies",
+    "change-email": "/console/settings/change?part=email",
     "health": "/console/settings/health",
     "configuration": "/console/settings/configuration",
     "risks": "/console/settings/risks",

@@ -19,8 +19,17 @@ class SettingListItem:
     value: str  # a secret's is masked
     unit: str
     meaning: str
-    changeable: bool  # by administrators, while the service runs
+    stored: bool  # administrators may change it while the service runs
+    changeable: bool  # and neither file nor environment fixes it
+    control: str  # of a form: flag, choice, number, list, secret, text
+    choices: tuple[str, ...] = ()
+    low: int = 0
+    high: int = 0
     source: str  # default, dev, file …, environment, flag, database
+
+    @property
+    def is_secret(self) -> bool:
+        return self.control == "secret"
 
     def matches(self, search: str) -> bool:
         """Whether the setting contains the text, ignoring case."""

@@ -56,7 +56,7 @@ class LiveSettings:
         values = dict(self._readable(stored))
         while problems := (loaded := self._given.with_stored(values)).problems():
             section = problems[0].name.partition(".")[0]
-            log.warning("stored settings ignored", section=section, reason=str(problems[0]))
+            log.warning("stored settings ignored", setting=section, reason=str(problems[0]))
             dropped = {name for name in values if name.startswith(f"{section}.")}
             if not dropped:
                 break

@@ -133,3 +133,26 @@ async def test_setting_values_are_shown_in_words(console_browsers: ConsoleBrowse
         table = (await ada.get(f"{HERE}/{tab}")).text.partition("</table>")[0]
         assert "<td" in table, tab
         assert "`" not in table, tab
+
+
+async def test_settings_are_changed_in_a_form_and_errors_keep_what_was_typed(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    page = (await ada.get(f"{HERE}/change?part=branding")).text
+    assert 'name="branding__name" value="Gatehouse"' in page
+    refused = await ada.post(f"{HERE}/change", part="branding", branding__name="Sky Studio", branding__accent="red")
+    assert refused.status_code == 400
+    assert 'value="Sky Studio"' in refused.text
+    assert "branding.accent" in refused.text
+    assert studio.services.settings.branding.name == "Gatehouse"
+    await ada.post(f"{HERE}/change", part="branding", branding__name="Sky Studio", branding__accent="#aa3311")
+    assert "Settings saved." in (await ada.follow()).text
+    assert "Sky Studio" in (await ada.get(f"{HERE}/branding")).text
+    assert set(await studio.services.storage.settings.read_all()) == {"branding.name", "branding.accent"}
+
+    await ada.get(f"{HERE}/change?part=policies")
+    await ada.post(f"{HERE}/change", part="policies", accounts__allowed_domains="sky.example\nstudio.example")
+    assert studio.services.settings.accounts.allowed_domains == ("sky.example", "studio.example")
+    assert "studio.example</textarea>" in (await ada.get(f"{HERE}/change?part=policies")).text
+    assert (await ada.get(f"{HERE}/change?part=server")).status_code == 404

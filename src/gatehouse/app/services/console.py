@@ -23,6 +23,7 @@ from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.app.services.installation import installation_admin, posture
 from gatehouse.app.services.people import people_admin
 from gatehouse.permissions.questions.who_can import WhoCan
+from gatehouse.settings.entries import STORED_SETTINGS
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
 from gatehouse.web.console.access_check import CheckScreens
@@ -65,6 +66,7 @@ from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.roles import RoleScreens
 from gatehouse.web.console.settings import SettingScreens, SigningKeyScreens
+from gatehouse.web.console.settings_form import SettingFormScreens
 from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter, ConsoleView
 from gatehouse.web.console.webhooks import WebhookScreens
 from gatehouse.web.pages.rendering import PageRenderer
@@ -457,4 +459,14 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         outbox_worker=services.outbox_worker,
         view=console.view,
     )
-    return [*SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(), *screens.routes()]
+    forms = SettingFormScreens(
+        installation=console.installation,
+        save=services.settings_editor.save,
+        parse=lambda name, text: STORED_SETTINGS[name].parse(text),
+        view=console.view,
+    )
+    return [
+        *SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(),
+        *screens.routes(),
+        *forms.routes(tuple(STORED_SETTINGS)),
+    ]

@@ -9,7 +9,7 @@ from gatehouse.admin.settings import InstallationStore, MailServer, Posture, Set
 from gatehouse.app.services import Services
 from gatehouse.kernel.graphics import Color
 from gatehouse.settings import Settings
-from gatehouse.settings.entries import ALL_SETTINGS, display_line, display_value
+from gatehouse.settings.entries import ALL_SETTINGS, Setting, display_line, display_value
 from gatehouse.settings.grammar import is_loopback, parse_origin
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.api.health import Readiness
@@ -101,16 +101,32 @@ def installation(services: Services) -> Installation:
 
 
 def setting_line(services: Services, name: str) -> SettingListItem:
-    about = ALL_SETTINGS[name].about
+    entry = ALL_SETTINGS[name]
+    about = entry.about
     return SettingListItem(
         name=name,
         value=display_line(display_value(services.settings, name)),
-        unit="" if ALL_SETTINGS[name].is_secret else about.unit,
+        unit="" if entry.is_secret else about.unit,
         meaning=about.meaning,
         source=services.live_settings.current.sources[name],
+        stored=about.stored,
         changeable=services.live_settings.is_changeable(name),
+        control=form_control(entry),
+        choices=("true", "false") if entry.kind is bool else tuple(map(str, entry.choices)),
+        low=about.low,
+        high=about.high,
     )
 
 
 def lines_in_sections(lines: Sequence[SettingListItem], sections: Sequence[str]) -> list[SettingListItem]:
     return [line for part in sections for line in lines if line.name == part or line.name.startswith(f"{part}.")]
+
+
+def form_control(entry: Setting) -> str:
+    if entry.is_secret:
+        return "secret"
+    if entry.is_list:
+        return "list"
+    if entry.choices:
+        return "choice"
+    return "flag" if entry.kind is bool else "number" if entry.kind is int else "text"

@@ -1,7 +1,6 @@
 """Settings: signing keys, email, branding, policies, health, configuration and risks.
 
-Settings are read once at the start, from files, the environment and flags, and are changed there; only keys are
-rotated here.
+Settings of files, the environment and flags are changed there; those of the database in settings_form.py.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,8 @@ import unicodedata
 from alembic import op
 from sqlalchemy import BigInteger, Column, LargeBinary, PrimaryKeyConstraint, Text, text
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 
 BATCH = 1_000  # accounts read at a time
 SEARCHED = ("reg_time", "user_id", "nick_key", "name_key", "login_key", "blocked", "kind")

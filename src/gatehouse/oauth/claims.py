@@ -88,17 +88,17 @@ class MappedClaims:
 
     async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
         """Return the claims that the client has mapped, by name, with what the user holds now."""
-        return await self.read(user.user_id, client.claims, client_id=client.client_id)
+        return await self.claims_from(user.user_id, client.claims, client_id=client.client_id)
 
     async def application_claims(
         self, user_id: str, application_id: int | None, scopes: Collection[str], *, client_id: str
     ) -> dict[str, object]:
         """Return what the user holds in one application, by scope: at most 6 KB, with `claims_omitted` (R9)."""
         sources = application_sources(application_id, scopes)
-        read = await self.read(user_id, sources, client_id=client_id)
-        return fitting_claims(read, sources, MAX_APPLICATION_CLAIMS)
+        found = await self.claims_from(user_id, sources, client_id=client_id)
+        return fitting_claims(found, sources, MAX_APPLICATION_CLAIMS)
 
-    async def read(
+    async def claims_from(
         self, user_id: str, sources: Mapping[str, ClaimSource], *, client_id: str
     ) -> Mapping[str, tuple[str, ...]]:
         """Return the claims of these sources; a list that is too long is left out."""

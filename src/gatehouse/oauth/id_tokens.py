@@ -104,7 +104,7 @@ class IdTokens:
         marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
         left = payload_bytes_left(marked, MAX_ID_TOKEN) - json_length(person)
         return fitting_claims(
-            await self._mapping.read(holder.user.user_id, sources, client_id=client.client_id), sources, left
+            await self._mapping.claims_from(holder.user.user_id, sources, client_id=client.client_id), sources, left
         )
 
 

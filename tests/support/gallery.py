@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from gatehouse.accounts.own_account.model import Profile
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
-from gatehouse.oauth.model import LINK_FIELDS, SCOPES
+from gatehouse.oauth.model import LINK_FIELDS, SCOPE_MARK, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
 from gatehouse.sign_in_flow.flows import NetworkNearness
@@ -175,6 +175,7 @@ FULL_ACCOUNT: Final = replace(
     NEW_ACCOUNT,
     email_verified=True,
     has_password=True,
+    picture="/static/0/mark.svg",
     pending_login="anna@new.example",
     notice=Notice.PASSKEY_ADDED,
     may_administer=True,
@@ -274,6 +275,12 @@ STATES: Final[Mapping[str, PageContext]] = {
         csrf=CSRF, interaction=ASK, nick="W" * 64, login=LONG_LOGIN
     ),
     "consent": CONSENT,
+    "consent-document": replace(
+        CONSENT,
+        owner="",
+        document_host="atlas.studio.example",
+        scopes=("openid", f"https://api.studio.example{SCOPE_MARK}", f"https://api.studio.example{SCOPE_MARK}Report"),
+    ),
     "consent-everything": replace(
         CONSENT,
         application="W" * 64,

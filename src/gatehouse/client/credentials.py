@@ -47,6 +47,9 @@ class Credential(Protocol):
     def build_request(self, query: PermissionQuery) -> Request:
         """Build the HTTP request with the application's credentials."""
 
+    def own_headers(self, base_url: str) -> Mapping[str, str]:
+        """Build the headers of a request that the application makes for itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
@@ -64,6 +67,9 @@ class AccessKey:
         }
         return Request(method=plain.method, path=plain.path, headers={**plain.headers, **proof}, body=plain.body)
 
+    def own_headers(self, base_url: str) -> Mapping[str, str]:  # noqa: ARG002 - other credentials need it
+        return bearer_header(self.value)
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceJwt:
@@ -76,6 +82,9 @@ class ServiceJwt:
 
     def build_request(self, query: PermissionQuery) -> Request:
         return query.to_request({**bearer_header(query.jwt), "Service-Jwt": self.value})
+
+    def own_headers(self, base_url: str) -> Mapping[str, str]:  # noqa: ARG002 - other credentials need it
+        return {"Service-Jwt": self.value}
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,10 @@ class ServiceKey:
         return (message + b"." + encode_base64url(signature)).decode()
 
     def build_request(self, query: PermissionQuery) -> Request:
-        return query.to_request({**bearer_header(query.jwt), "Service-Jwt": self._cached_jwt(query.base_url)})
+        return query.to_request({**bearer_header(query.jwt), **self.own_headers(query.base_url)})
+
+    def own_headers(self, base_url: str) -> Mapping[str, str]:
+        return {"Service-Jwt": self._cached_jwt(base_url)}
 
     def _cached_jwt(self, base_url: str) -> str:
         """Return a cached JWT: signing takes a millisecond, and one JWT is valid for minutes."""

@@ -3,6 +3,7 @@
 from types import TracebackType
 from typing import Final, Self
 
+from gatehouse.client.changes import ChangeFollower
 from gatehouse.client.clock import Clock, SystemClock
 from gatehouse.client.credentials import Credential
 from gatehouse.client.errors import Denied, Unauthenticated
@@ -35,6 +36,11 @@ class Gatehouse:
         parse_base_url(base_url)
         clock = clock or SystemClock()
         self._transport = transport or StandardTransport(base_url)
+        self._base_url = base_url
+        self._application_id = application_id
+        self._credential = credential
+        self._clock = clock
+        self._follower: ChangeFollower | None = None
         self._needs_factor = needs_factor
         self._verifier = UserJwtVerifier(
             issuer=base_url,
@@ -79,7 +85,33 @@ class Gatehouse:
         if not await self.allows(user, rule, project, resource):
             raise Denied(f"user {user.user_id} does not have {rule} (project {project}, {resource})")
 
+    async def follow_changes(self) -> bool:
+        """Follow the service's change stream until `close`; return whether it is open already.
+
+        While it is open, permissions are cached until they change, at most for five minutes. While it is cut,
+        `max_age` counts, and it is opened again. Raises ValueError if the transport has no `open_stream`.
+        """
+        open_stream = getattr(self._transport, "open_stream", None)
+        if open_stream is None:
+            raise ValueError("the transport has no open_stream")
+        if self._follower is None:
+            self._follower = ChangeFollower(
+                open_stream=open_stream,
+                headers=lambda: self._credential.own_headers(self._base_url),
+                handle=self._permission_cache.handle_change,
+                application_id=self._application_id,
+                clock=self._clock,
+            )
+            self._permission_cache.live_since = self._live_since
+            await self._follower.start()
+        return self._live_since() is not None
+
+    def _live_since(self) -> float | None:
+        return None if self._follower is None else self._follower.live_since
+
     async def close(self) -> None:
+        if self._follower is not None:
+            await self._follower.close()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

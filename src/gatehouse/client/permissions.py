@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, Never, TypeAlias
 
 import msgspec
 
+from gatehouse.client.changes import ChangeNotice
 from gatehouse.client.clock import Clock
 from gatehouse.client.credentials import Credential, PermissionQuery
 from gatehouse.client.errors import Denied, Unauthenticated, Unavailable
@@ -140,6 +141,7 @@ def is_refusal(reply: Reply) -> bool:
 
 OK: Final = 200
 NOT_MODIFIED: Final = 304
+FOLLOWED_MAX_AGE: Final = 300.0  # seconds an answer is used at most while the change stream is open
 REFUSALS: Final = {401: Unauthenticated, 403: Denied, 404: Denied}
 
 CacheKey: TypeAlias = tuple[bytes, str]
@@ -163,6 +165,8 @@ class CachedPermissions:
     asked_at: float
     max_age: float
     ends_at: int  # Unix time at which something in it ends; 0 for never
+    user_id: str
+    is_followed: bool = False  # no change came while it was requested: it is valid until one comes
 
 
 class PermissionCache:
@@ -195,6 +199,15 @@ class PermissionCache:
         )
         self._entries: OrderedDict[CacheKey, CachedPermissions] = OrderedDict()
         self._in_flight: dict[CacheKey, asyncio.Task[CachedPermissions]] = {}
+        self._changes = 0  # notices so far
+        self.live_since: Callable[[], float | None] = lambda: None  # of the change stream
+
+    def handle_change(self, notice: ChangeNotice) -> None:
+        """Use no entry again that the change may concern, until the service has confirmed it."""
+        self._changes += 1
+        for session, known in tuple(self._entries.items()):
+            if notice.concerns_everyone or notice.concerns(known.user_id):
+                self._entries[session] = replace(known, asked_at=float("-inf"), is_followed=False)
 
     async def get(self, user: User) -> Permissions:
         """Return the permissions.
@@ -214,7 +227,13 @@ class PermissionCache:
         """Whether the entry is new enough for a request made at that time; one that was requested later always is."""
         if known.asked_at >= began:
             return True
-        return began - known.asked_at < known.max_age and not self._has_expired(known)
+        max_age = max(known.max_age, FOLLOWED_MAX_AGE) if self._is_followed(known) else known.max_age
+        return began - known.asked_at < max_age and not self._has_expired(known)
+
+    def _is_followed(self, known: CachedPermissions) -> bool:
+        """Whether the change stream was open all the time since the entry was requested."""
+        since = self.live_since()
+        return known.is_followed and since is not None and known.asked_at >= since
 
     def _has_expired(self, known: CachedPermissions) -> bool:
         return 0 < known.ends_at <= self._clock.now()
@@ -244,7 +263,7 @@ class PermissionCache:
         return replace(known, asked_at=began)
 
     async def _fetch(self, user: User) -> CachedPermissions:
-        asked_at, before = self._clock.monotonic(), self._entries.get(user.cache_key)
+        asked_at, before, changes = self._clock.monotonic(), self._entries.get(user.cache_key), self._changes
         question = PermissionQuery(
             base_url=self._base_url,
             application_id=self._application_id,
@@ -266,6 +285,7 @@ class PermissionCache:
                     f"belongs to application {self._application_id}"
                 ) from refusal
             raise
+        known = replace(known, is_followed=changes == self._changes)
         self._store(user.cache_key, known)
         return known
 
@@ -294,6 +314,7 @@ def parse_reply(reply: Reply, before: CachedPermissions | None, user_id: str, as
         asked_at=asked_at,
         max_age=answer.max_age,
         ends_at=answer.expired,
+        user_id=user_id,
     )
 
 

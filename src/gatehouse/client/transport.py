@@ -7,10 +7,12 @@ import asyncio
 import re
 import ssl
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from socket import SHUT_RDWR
 from typing import Final, Protocol
 
 from gatehouse.client.errors import Unavailable
@@ -55,6 +57,9 @@ def parse_base_url(text: str) -> ServerAddress:
 TIMEOUT: Final = 5.0  # seconds, for a whole exchange
 MAX_RESPONSE_BYTES: Final = 8 * 2**20  # of an answer
 THREADS: Final = 8
+OK: Final = 200
+STREAM_SILENCE: Final = 20.0  # seconds without a byte after which a stream is lost: heartbeats come every 15
+MAX_LINE_BYTES: Final = 65_536  # of a stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +103,23 @@ class StandardTransport:
         except (OSError, HTTPException) as error:  # TimeoutError is an OSError
             raise Unavailable(f"{request.path}: {error!r}") from error
 
+    def open_stream(self, request: Request) -> "EventStream":
+        """Open a stream on a connection of its own, from any thread. Raises Unavailable, StreamRefused."""
+        connection = self._connection()
+        try:
+            connection.connect()
+            if connection.sock is not None:
+                connection.sock.settimeout(STREAM_SILENCE)
+            connection.request(request.method, request.path, headers=dict(request.headers))
+            answer = connection.getresponse()
+        except (OSError, HTTPException) as error:
+            connection.close()
+            raise Unavailable(f"{request.path}: {error!r}") from error
+        if answer.status != OK or answer.headers.get_content_type() != "text/event-stream":
+            connection.close()
+            raise StreamRefused(answer.status)
+        return EventStream(connection, answer)
+
     async def close(self) -> None:
         await asyncio.to_thread(self._threads.shutdown)
         while self._idle:
@@ -135,6 +157,42 @@ class StandardTransport:
         else:
             self._idle.append(connection)
         return Reply(status=answer.status, etag=answer.headers.get("ETag", ""), body=body)
+
+
+class StreamRefused(Unavailable):
+    """The service answered with an error instead of a stream."""
+
+    def __init__(self, http_status: int) -> None:
+        super().__init__(f"the service answered {http_status} instead of a stream")
+        self.http_status = http_status
+
+
+class EventStream:
+    """The lines of a response that does not end; reading them blocks."""
+
+    def __init__(self, connection: HTTPConnection, answer: HTTPResponse) -> None:
+        self._connection = connection
+        self._answer = answer
+        self._socket = connection.sock
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines without their ends until the stream ends. Raises Unavailable when it is lost."""
+        try:
+            while line := self._answer.readline(MAX_LINE_BYTES):
+                if not line.endswith(b"\n"):
+                    raise Unavailable("a line of the stream is too long or incomplete")
+                yield line.decode().rstrip("\r\n")
+        except (OSError, HTTPException, ValueError) as error:
+            raise Unavailable(f"the stream was lost: {error!r}") from error
+
+    def interrupt(self) -> None:
+        """End the stream while another thread reads it; that thread closes it."""
+        with suppress(OSError):
+            if self._socket is not None:
+                self._socket.shutdown(SHUT_RDWR)
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 def read_bounded(answer: HTTPResponse) -> bytes:

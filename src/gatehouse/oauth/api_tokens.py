@@ -179,7 +179,7 @@ class ApiTokens:
         A role of another application with the same name must not open this API.
         """
         sources = application_sources(api.application_id, scopes) if subject.user_id else {}
-        held = await self._mapping.claims_from(subject.user_id, sources, client_id=subject.client_id)
+        held = await self._mapping.load(subject.user_id, sources, client_id=subject.client_id)
         marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
         return fitting_claims(held, sources, payload_bytes_left(marked, MAX_API_TOKEN))
 

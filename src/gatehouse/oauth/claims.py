@@ -19,16 +19,6 @@ def nickname_for(user: User, scopes: Collection[str]) -> str | None:
     return user.nick if PROFILE in scopes else None
 
 
-def person_claims(user: User, scopes: Collection[str]) -> dict[str, object]:
-    """Return the claims of profile oidc about a person, without unknown ones (R9)."""
-    claims: dict[str, object] = {}
-    if EMAIL in scopes and user.login is not None:
-        claims |= {"email": user.login, "email_verified": user.email_verified}
-    if PROFILE in scopes:
-        claims |= {"nickname": user.nick, "locale": user.lang}
-    return claims
-
-
 def trust_claims(user: User, scopes: Collection[str]) -> dict[str, bool]:
     if TRUST not in scopes:
         return {}
@@ -88,17 +78,17 @@ class MappedClaims:
 
     async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
         """Return the claims that the client has mapped, by name, with what the user holds now."""
-        return await self.claims_from(user.user_id, client.claims, client_id=client.client_id)
+        return await self.load(user.user_id, client.claims, client_id=client.client_id)
 
     async def application_claims(
         self, user_id: str, application_id: int | None, scopes: Collection[str], *, client_id: str
     ) -> dict[str, object]:
         """Return what the user holds in one application, by scope: at most 6 KB, with `claims_omitted` (R9)."""
         sources = application_sources(application_id, scopes)
-        found = await self.claims_from(user_id, sources, client_id=client_id)
-        return fitting_claims(found, sources, MAX_APPLICATION_CLAIMS)
+        read = await self.load(user_id, sources, client_id=client_id)
+        return fitting_claims(read, sources, MAX_APPLICATION_CLAIMS)
 
-    async def claims_from(
+    async def load(
         self, user_id: str, sources: Mapping[str, ClaimSource], *, client_id: str
     ) -> Mapping[str, tuple[str, ...]]:
         """Return the claims of these sources; a list that is too long is left out."""

@@ -3,9 +3,10 @@
 import msgspec
 
 from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.acr import ACR_VALUES
 from gatehouse.oauth.authorize.request import PROMPTS
-from gatehouse.oauth.claims import APPLICATION_CLAIMS
 from gatehouse.oauth.model import SCOPES
+from gatehouse.oauth.user_claims import SCOPE_OF_CLAIM
 from gatehouse.oauth.vocabulary import AuthMethod, GrantName, ResponseMode
 
 CLIENT_AUTH_METHODS = tuple(method.value for method in AuthMethod)
@@ -24,6 +25,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     response_types_supported: tuple[str, ...] = ("code",)
     response_modes_supported: tuple[str, ...] = tuple(mode.value for mode in ResponseMode)
     grant_types_supported: tuple[str, ...] = tuple(name.value for name in GrantName)
+    acr_values_supported: tuple[str, ...] = ACR_VALUES
     subject_types_supported: tuple[str, ...] = ("public",)
     id_token_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
     token_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_AUTH_METHODS
@@ -32,8 +34,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     claim_types_supported: tuple[str, ...] = ("normal",)
     claims_supported: tuple[str, ...] = (
         *("iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash"),
-        *("email", "email_verified", "nickname", "locale", "phone_verified"),
-        *APPLICATION_CLAIMS,
+        *("acr", "amr", "sid", *SCOPE_OF_CLAIM),
     )
     ui_locales_supported: tuple[str, ...]
     claims_parameter_supported: bool = True

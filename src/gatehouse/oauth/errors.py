@@ -204,6 +204,11 @@ class InteractionRequired(AuthorizeRefused):
     public = "The user must interact with the sign-in page."
 
 
+class UnmetAuthenticationRequirements(AuthorizeRefused):
+    code = "unmet_authentication_requirements"  # OpenID Connect Core Unmet Authentication Requirements §2
+    public = "The user cannot sign in as the client requires it."
+
+
 class RequestUnsupported(AuthorizeRefused):
     code = "request_not_supported"
     public = "The parameter request is not supported."

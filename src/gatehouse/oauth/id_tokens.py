@@ -9,6 +9,7 @@ import msgspec
 
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.acr import acr_of, amr_of
 from gatehouse.oauth.claims import (
     RESERVED_CLAIMS,
     MappedClaims,
@@ -16,9 +17,9 @@ from gatehouse.oauth.claims import (
     email_for,
     fitting_claims,
     nickname_for,
-    person_claims,
 )
 from gatehouse.oauth.model import ClientProfile, GrantHolder
+from gatehouse.oauth.user_claims import ID_TOKEN, UserClaims, claims_at
 from gatehouse.tokens.claims import (
     MAX_ID_TOKEN,
     IdClaims,
@@ -39,9 +40,10 @@ AT_HASH_FUNCTIONS: Final = {
 
 
 class IdTokens:
-    def __init__(self, *, signer: Signer, mapping: MappedClaims, issuer: str) -> None:
+    def __init__(self, *, signer: Signer, mapping: MappedClaims, user_claims: UserClaims, issuer: str) -> None:
         self._signer = signer
         self._mapping = mapping
+        self._user_claims = user_claims
         self._issuer = issuer
 
     async def make(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
@@ -85,26 +87,29 @@ class IdTokens:
             aud=client.client_id,
             nonce=grant.nonce,
             auth_time=grant.auth_time,
+            acr=grant.acr or acr_of(grant.auth),
+            amr=amr_of(grant.auth),
             at_hash=at_hash(access_token, alg),
             sid=grant.session_id if client.backchannel_logout_uri else None,
         )
-        person = person_claims(user, scopes)
-        held = await self._held_claims(holder, scopes, claims, person)
+        names = claims_at(ID_TOKEN, holder, scopes)
+        person = await self._user_claims.claims_of(user, names)
+        held = await self._held_claims(holder, names, claims, person)
         return await self._signer.sign(
             claims, alg=alg, keys_version=holder.keys_version, extra_claims={**held, **person}
         )
 
     async def _held_claims(
-        self, holder: GrantHolder, scopes: Collection[str], claims: OidcIdClaims, person: Mapping[str, object]
+        self, holder: GrantHolder, names: Collection[str], claims: OidcIdClaims, person: Mapping[str, object]
     ) -> Mapping[str, object]:
         """Return the claims by scope and the mapped ones; a mapped one has its name first."""
         client = holder.client
         mapped = {name: source for name, source in client.claims.items() if name not in RESERVED_CLAIMS}
-        sources = {**application_sources(client.application_id, scopes), **mapped}
+        sources = {**application_sources(client.application_id, names), **mapped}
         marked = msgspec.structs.replace(claims, claims_omitted=tuple(sources))
         left = payload_bytes_left(marked, MAX_ID_TOKEN) - json_length(person)
         return fitting_claims(
-            await self._mapping.claims_from(holder.user.user_id, sources, client_id=client.client_id), sources, left
+            await self._mapping.load(holder.user.user_id, sources, client_id=client.client_id), sources, left
         )
 
 

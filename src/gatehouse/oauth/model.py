@@ -252,9 +252,12 @@ class Grant:
     redirect_uri: str  # empty for the device grant
     nonce: str | None = None
     code_challenge: str = ""  # S256; empty when PKCE was not used
-    wanted_claims: tuple[str, ...] = ()  # of the `claims` parameter, for userinfo
+    wanted_claims: tuple[
+        str, ...
+    ] = ()  # of the `claims` parameter; with their places in profile oidc: userinfo.email
     auth: str
     auth_time: int
+    acr: str = ""  # if the client requires one value: the one that was met; otherwise it follows from `auth`
     code: bytes | None = None  # digest; None for the device grant
     code_ends_at: int = 0
     code_taken_at: int = 0

@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 
-from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for, person_claims, trust_claims
+from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for, trust_claims
 from gatehouse.oauth.model import ClientProfile
 from gatehouse.oauth.tokens import AccessTokenVerifier, VerifiedAccessToken
+from gatehouse.oauth.user_claims import USERINFO, UserClaims, claims_at
 
 
 class UserInfo:
-    def __init__(self, *, access_token_verifier: AccessTokenVerifier, mapping: MappedClaims) -> None:
+    def __init__(
+        self, *, access_token_verifier: AccessTokenVerifier, mapping: MappedClaims, user_claims: UserClaims
+    ) -> None:
         self._access_token_verifier = access_token_verifier
         self._mapping = mapping
+        self._user_claims = user_claims
 
     async def claims_for(self, access_token: str) -> Mapping[str, object]:
         """Return the claims for an access token. Raises InvalidToken."""
@@ -34,15 +38,15 @@ class UserInfo:
 
     async def _oidc_claims(self, bearer: VerifiedAccessToken, mapped: Mapping[str, object]) -> Mapping[str, object]:
         """Return the claims of R9; a mapped claim replaces one by scope of the same name."""
-        user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
-        by_scope = await self._mapping.application_claims(
-            user.user_id, client.application_id, scopes - mapped.keys(), client_id=client.client_id
+        user, client = bearer.holder.user, bearer.holder.client
+        names = claims_at(USERINFO, bearer.holder, bearer.token.scopes)
+        held = await self._mapping.application_claims(
+            user.user_id, client.application_id, names - mapped.keys(), client_id=client.client_id
         )
         return {
-            **by_scope,
+            **held,
             **mapped,
             "status": "ok",
             "sub": user.user_id,
-            **person_claims(user, scopes),
-            **trust_claims(user, scopes),
+            **await self._user_claims.claims_of(user, names),
         }

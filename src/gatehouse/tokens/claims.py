@@ -145,6 +145,8 @@ class OidcIdClaims(Claims, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     aud: Name  # the client
     nonce: str | None = None
     auth_time: Seconds | None = None
+    acr: str | None = None
+    amr: tuple[str, ...] = ()
     at_hash: Name
     sid: str | None = None  # for clients with back-channel logout
     claims_omitted: tuple[str, ...] = ()  # the names of claims that are left out because of their length

@@ -145,7 +145,7 @@ def test_exactly_the_events_about_a_person_have_texts() -> None:
 
 
 def test_exactly_the_known_scopes_have_texts() -> None:
-    assert {key.removeprefix("scope.") for key in ENGLISH.texts if key.startswith("scope.")} == set(SCOPES)
+    assert {key.removeprefix("scope.") for key in ENGLISH.texts if key.startswith("scope.")} == {*SCOPES, "api"}
 
 
 def test_the_pseudo_locale_is_longer_marked_and_fills_in_the_same() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gatehouse.client import AccessKey, Gatehouse, Reply, Request, StandardTransport, Unavailable
+from gatehouse.client.transport import EventStream
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR, Person, Studio, a_studio
 
@@ -27,6 +28,9 @@ class WatchedTransport:
         reply = await self.inner.send(request)
         self.seen.append((request.path.rpartition("/")[2], reply.status))
         return reply
+
+    def open_stream(self, request: Request) -> EventStream:
+        return self.inner.open_stream(request)
 
     async def close(self) -> None:
         await self.inner.close()

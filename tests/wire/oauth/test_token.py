@@ -114,8 +114,13 @@ async def test_tk_02_the_id_token_of_profile_oidc_is_for_its_client_alone(
         "nonce": "n1",
         "email": anna.login,
         "email_verified": False,
+        "name": anna.nick,
         "nickname": anna.nick,
+        "preferred_username": "anna",
         "locale": "en",
+        "updated_at": anna.reg_time,
+        "acr": "urn:gatehouse:1",
+        "amr": ["pwd"],
     }
 
 

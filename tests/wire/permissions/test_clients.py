@@ -221,7 +221,7 @@ async def test_invalid_client_field_is_refused_by_name(studio: Studio) -> None:
     error = await studio.expect_error(
         400, "client", client_request("rotate", shop, client_id="public"), studio.owner.headers
     )
-    assert "a public client has no secret" in error
+    assert "this client has no secret" in error
     for action in ("save", "delete", "rotate", "revoke", "get"):
         await studio.expect_error(
             404, "client", client_request(action, shop, client_id="never was"), studio.owner.headers

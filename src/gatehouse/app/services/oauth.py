@@ -26,6 +26,7 @@ from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import DirectGrant, GrantType, TokenEndpoint
 from gatehouse.oauth.token_exchange import TokenExchangeGrant
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
+from gatehouse.oauth.user_claims import UserClaims
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.permissions.authentication.machine_accounts import ServiceAccountAuthenticator
@@ -190,6 +191,10 @@ class OAuthServices(GameServices):
         )
 
     @cached_property
+    def user_claims(self) -> UserClaims:
+        return UserClaims(self.profile_claims.claims_of)
+
+    @cached_property
     def access_tokens(self) -> AccessTokens:
         return AccessTokens(derive_key(self.instance_key, "access-tokens"))
 
@@ -216,7 +221,12 @@ class OAuthServices(GameServices):
             api_tokens=self.api_tokens,
             clients=self.storage.clients,
             refresh_tokens=self.refresh_tokens,
-            id_tokens=IdTokens(signer=self.signer, mapping=self.claim_mapping, issuer=self.base_url),
+            id_tokens=IdTokens(
+                signer=self.signer,
+                mapping=self.claim_mapping,
+                user_claims=self.user_claims,
+                issuer=self.base_url,
+            ),
             keyring=self.keyring,
             clock=self.clock,
         )
@@ -269,7 +279,11 @@ class OAuthServices(GameServices):
 
     @cached_property
     def userinfo(self) -> UserInfo:
-        return UserInfo(access_token_verifier=self.access_token_verifier, mapping=self.claim_mapping)
+        return UserInfo(
+            access_token_verifier=self.access_token_verifier,
+            mapping=self.claim_mapping,
+            user_claims=self.user_claims,
+        )
 
     @cached_property
     def revocation(self) -> Revocation:

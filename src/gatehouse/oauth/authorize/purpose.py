@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.authorize.request import AuthorizationRequest
@@ -68,8 +69,11 @@ class AuthorizeSignInPurpose:
         client = await self._client(request)
         if not self._authorize.is_proof_sufficient(request, client, proof):
             return FlowStep.LOGIN
+        user = await self._accounts.user(proof.user_id)
+        if self._authorize.can_step_up(request, user, proof):
+            return FlowStep.LOGIN
         try:
-            must_ask = await self._needs_consent(request, client, proof)
+            must_ask = await self._needs_consent(request, client, user, proof)
         except AuthorizeRefused:
             return FlowStep.DONE  # there is nothing to consent to: `finish` refuses
         return FlowStep.CONSENT if must_ask else FlowStep.DONE
@@ -79,7 +83,9 @@ class AuthorizeSignInPurpose:
         request, proof = decode_request(interaction), proof_of_flow(interaction)
         client = await self._client(request)
         try:
-            await self._refuse_wrong_user(request, client, proof)
+            user = await self._accounts.user(proof.user_id)
+            await self._authorize.refuse_wrong_user(request, client, user)
+            self._authorize.refuse_unmet_acr(request, proof)
             return await self._authorize.create_grant(request, client, proof, origin)
         except AuthorizeRefused as refused:
             return self._authorize.refusal(response_target(request), refused)
@@ -98,11 +104,9 @@ class AuthorizeSignInPurpose:
             raise SignInFlowGone
         return client
 
-    async def _needs_consent(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
-        user = await self._accounts.user(proof.user_id)
+    async def _needs_consent(
+        self, request: AuthorizationRequest, client: Client, user: User, proof: SignInProof
+    ) -> bool:
         await self._authorize.refuse_wrong_user(request, client, user)
+        self._authorize.refuse_unmet_acr(request, proof)
         return await self._authorize.needs_consent(request, client, user)
-
-    async def _refuse_wrong_user(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> None:
-        user = await self._accounts.user(proof.user_id)
-        await self._authorize.refuse_wrong_user(request, client, user)

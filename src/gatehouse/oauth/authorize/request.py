@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.oauth.acr import ACR_VALUES
 from gatehouse.oauth.errors import (
     AskedWrongly,
     AuthorizeRefused,
@@ -15,9 +16,11 @@ from gatehouse.oauth.errors import (
     RequestUriUnsupported,
     ResponseTypeUnsupported,
     ScopeRefused,
+    UnmetAuthenticationRequirements,
 )
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.oauth.redirects import is_web_uri
+from gatehouse.oauth.user_claims import ID_TOKEN, SCOPE_OF_CLAIM, USERINFO
 from gatehouse.oauth.vocabulary import OPENID, ResponseMode
 from gatehouse.tokens.claims import MAX_NONCE_BYTES, json_length
 
@@ -76,6 +79,8 @@ class AuthorizationRequest:
     nonce: str | None = None
     code_challenge: str = ""
     wanted_claims: tuple[str, ...] = ()
+    acr_values: tuple[str, ...] = ()  # the known ones, the preferred one first
+    acr_is_essential: bool = False
     prompts: tuple[str, ...] = ()
     max_age: int | None = None
     login_hint: str = ""
@@ -86,6 +91,12 @@ class AuthorizationRequest:
 
     def wants(self, prompt: str) -> bool:
         return prompt in self.prompts
+
+    @property
+    def consent_scopes(self) -> tuple[str, ...]:
+        """The scopes that need consent: the requested ones, and those of claims that are requested by name."""
+        of_claims = {SCOPE_OF_CLAIM.get(name.partition(".")[2]) for name in self.wanted_claims}
+        return (*self.scopes, *(scope for scope in SCOPES if scope in of_claims and scope not in self.scopes))
 
     @property
     def needs_new_proof(self) -> bool:
@@ -209,6 +220,7 @@ def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationReq
     scopes = asked["scope"].split(" ")
     prompts = asked["prompt"].split()
     claims = parse_claims_parameter(asked["claims"])
+    acr = wanted_acr(claims, asked["acr_values"]) if client.profile is ClientProfile.OIDC else WantedAcr()
     return AuthorizationRequest(
         client_id=client.client_id,
         redirect_uri=asked["redirect_uri"],
@@ -217,7 +229,9 @@ def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationReq
         state=asked["state"],
         nonce=asked["nonce"] or None,
         code_challenge=asked["code_challenge"],
-        wanted_claims=wanted_claims(claims),
+        wanted_claims=wanted_claims(claims, client),
+        acr_values=acr.values,
+        acr_is_essential=acr.is_essential,
         subject=wanted_subject(claims),
         prompts=tuple(prompt for prompt in PROMPTS if prompt in prompts),
         max_age=int(asked["max_age"]) if asked["max_age"] else None,
@@ -228,7 +242,7 @@ def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationReq
 
 
 class ClaimsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """OpenID Connect Core §5.5; details of a claim are ignored, except the value of sub."""
+    """OpenID Connect Core §5.5. `value` and `values` count for sub and acr; others have one value, which is told."""
 
     id_token: Mapping[str, object] | None = None
     userinfo: Mapping[str, object] | None = None
@@ -254,7 +268,45 @@ def wanted_subject(asked: ClaimsRequest) -> str:
     return value
 
 
-def wanted_claims(asked: ClaimsRequest) -> tuple[str, ...]:
-    """Return the known claims among the requested ones; the scopes are checked when the claims are returned."""
-    named = {*(asked.id_token or {}), *(asked.userinfo or {})}
-    return tuple(claim for claim in SUPPORTED_CLAIMS if claim in named)
+def wanted_claims(asked: ClaimsRequest, client: Client) -> tuple[str, ...]:
+    """Return the known claims among the requested ones; the scopes are checked when the claims are returned.
+
+    In profile oidc with their places, as in userinfo.email, and only those of scopes that the client may have.
+    """
+    if client.profile is ClientProfile.NATIVE:
+        named = {*(asked.id_token or {}), *(asked.userinfo or {})}
+        return tuple(claim for claim in SUPPORTED_CLAIMS if claim in named)
+    places = {ID_TOKEN: asked.id_token or {}, USERINFO: asked.userinfo or {}}
+    for place, members in places.items():
+        for details in members.values():
+            if details is not None and not isinstance(details, Mapping):
+                raise AskedWrongly(f"the members of claims.{place} must be objects or null")
+    return tuple(
+        f"{place}.{claim}"
+        for place, members in places.items()
+        for claim, scope in SCOPE_OF_CLAIM.items()
+        if claim in members and scope in client.scopes
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedAcr:
+    values: tuple[str, ...] = ()
+    is_essential: bool = False
+
+
+def wanted_acr(asked: ClaimsRequest, acr_values: str) -> WantedAcr:
+    """Return how the person should sign in: of `claims`, else of acr_values; unknown values are ignored (R9).
+
+    Raises UnmetAuthenticationRequirements when only unknown values would do.
+    """
+    about = (asked.id_token or {}).get("acr")
+    details = about if isinstance(about, Mapping) else {}
+    named = details["values"] if "values" in details else [details["value"]] if "value" in details else []
+    if not isinstance(named, list) or not all(isinstance(value, str) for value in named):
+        raise AskedWrongly("value and values of claims.id_token.acr must be texts")
+    known = tuple(value for value in named or acr_values.split() if value in ACR_VALUES)
+    is_essential = details.get("essential") is True and bool(named)
+    if is_essential and not known:
+        raise UnmetAuthenticationRequirements
+    return WantedAcr(values=known, is_essential=is_essential)

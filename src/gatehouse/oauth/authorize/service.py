@@ -12,6 +12,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_record_id, new_secret
+from gatehouse.oauth.acr import acr_of, best_acr, includes, met_value
 from gatehouse.oauth.authorize.request import (
     AuthorizationRequest,
     AuthorizeParameters,
@@ -30,6 +31,7 @@ from gatehouse.oauth.errors import (
     NotLetIn,
     NotRedirected,
     TargetRefused,
+    UnmetAuthenticationRequirements,
 )
 from gatehouse.oauth.metadata_clients import DocumentCaller, MetadataClients
 from gatehouse.oauth.model import Client, Consent, Grant
@@ -135,6 +137,7 @@ class GrantCreator:
             wanted_claims=request.wanted_claims,
             auth=proof.auth,
             auth_time=proof.proved_at,
+            acr=met_value(request.acr_values, acr_of(proof.auth)) if request.acr_is_essential else "",
             code=code,
             code_ends_at=code_ends_at,
             created_at=now,
@@ -240,9 +243,12 @@ class AuthorizeService:
         proof = proof_of_session(signed_in.session)
         if not self.is_proof_sufficient(request, client, proof):
             return NextStep.SIGN_IN
+        if self.can_step_up(request, signed_in.user, proof):
+            return NextStep.SIGN_IN
         if request.wants(Prompt.SELECT_ACCOUNT):
             return NextStep.CHOOSE_ACCOUNT
         await self.refuse_wrong_user(request, client, signed_in.user)
+        self.refuse_unmet_acr(request, proof)
         return (
             NextStep.CONSENT
             if await self.needs_consent(request, client, signed_in.user)
@@ -262,6 +268,25 @@ class AuthorizeService:
         is_recent = request.max_age is None or self._clock.now() - proof.proved_at <= request.max_age
         return is_recent and not request.needs_new_proof
 
+    def can_step_up(self, request: AuthorizationRequest, user: User, proof: SignInProof) -> bool:
+        """Whether the person can sign in as the client prefers, and has not: they are asked once.
+
+        With prompt=none only an essential value is worth an error.
+        """
+        if proof.is_new or not request.acr_values:
+            return False
+        reached = acr_of(proof.auth)
+        is_enough = not request.acr_is_essential or met_value(request.acr_values, reached)
+        if is_enough and request.wants(Prompt.NONE):
+            return False
+        preferred = met_value(request.acr_values, best_acr(user))
+        return bool(preferred) and not includes(reached, preferred)
+
+    def refuse_unmet_acr(self, request: AuthorizationRequest, proof: SignInProof) -> None:
+        """Refuse a sign-in below an essential acr; a preference is told what was reached."""
+        if request.acr_is_essential and not met_value(request.acr_values, acr_of(proof.auth)):
+            raise UnmetAuthenticationRequirements
+
     async def refuse_wrong_user(self, request: AuthorizationRequest, client: Client, user: User) -> None:
         """Refuse another person than the client requested, and one whom the client's application denies access."""
         if request.subject and request.subject != user.user_id:
@@ -272,7 +297,9 @@ class AuthorizeService:
 
     async def needs_consent(self, request: AuthorizationRequest, client: Client, user: User) -> bool:
         """Whether the person must consent first: for new scopes, or because the client requests it."""
-        return request.wants(Prompt.CONSENT) or await self._consents.is_needed(user.user_id, client, request.scopes)
+        return request.wants(Prompt.CONSENT) or await self._consents.is_needed(
+            user.user_id, client, request.consent_scopes
+        )
 
     async def create_grant(
         self, request: AuthorizationRequest, client: Client, proof: SignInProof, origin: AuditOrigin

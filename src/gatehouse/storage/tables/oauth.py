@@ -66,6 +66,7 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     document_column("wanted_claims"),
     text_column("auth"),
     time_column("auth_time"),
+    text_column("acr", server_default=text("''")),
     Column("code", LargeBinary, unique=True),  # digest
     time_column("code_ends_at"),
     time_column("code_taken_at"),

@@ -95,7 +95,7 @@ class ConsentPage:
             returns_to=destination.returns_to,
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
-            scopes=await scope_texts(self._clients, wanted.scopes),
+            scopes=await scope_texts(self._clients, wanted.consent_scopes),
             links=destination.links,
         )
         return self._flow_pages.show(request, browser, destination, context)
@@ -119,12 +119,14 @@ class ConsentPage:
         user_id = proof_of_flow(flow).user_id
         origin = origin_of(request, user_id)
         client = await self._clients.client(wanted.client_id)
-        await self._consents.give(user_id, client, wanted.scopes, origin)
+        await self._consents.give(user_id, client, wanted.consent_scopes, origin)
         return await self._sign_in_flows.finish(await self._sign_in_flows.approve(flow), origin)
 
     def _denial_record(self, request: Request, flow: SignInFlow) -> AuditRecord:
         wanted, user_id = decode_request(flow), proof_of_flow(flow).user_id
-        return self._consents.denial_record(user_id, wanted.client_id, wanted.scopes, origin_of(request, user_id))
+        return self._consents.denial_record(
+            user_id, wanted.client_id, wanted.consent_scopes, origin_of(request, user_id)
+        )
 
     async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
         """Return the flow at this step, of the session this browser still has. Raises SignInFlowGone."""

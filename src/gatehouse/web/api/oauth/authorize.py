@@ -120,6 +120,7 @@ class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
     id_token_hint: str = ""
     ui_locales: str = ""
     claims: str = ""
+    acr_values: str = ""
     resource: str = ""
 
 

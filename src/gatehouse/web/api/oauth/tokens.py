@@ -308,8 +308,15 @@ class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
     sub: str
     email: str = ""
     email_verified: bool = False
+    name: str = ""
+    given_name: str = ""
+    family_name: str = ""
     nickname: str = ""
+    preferred_username: str = ""
+    picture: str = ""
     locale: str = ""
+    zoneinfo: str = ""
+    updated_at: int = 0
     phone_verified: bool = False
     groups: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()

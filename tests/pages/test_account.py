@@ -225,8 +225,8 @@ async def test_every_form_of_the_page_works_without_javascript(
     await open_account_page(page)
 
     await page.get_by_label("Display name").fill("Änne")
-    await page.locator("#profile").get_by_role("button", name="Save").click()
-    await expect_notice(page, "Name changed")
+    await page.locator("#profile").get_by_role("button", name="Save", exact=True).click()
+    await expect_notice(page, "Profile saved")
     await open_account_page(page, "Änne")
 
     await page.get_by_role("combobox", name="Language").select_option("Deutsch")

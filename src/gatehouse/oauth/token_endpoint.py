@@ -105,6 +105,8 @@ class TokenEndpoint:
 
     async def issue_tokens(self, token_request: TokenRequest) -> TokenSet:
         issue = self._direct_grants.get(token_request.grant_type, self._redeem_grant)
+        if issue != self._redeem_grant and token_request.credentials.proof:
+            raise UnsupportedGrantType  # profile native has none of them
         issued = await issue(token_request)
         self.issued[token_request.grant_type] += 1
         return issued

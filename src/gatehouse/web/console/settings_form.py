@@ -71,7 +71,7 @@ class SettingFormScreens:
     async def change(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         require_operation(admin.rights, Operation.ADMINISTER)
         part = getattr(form, "part", "")
-        typed = self._typed(admin, part, form)
+        typed = self._typed_values(admin, part, form)
         changes = {
             line.name: self._parse(line.name, typed[line.name]) if typed[line.name] else None
             for line in self._lines(admin, part)
@@ -82,9 +82,9 @@ class SettingFormScreens:
 
     async def rerender(self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem) -> Response:
         part = getattr(form, "part", "")
-        return self._render(request, admin, part, self._typed(admin, part, form), problem)
+        return self._render(request, admin, part, self._typed_values(admin, part, form), problem)
 
-    def _typed(self, admin: AdminRequest, part: str, form: CsrfForm) -> dict[str, str]:
+    def _typed_values(self, admin: AdminRequest, part: str, form: CsrfForm) -> dict[str, str]:
         """Return the texts that were sent, of a list one per line."""
         found: dict[str, str] = {}
         for line in self._lines(admin, part):

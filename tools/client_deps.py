@@ -41,6 +41,8 @@ from tests.interop.toolchains import (
     PYTHON_PEER_LOCK,
     RUST_CLIENT,
     RUST_SOURCE,
+    SINGLE_PAGE,
+    SINGLE_PAGE_LOCK,
     TYPESCRIPT_HOME,
     TYPESCRIPT_LOCK,
     find_cpp,
@@ -62,6 +64,7 @@ from tests.interop.toolchains import (
     find_python_clients,
     find_python_peer,
     find_rust_client,
+    find_single_page_client,
     find_typescript,
     go_lock,
     go_sources,
@@ -106,6 +109,11 @@ def install_peer() -> None:
 def install_typescript() -> None:
     install_node_packages(TYPESCRIPT_HOME, TYPESCRIPT_LOCK)
     stamp(TYPESCRIPT_HOME, TYPESCRIPT_LOCK)
+
+
+def install_single_page_client() -> None:
+    install_node_packages(SINGLE_PAGE, SINGLE_PAGE_LOCK)
+    stamp(SINGLE_PAGE, SINGLE_PAGE_LOCK)
 
 
 def install_node_packages(home: Path, lock: Path) -> None:
@@ -262,6 +270,14 @@ CLIENT_PROGRAMS: Final = (
         name="optional go-oidc",
         find=find_go_client,
         download=InstallMethod(description="built from tests/interop/clients/go-oidc", install=build_go_client),
+    ),
+    Program(
+        name="optional oidc-client-ts",
+        find=find_single_page_client,
+        download=InstallMethod(
+            description="Node registry, tests/interop/clients/oidc-client-ts/package-lock.json",
+            install=install_single_page_client,
+        ),
     ),
     Program(
         name="optional oauth2-proxy",

@@ -18,6 +18,7 @@ from tests.interop.toolchains import (
     PYTHON_LOCK,
     PYTHON_PEER_LOCK,
     RUST_SOURCE,
+    SINGLE_PAGE_LOCK,
     TYPESCRIPT_LOCK,
 )
 from tests.support.find_programs import ROOT
@@ -29,7 +30,7 @@ def packages_of(lock: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "lock", [NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
+    "lock", [NODE_LOCK, PEER_LOCK, SINGLE_PAGE_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
 )
 def test_every_node_package_has_a_digest_and_no_url(lock: Path) -> None:
     for package in packages_of(lock).values():
@@ -38,7 +39,7 @@ def test_every_node_package_has_a_digest_and_no_url(lock: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "lock", [NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
+    "lock", [NODE_LOCK, PEER_LOCK, SINGLE_PAGE_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
 )
 def test_locked_node_versions_match_the_requested_versions(lock: Path) -> None:
     wanted = json.loads(lock.with_name("package.json").read_text())["dependencies"]

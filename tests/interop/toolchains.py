@@ -26,6 +26,9 @@ MCP_NODE: Final = DOWNLOADS / "mcp-node"
 MCP_NODE_LOCK: Final = MCP_PROGRAMS / "package-lock.json"
 MCP_PYTHON: Final = DOWNLOADS / "mcp-python"
 MCP_PYTHON_LOCK: Final = MCP_PROGRAMS / "requirements.txt"
+SINGLE_PAGE: Final = DOWNLOADS / "oidc-client-ts"
+SINGLE_PAGE_SOURCE: Final = CLIENTS / "oidc-client-ts"
+SINGLE_PAGE_LOCK: Final = SINGLE_PAGE_SOURCE / "package-lock.json"
 GO_CLIENT: Final = DOWNLOADS / "go-client"
 GO_SOURCE: Final = CLIENTS / "go-oidc"
 OAUTH2_PROXY: Final = DOWNLOADS / "oauth2-proxy"
@@ -97,6 +100,12 @@ def find_mcp_for_node() -> Path | None:
 def find_mcp_for_python() -> Path | None:
     python = MCP_PYTHON / "bin" / "python"
     return python if is_made_from(MCP_PYTHON, MCP_PYTHON_LOCK) and python.exists() else None
+
+
+def find_single_page_client() -> Path | None:
+    """The script for a page's script element."""
+    script = SINGLE_PAGE / "node_modules" / "oidc-client-ts" / "dist" / "browser" / "oidc-client-ts.min.js"
+    return script if is_made_from(SINGLE_PAGE, SINGLE_PAGE_LOCK) else None
 
 
 def go_sources() -> list[Path]:

@@ -37,6 +37,8 @@ RUST_CLIENT: Final = DOWNLOADS / "rust-client"
 RUST_SOURCE: Final = CLIENTS / "openidconnect"
 JAVA_CLIENT: Final = DOWNLOADS / "java-client"
 JAVA_SOURCE: Final = CLIENTS / "nimbus"
+SPRING_CLIENT: Final = DOWNLOADS / "spring-client"
+SPRING_SOURCE: Final = CLIENTS / "spring-security"
 GAME_CLIENTS: Final = ROOT / "tests" / "game_clients"
 TYPESCRIPT_HOME: Final = DOWNLOADS / "typescript"
 TYPESCRIPT_LOCK: Final = GAME_CLIENTS / "package-lock.json"
@@ -133,13 +135,21 @@ def find_rust_client() -> Path | None:
     return RUST_CLIENT / "openidconnect" if is_made_from(RUST_CLIENT, *rust_sources()) else None
 
 
-def java_sources() -> list[Path]:
-    return [JAVA_SOURCE / name for name in ("Client.java", "pom.xml", "jars.sha256")]
+def java_sources(source: Path) -> list[Path]:
+    return [source / name for name in ("Client.java", "pom.xml", "jars.sha256")]
 
 
 def find_java_client() -> Path | None:
-    is_installed = shutil.which("java") is not None and is_made_from(JAVA_CLIENT, *java_sources())
-    return JAVA_CLIENT if is_installed else None
+    return find_java_program(JAVA_CLIENT, JAVA_SOURCE)
+
+
+def find_spring_client() -> Path | None:
+    return find_java_program(SPRING_CLIENT, SPRING_SOURCE)
+
+
+def find_java_program(home: Path, source: Path) -> Path | None:
+    is_installed = shutil.which("java") is not None and is_made_from(home, *java_sources(source))
+    return home if is_installed else None
 
 
 def find_mod_auth_openidc() -> Path | None:

@@ -61,8 +61,10 @@ def test_every_go_module_and_jar_has_its_digest() -> None:
         digests = (source / "go.sum").read_text()
         assert len(modules) == count
         assert all(f"{module} h1:" in digests for module in modules)
-    jars = [line for source in (JAVA_SOURCE, SPRING_SOURCE) for line in (source / "jars.sha256").open()]
-    assert all(re.fullmatch(r"[0-9a-f]{64} \S+\.jar\n", line) for line in jars)
+    jars = [
+        line for source in (JAVA_SOURCE, SPRING_SOURCE) for line in (source / "jars.sha256").read_text().splitlines()
+    ]
+    assert all(re.fullmatch(r"[0-9a-f]{64} \S+\.jar", line) for line in jars)
 
 
 def test_every_crate_has_its_digest_and_its_requested_version() -> None:

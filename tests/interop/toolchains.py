@@ -29,6 +29,10 @@ MCP_PYTHON_LOCK: Final = MCP_PROGRAMS / "requirements.txt"
 SINGLE_PAGE: Final = DOWNLOADS / "oidc-client-ts"
 SINGLE_PAGE_SOURCE: Final = CLIENTS / "oidc-client-ts"
 SINGLE_PAGE_LOCK: Final = SINGLE_PAGE_SOURCE / "package-lock.json"
+PAGES_NODE: Final = DOWNLOADS / "pages-node"
+PAGES_NODE_LOCK: Final = CLIENTS / "pages" / "package-lock.json"
+PAGES_PYTHON: Final = DOWNLOADS / "pages-python"
+PAGES_PYTHON_LOCK: Final = CLIENTS / "pages" / "requirements.txt"
 GO_CLIENT: Final = DOWNLOADS / "go-client"
 GO_SOURCE: Final = CLIENTS / "go-oidc"
 OAUTH2_PROXY: Final = DOWNLOADS / "oauth2-proxy"
@@ -108,6 +112,16 @@ def find_single_page_client() -> Path | None:
     """The script for a page's script element."""
     script = SINGLE_PAGE / "node_modules" / "oidc-client-ts" / "dist" / "browser" / "oidc-client-ts.min.js"
     return script if is_made_from(SINGLE_PAGE, SINGLE_PAGE_LOCK) else None
+
+
+def find_nextjs() -> Path | None:
+    is_installed = find_node() is not None and is_made_from(PAGES_NODE, PAGES_NODE_LOCK)
+    return PAGES_NODE if is_installed else None
+
+
+def find_flask_and_fastapi() -> Path | None:
+    python = PAGES_PYTHON / "bin" / "python"
+    return python if is_made_from(PAGES_PYTHON, PAGES_PYTHON_LOCK) and python.exists() else None
 
 
 def go_sources() -> list[Path]:

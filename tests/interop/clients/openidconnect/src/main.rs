@@ -32,7 +32,7 @@ fn setting(name: &str) -> String {
 }
 
 impl RelyingParty {
-    // The library reads the keys here and never again, so each request starts with the discovery.
+    // The library reads the keys here and never again.
     fn discover(&self) -> Result<(FoundClient, Option<EndSessionUrl>), Box<dyn Error>> {
         let metadata = ProviderMetadataWithLogout::discover(&IssuerUrl::new(setting("ISSUER"))?, &self.http)?;
         let end_session = metadata.additional_metadata().end_session_endpoint.clone();
@@ -63,17 +63,18 @@ impl RelyingParty {
         let (client, _) = self.discover()?;
         let tokens = client.exchange_code(code)?.set_pkce_verifier(checks.verifier).request(&self.http);
         self.nonce = Some(checks.nonce);
-        self.accept(client, tokens.map_err(message_of)?)
+        self.accept(tokens.map_err(message_of)?)
     }
 
     fn refresh(&mut self) -> Outcome {
         let token = self.tokens()?.refresh_token().ok_or("no refresh token")?.clone();
         let (client, _) = self.discover()?;
         let tokens = client.exchange_refresh_token(&token)?.request(&self.http);
-        self.accept(client, tokens.map_err(message_of)?)
+        self.accept(tokens.map_err(message_of)?)
     }
 
-    fn accept(&mut self, client: FoundClient, tokens: CoreTokenResponse) -> Outcome {
+    fn accept(&mut self, tokens: CoreTokenResponse) -> Outcome {
+        let (client, _) = self.discover()?; // again: the key may be newer than the request
         let verifier = client.id_token_verifier();
         let id_token = tokens.id_token().ok_or("no id_token")?;
         let claims = id_token.claims(&verifier, self.nonce.as_ref().ok_or("no nonce")?)?;

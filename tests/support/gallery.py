@@ -89,6 +89,7 @@ CONSENT: Final = page.ConsentContext(
     nick="Anna",
     login=ANNA,
     scopes=("openid", "email"),
+    logo="/static/0/mark.svg",
     links=LINKS,
 )
 CONFIRM_SIGN_IN: Final = sso.ConfirmSignInContext(

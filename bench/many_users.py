@@ -28,6 +28,7 @@ from tests.support.permission_builders import (
     publish,
 )
 
+from gatehouse.accounts.model import search_key
 from gatehouse.app.garbage_collection import GarbageCollector
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
@@ -177,8 +178,9 @@ def insert_people(application_id: int, numbers: range) -> Verb[None]:
 def a_row(name: str) -> dict[str, object]:
     login = f"{name}@studio.example"
     person = a_user(user_id=name, login=login, email_verified=True)
-    columns = {column.name for column in users.c} - {"login_key"}
-    return {"login_key": login, **{column: getattr(person, column) for column in columns}}
+    keys = {"login_key": login, "nick_key": search_key(person.nick), "name_key": search_key(person.name)}
+    columns = {column.name for column in users.c} - keys.keys()
+    return {**keys, **{column: getattr(person, column) for column in columns}}
 
 
 def an_assignment(application_id: int, number: int, place: int) -> dict[str, object]:

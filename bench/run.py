@@ -29,6 +29,7 @@ from bench.machine import this_machine
 from bench.many_users import many_users
 from bench.openfga_server import has_openfga, openfga
 from bench.peers import peers, speed_ratios
+from bench.people_search import people_search
 from bench.permission_requests import permission_rates, write_model
 from bench.permissions import permissions
 from bench.polls import held_elsewhere, held_polls
@@ -164,6 +165,11 @@ def measure_console(place: Workspace) -> Iterator[Figure]:
         yield from console(new(), place.directory(), kind)
 
 
+def measure_people_search(place: Workspace) -> Iterator[Figure]:
+    for kind, new in place.databases():
+        yield from people_search(new(), kind)
+
+
 def measure_growth(place: Workspace) -> Iterator[Figure]:
     with place.program.serving(place.directory(), place.sqlite()) as server:
         empty = 1e6 / median(measure_requests(server.port, [get_request(EMPTY)]).rate for _ in range(ROUNDS))
@@ -191,6 +197,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "games": measure_games,
     "many-users": measure_many_users,
     "console": measure_console,
+    "people-search": measure_people_search,
     "growth": measure_growth,
     "sizes": measure_sizes,
 }

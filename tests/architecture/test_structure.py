@@ -18,6 +18,7 @@ LAZY_IMPORTS = {
     ("app/api_endpoints.py", "gatehouse.app.services.people"),
     ("app/api_endpoints.py", "gatehouse.admin.people"),
     ("app/endpoints.py", "gatehouse.app.services.console"),
+    ("app/management.py", "gatehouse.app.services.listing"),
     ("storage/database.py", "gatehouse.storage.postgres.runner"),
     ("web/http/geoip.py", "gatehouse.web.http.geoip_file"),
     ("web/server/sockets.py", "gatehouse.web.server.websocket"),

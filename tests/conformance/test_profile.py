@@ -289,20 +289,20 @@ async def test_lg_30_exactly_one_of_many_accounts_gets_a_user_name(storage: Stor
 
 async def test_lg_30_former_user_name_is_never_given_to_another_account(storage: Storage, anna: User) -> None:
     other = await a_person(storage)
-    await storage.profile.set_username(anna.user_id, "anna", entry_about(anna), chosen_before=NOW)
+    await storage.profile.set_username(anna.user_id, "adela", entry_about(anna), chosen_before=NOW)
     await storage.profile.set_username(anna.user_id, "berg", entry_about(anna), chosen_before=NOW)
     with pytest.raises(UsernameTaken):
-        await storage.profile.set_username(other.user_id, "anna", entry_about(other), chosen_before=NOW)
-    await storage.profile.set_username(anna.user_id, "anna", entry_about(anna), chosen_before=NOW)
+        await storage.profile.set_username(other.user_id, "adela", entry_about(other), chosen_before=NOW)
+    await storage.profile.set_username(anna.user_id, "adela", entry_about(anna), chosen_before=NOW)
     await storage.profile.erase_user(anna.user_id, entry_about(anna), even_last_administrator=False, now=NOW)
-    assert await storage.accounts.user_by_username("anna") is None
-    for name in ("anna", "berg"):
+    assert await storage.accounts.user_by_username("adela") is None
+    for name in ("adela", "berg"):
         with pytest.raises(UsernameTaken):
             await storage.profile.set_username(other.user_id, name, entry_about(other), chosen_before=NOW)
         with pytest.raises(UsernameTaken):
             await storage.accounts.create_user(a_user(username=name), entry_about(other))
     assert (await read_user(storage, other)).username is None
-    assert tables_that_mention(await read_all_tables(storage), "anna", "berg") == set()
+    assert tables_that_mention(await read_all_tables(storage), "adela", "berg") == set()
 
 
 async def test_lg_30_user_name_is_not_changed_again_too_soon(storage: Storage, anna: User) -> None:

@@ -48,6 +48,14 @@ def _ascii_lower(text: str) -> str:
     return text.lower() if text.isascii() else text
 
 
+MAX_SEARCH_KEY: Final = 200  # characters: an index of PostgreSQL has entries of at most 2,704 bytes
+
+
+def search_key(text: str) -> str:
+    """Return a nick, a name or a search for them as they are compared; case is ignored."""
+    return nfc(text.casefold())[:MAX_SEARCH_KEY]
+
+
 ADMINISTRATOR_ROLE: Final = "administrator"  # the root role of application 1 that grants everything (R5)
 CENTRAL_APPLICATION: Final = 1  # the service itself
 

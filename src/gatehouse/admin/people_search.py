@@ -1,12 +1,83 @@
-"""Search among people, for administrators and for readers of an application."""
+"""Search among people, for administrators and for readers of an application.
 
-from sqlalchemy import bindparam, select
+A search reads one index from the newest account on, which has everything it compares, and stops at a full page: no
+more than 100,000 short texts are compared, in any language (docs/decisions/0037-searching-people.md).
+"""
 
-from gatehouse.storage.runner import SqlStore, read
-from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import users
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, exists, func, or_, select, tuple_
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from gatehouse.accounts.model import User, login_key, search_key
+from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import InStringList, Statement, Verb
+from gatehouse.storage.tables.accounts import user_tags, users
 from gatehouse.storage.tables.permissions import user_records
 
+FEW: Final = 2_000  # people with a tag or a record who are looked up one by one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonPosition:
+    """Where a page ended; people who registered earlier come after it."""
+
+    reg_time: int
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeopleQuestion:
+    """Whom to find; None and empty fields match everyone."""
+
+    text: str = ""  # part of a nick; for administrators also of a name or a login
+    login: str = ""  # the whole address
+    tag: str = ""
+    since: int = 0
+    blocked: bool | None = None
+    application_id: int | None = None  # only people with a record there, and their nicks only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPeople:
+    users: Sequence[User]
+    after: PersonPosition | None  # None on the last page
+
+
+class TextPosition(FunctionElement[int]):
+    """The position of a text in another, from 1; 0 when it is not in it."""
+
+    inherit_cache = True
+    name = "text_position"
+    type = BigInteger()
+
+
+@compiles(TextPosition, "postgresql")
+def _position_on_postgres(element: TextPosition, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return f"strpos({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(TextPosition, "sqlite")
+def _position_on_sqlite(element: TextPosition, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return f"instr({compiler.process(element.clauses, **kw)})"
+
+
+_TEXT: Final = bindparam("text", type_=Text())
+_TAG: Final = bindparam("tag", type_=Text())
+_APPLICATION: Final = bindparam("application", type_=BigInteger())
+_NICK_ONLY: Final = (users.c.nick_key,)
+_ALL_TEXTS: Final = (users.c.nick_key, users.c.name_key, users.c.login_key)
+_TAGGED: Final = select(user_tags.c.user_id).where(user_tags.c.tag == _TAG)
+_RECORDED: Final = select(user_records.c.user_id).where(user_records.c.application_id == _APPLICATION)
+COUNT_TAGGED = Statement(select(func.count().label("total")).select_from(_TAGGED.limit(FEW + 1).subquery()))
+COUNT_RECORDED = Statement(select(func.count().label("total")).select_from(_RECORDED.limit(FEW + 1).subquery()))
+USERS_BY_ID = Statement(SELECT_USER.where(InStringList(users.c.user_id, "ids")))
 NICK_IN_APPLICATION = Statement(
     select(users.c.nick)
     .join(user_records, user_records.c.user_id == users.c.user_id)
@@ -16,6 +87,90 @@ NICK_IN_APPLICATION = Statement(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchShape:
+    """What one statement compares. `few_…`: the people with it are looked up instead of everyone."""
+
+    text: bool
+    login: bool
+    blocked: bool
+    continues: bool
+    tagged: bool
+    few_tagged: bool
+    recorded: bool
+    few_recorded: bool
+
+
+@cache
+def search_statement(shape: SearchShape) -> Statement:
+    newest = (users.c.reg_time.desc(), users.c.user_id.desc())
+    found: Select[Any] = select(users.c.user_id, users.c.reg_time).where(*_conditions(shape)).order_by(*newest)
+    return Statement(found.limit(bindparam("most", type_=BigInteger())))
+
+
+def _conditions(shape: SearchShape) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = [
+        users.c.kind == "person",
+        users.c.reg_time >= bindparam("since", type_=BigInteger()),
+    ]
+    if shape.login:
+        found.append(users.c.login_key == bindparam("login", type_=Text()))
+    if shape.blocked:
+        found.append(users.c.blocked == bindparam("blocked"))
+    if shape.continues:
+        place = tuple_(bindparam("from_time", type_=BigInteger()), bindparam("from_id", type_=Text()))
+        found.append(tuple_(users.c.reg_time, users.c.user_id) < place)
+    if shape.text:
+        columns = _NICK_ONLY if shape.recorded else _ALL_TEXTS
+        found.append(or_(*(TextPosition(column, _TEXT) > 0 for column in columns)))
+    if shape.tagged:
+        tagged = exists().where(user_tags.c.user_id == users.c.user_id, user_tags.c.tag == _TAG)
+        found.append(users.c.user_id.in_(_TAGGED) if shape.few_tagged else tagged)
+    if shape.recorded:
+        recorded = exists().where(
+            user_records.c.user_id == users.c.user_id, user_records.c.application_id == _APPLICATION
+        )
+        found.append(users.c.user_id.in_(_RECORDED) if shape.few_recorded else recorded)
+    return found
+
+
+def search_people(question: PeopleQuestion, after: PersonPosition | None, limit: int) -> Verb[FoundPeople]:
+    """Return a page of people, the newest first."""
+    tags = (yield COUNT_TAGGED(tag=question.tag))[0].total if question.tag else 0
+    within = question.application_id
+    records = (yield COUNT_RECORDED(application=within))[0].total if within is not None else 0
+    shape = SearchShape(
+        text=bool(question.text),
+        login=bool(question.login),
+        blocked=question.blocked is not None,
+        continues=after is not None,
+        tagged=bool(question.tag),
+        few_tagged=tags <= FEW,
+        recorded=within is not None,
+        few_recorded=records <= FEW,
+    )
+    rows = yield search_statement(shape)(**_parameters(question, after), most=limit + 1)
+    ids = [row.user_id for row in rows[:limit]]
+    found = {row.user_id: user_from_row(row._asdict()) for row in (yield USERS_BY_ID(ids=ids))} if ids else {}
+    last = PersonPosition(reg_time=rows[limit - 1].reg_time, user_id=ids[-1]) if len(rows) > limit else None
+    return FoundPeople(users=[found[one] for one in ids if one in found], after=last)
+
+
+def _parameters(question: PeopleQuestion, after: PersonPosition | None) -> dict[str, object]:
+    given: dict[str, object] = {"since": question.since}
+    if question.text:
+        given["text"] = search_key(question.text)
+    if question.login:
+        given["login"] = login_key(question.login)
+    if question.blocked is not None:
+        given["blocked"] = question.blocked
+    if question.tag:
+        given["tag"] = question.tag
+    if question.application_id is not None:
+        given["application"] = question.application_id
+    return given if after is None else given | {"from_time": after.reg_time, "from_id": after.user_id}
+
+
 def nick_in_application(application_id: int, user_id: str) -> Verb[str | None]:
     """Return the nick of a person with a record in the application."""
     rows = yield NICK_IN_APPLICATION(application_id=application_id, user_id=user_id)
@@ -23,4 +178,5 @@ def nick_in_application(application_id: int, user_id: str) -> Verb[str | None]:
 
 
 class PeopleSearchStore(SqlStore):
+    search = snapshot_read(search_people)
     nick_in_application = read(nick_in_application)

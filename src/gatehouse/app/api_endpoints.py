@@ -4,6 +4,7 @@ from functools import cache
 
 from gatehouse.admin.people import DirectPermissions
 from gatehouse.admin.schema_versions import schema_at_version
+from gatehouse.app.management import add_management
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.keys.jwks import KeySetPublisher
@@ -168,9 +169,15 @@ def login_endpoint(services: Services) -> Endpoint:
 
 
 def permission_endpoints(services: Services, readiness: Readiness, stopping: ShutdownSignal) -> list[Endpoint]:
-    """Interface §4.4 to §4.10."""
+    """Interface §4.4 to §4.10, §4.14; management adds lists and Idempotency-Key to some of them."""
     authenticator = RequestAuthenticator(services.authenticator)
     stopping.when_begun(services.change_streams.stop)
+    return add_management(services, authenticator, basic_permission_endpoints(services, readiness, authenticator))
+
+
+def basic_permission_endpoints(
+    services: Services, readiness: Readiness, authenticator: RequestAuthenticator
+) -> list[Endpoint]:
     return [
         *ApplicationEndpoints(applications=services.application_commands, authenticator=authenticator).endpoints(),
         CustomKeyEndpoint(keys=services.custom_key_commands, authenticator=authenticator).endpoint(),

@@ -158,7 +158,7 @@ def dump_rows(put: WriteRows) -> Verb[None]:
 # since and are requested again.
 EPHEMERAL_TABLES: Final = frozenset(
     {
-        *("gdpr_leases", "interactions", "login_tokens", "outbox", "sessions", "site_sessions"),
+        *("gdpr_leases", "idempotency_keys", "interactions", "login_tokens", "outbox", "sessions", "site_sessions"),
         *("consents", "device_requests", "grants", "logout_calls"),
         *("game_sessions", "game_watchers"),
         "tallies",

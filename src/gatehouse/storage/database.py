@@ -14,6 +14,7 @@ from gatehouse.storage.audit import AuditStorage, TallyStorage
 from gatehouse.storage.dry_run import DryRunStorage
 from gatehouse.storage.forward_auth import SiteStorage
 from gatehouse.storage.gamesessions import GameSessionStorage
+from gatehouse.storage.idempotency import IdempotencyStorage
 from gatehouse.storage.images import ImageStorage
 from gatehouse.storage.installation import InstallationStorage
 from gatehouse.storage.keys import KeyStorage
@@ -56,6 +57,7 @@ class Storage:
     game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
+    idempotency: IdempotencyStorage
     images: ImageStorage
     installation: InstallationStorage
     sign_in_flows: SignInFlowStorage
@@ -132,6 +134,7 @@ def build_storage(runner: Runner) -> Storage:
         game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
+        idempotency=IdempotencyStorage(runner),
         images=ImageStorage(runner),
         installation=InstallationStorage(runner),
         sign_in_flows=SignInFlowStorage(runner),

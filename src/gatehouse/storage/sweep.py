@@ -16,7 +16,7 @@ from gatehouse.storage.runner import Runner
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions, site_sessions
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
-from gatehouse.storage.tables.installation import attempts, once
+from gatehouse.storage.tables.installation import attempts, idempotency_keys, once
 from gatehouse.storage.tables.oauth import grants as granted
 
 RETENTION_AFTER_END: Final = 86_400  # seconds; a second use is distinguished from an unknown secret
@@ -42,6 +42,7 @@ TOKENS = batch_delete(login_tokens, login_tokens.c.ends_at <= bindparam("by"))
 INTERACTIONS = batch_delete(interactions, interactions.c.ends_at <= bindparam("by"))
 GAMES = batch_delete(game_sessions, game_sessions.c.ends_at <= bindparam("by"))
 WATCHERS = batch_delete(game_watchers, game_watchers.c.seen_at <= bindparam("by"))
+IDEMPOTENCY_KEYS = batch_delete(idempotency_keys, idempotency_keys.c.ends_at <= bindparam("by"))
 GRANTS = tuple(batch_delete(granted, *conditions) for conditions in grants.SWEEP_CONDITIONS)
 
 
@@ -56,7 +57,7 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
     long_ago = now - RETENTION_AFTER_END
     yield ONCE(by=long_ago)
     yield ATTEMPTS(now=now, by=long_ago)
-    for statement in (ENDED_SESSIONS, IDLE_SESSIONS, SITE_SESSIONS, TOKENS, INTERACTIONS, GAMES):
+    for statement in (ENDED_SESSIONS, IDLE_SESSIONS, SITE_SESSIONS, TOKENS, INTERACTIONS, GAMES, IDEMPOTENCY_KEYS):
         yield statement(by=now)
     yield WATCHERS(by=now - gamesessions.WATCHER_TIMEOUT)
     yield from (statement(by=long_ago) for statement in GRANTS)

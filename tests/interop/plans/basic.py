@@ -87,7 +87,7 @@ async def refresh_token(op: Certifier) -> None:
     )
     renewed = success_body(await op.client.refresh(token, redirect_uri=""))
     claims = await op.verify_id_token(renewed["id_token"], access_token=renewed["access_token"])
-    for claim in ("iss", "sub", "aud", "auth_time", "azp"):
+    for claim in ("iss", "sub", "aud", "auth_time", "acr", "amr"):
         assert claims[claim] == first.claims[claim]
     assert (await op.userinfo(renewed["access_token"]))["sub"] == claims["sub"]
 

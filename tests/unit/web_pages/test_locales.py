@@ -11,7 +11,9 @@ from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import check_login
 from gatehouse.accounts.password_rules import PasswordRules
+from gatehouse.accounts.profile_fields import check_name, check_username, check_zoneinfo
 from gatehouse.audit.events import AuditEvent
+from gatehouse.images import conversion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.oauth.model import SCOPES
 from gatehouse.web.pages.translations import FALLBACK_LANG, load_languages
@@ -36,7 +38,7 @@ ALIKE = {
 NEVER_ABOUT_A_PERSON = (
     *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),
     *("service_account.", "schema.", "role.saved", "role.default_saved", "role.removed", "project.", "group."),
-    *("game_session.", "webhook.", "audit."),
+    *("game_session.", "webhook.", "audit.", "token.machine_"),
 )
 
 
@@ -114,7 +116,9 @@ def refusals(kind: type[GatehouseError] = GatehouseError) -> Iterator[str]:
 
 
 async def complaints() -> AsyncIterator[str]:
-    for check, wrong in ((check_login, "no_one"), (check_nick, "")):
+    checks = [(check_login, "no_one"), (check_nick, ""), (check_name, "x" * 200), (check_zoneinfo, "Moon/Base")]
+    checks += [(check_username, wrong) for wrong in ("ab", "12345", "admin")]
+    for check, wrong in checks:
         with pytest.raises(BadAccount) as raised:
             check(wrong)
         yield raised.value.detail
@@ -122,6 +126,8 @@ async def complaints() -> AsyncIterator[str]:
         with pytest.raises(BadAccount) as raised:
             await PasswordRules().check(password)
         yield raised.value.detail
+    for text in (*conversion.REFUSALS.values(), conversion.TOO_LARGE, conversion.UNREADABLE):
+        yield text
 
 
 async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> None:

@@ -14,6 +14,7 @@ from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages.assets import STATIC_DIRECTORY, Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.rendering import DisplayPreferences, PageRenderer
+from gatehouse.web.pages.site_sign_in import SiteDeniedContext
 from gatehouse.web.pages.template_filters import DAY, HOUR, MINUTE, duration, exact_time, relative_time
 from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, load_languages
 from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
@@ -29,7 +30,9 @@ JINJA = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 TAG = re.compile(r"<[^>]*>", re.DOTALL)
 READ_ALOUD = re.compile(r"\b(?:aria-label|alt|placeholder|title|content)=\"([^\"]*)\"")
 # The few values of `content` that are for the browser.
-FOR_BROWSERS = {"width=device-width, initial-scale=1", "noindex"}
+FOR_BROWSERS = {"width=device-width, initial-scale=1", "noindex", "light dark"}
+# Shown on the sites of others, so with a policy and a style of its own.
+SITE_DENIED = SiteDeniedContext(application="wiki.studio.example", login="anna@studio.example", style="", more="/")
 BEGUN = re.compile(r"[\"']([a-z_0-9]+\.[a-z_0-9]*)[\"'](?:\s*~|\))")
 BEGUN_IN_MODULE = re.compile(r"\bt\(\s*f\"([a-z_0-9]+\.[a-z_0-9]*){")
 USED = re.compile(r"\bt\(\s*[\"']([a-z_0-9.]+)[\"']\s*[,)]")
@@ -80,7 +83,7 @@ def test_every_template_belongs_to_exactly_one_page_context() -> None:
     pages = [kind for kind in PageContext.__subclasses__() if kind.__module__.startswith("gatehouse.web.pages.")]
     kinds = {kind.__name__: kind.template for kind in pages}
     assert sorted(kinds.values()) == sorted(set(NAMES) - parts)
-    assert {context.template for context in STATES.values()} == set(kinds.values())
+    assert {context.template for context in [*STATES.values(), SITE_DENIED]} == set(kinds.values())
 
 
 class RecordingTranslator(Translator):
@@ -104,7 +107,7 @@ def test_every_text_is_used() -> None:
         replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=reason))
         for reason in LoginRefusalReason
     ]
-    for context in [*STATES.values(), *problems, *notices, *denials]:
+    for context in [*STATES.values(), *problems, *notices, *denials, SITE_DENIED]:
         pages.render_html(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))
     for month in range(12):
         exact_time(words, NOW + month * 30 * DAY)

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from sqlalchemy import bindparam, delete, select, update
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UserNotFound
-from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User
+from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User, search_key
 from gatehouse.accounts.own_account.model import (
     MAX_ACTIVITY_SHOWN,
     AccountDetails,
@@ -100,7 +100,7 @@ PROFILE_COLUMNS = tuple(field.name for field in fields(Profile))
 SET_PROFILE = Statement(
     update(users)
     .where(_THIS_USER)
-    .values({name: bindparam(name) for name in PROFILE_COLUMNS} | _UPDATE_PROFILE)
+    .values({name: bindparam(name) for name in (*PROFILE_COLUMNS, "nick_key", "name_key")} | _UPDATE_PROFILE)
     .returning(users.c.user_id)
 )
 # Locks the account's row before the name is reserved; erasure takes the locks in the same order.
@@ -186,7 +186,8 @@ def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
 
 
 def set_profile(user_id: str, profile: Profile, entry: AuditRecord) -> Verb[None]:
-    if not (yield SET_PROFILE(**asdict(profile), of=user_id, at=entry.at)):
+    keys = {"nick_key": search_key(profile.nick), "name_key": search_key(profile.name)}
+    if not (yield SET_PROFILE(**asdict(profile), **keys, of=user_id, at=entry.at)):
         raise UserNotFound
     yield from add_audit_record(entry)
 

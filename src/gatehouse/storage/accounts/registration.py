@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, delete, or_, update
 
 from gatehouse.accounts.errors import LinkDead
-from gatehouse.accounts.model import EmailLink, LinkKind, User
+from gatehouse.accounts.model import EmailLink, LinkKind, User, search_key
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
@@ -39,7 +39,13 @@ SET_PASSWORD = Statement(
 SET_FIRST_PASSWORD = Statement(
     update(users)
     .where(*_MAILED_USER, users.c.password_hash.is_(None))
-    .values(password_hash=bindparam("hash"), nick=bindparam("chosen"), lang=bindparam("spoken"), **_EMAIL_VERIFIED)
+    .values(
+        password_hash=bindparam("hash"),
+        nick=bindparam("chosen"),
+        nick_key=bindparam("chosen_key"),
+        lang=bindparam("spoken"),
+        **_EMAIL_VERIFIED,
+    )
     .returning(users.c.user_id)
 )
 END_LINKS = Statement(
@@ -96,7 +102,12 @@ def accept_invitation(
 ) -> Verb[None]:
     taken = yield from _take_link(LinkKind.INVITE, digest, now)
     set_ = yield SET_FIRST_PASSWORD(
-        of=taken.user_id, mailed_to=taken.login_key, hash=password_hash, chosen=nick, spoken=lang
+        of=taken.user_id,
+        mailed_to=taken.login_key,
+        hash=password_hash,
+        chosen=nick,
+        chosen_key=search_key(nick),
+        spoken=lang,
     )
     if not set_:
         raise LinkDead

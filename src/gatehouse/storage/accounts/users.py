@@ -15,7 +15,14 @@ from gatehouse.accounts.errors import (
     UsernameTaken,
     UserNotFound,
 )
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, SetupLink, User
+from gatehouse.accounts.model import (
+    ADMINISTRATOR_ROLE,
+    CENTRAL_APPLICATION,
+    AccountKind,
+    SetupLink,
+    User,
+    search_key,
+)
 from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
@@ -43,6 +50,7 @@ from gatehouse.storage.tables.accounts import (
     usernames,
     users,
 )
+from gatehouse.storage.tables.installation import idempotency_keys
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import (
@@ -176,7 +184,7 @@ DROP_USER_DATA = tuple(
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents),
+        *(grants, consents, idempotency_keys),
     )
 )
 REPLACE_HASH = Statement(
@@ -412,6 +420,7 @@ def _user_columns(user: User) -> dict[str, object]:
         "login": user.login,
         "login_key": user.login_key,
         "nick": user.nick,
+        "nick_key": search_key(user.nick),
         "password_hash": user.password_hash,
         "lang": user.lang,
         "country": user.country,
@@ -422,6 +431,7 @@ def _user_columns(user: User) -> dict[str, object]:
         "blocked": user.blocked,
         "meta": user.meta,
         "name": user.name,
+        "name_key": search_key(user.name),
         "given_name": user.given_name,
         "family_name": user.family_name,
         "username_at": user.username_at,
@@ -433,7 +443,8 @@ def _user_columns(user: User) -> dict[str, object]:
 
 def user_from_row(fields: dict[str, Any]) -> User:
     """Build the account from the columns of WHOLE_USER."""
-    del fields["login_key"]
+    for name in ("login_key", "nick_key", "name_key"):
+        del fields[name]
     fields["kind"] = AccountKind(fields["kind"])
     fields["tags"] = split_lines(fields["tags"])
     fields["purchases"] = split_lines(fields["purchases"])

@@ -53,7 +53,11 @@ users = Table(
     text_column("zoneinfo", server_default=text("''")),
     text_column("picture", server_default=text("''")),  # ID of the image, if there is one
     time_column("updated_at", server_default=text("0")),  # last change of the profile; 0 since registration
+    text_column("nick_key", server_default=text("''")),  # this and the next: as a search compares them
+    text_column("name_key", server_default=text("''")),
     Index("uq_users_username", "username", unique=True),
+    # Everything that a search compares: it reads this index and not the table (docs/decisions/0037).
+    Index("ix_users_search", "reg_time", "user_id", "nick_key", "name_key", "login_key", "blocked", "kind"),
     # Indexes of the console's list of people and of its filters.
     Index("ix_users_reg_time", "reg_time", "user_id"),
     Index(

@@ -158,6 +158,19 @@ audit_refusals = Table(  # capped: the oldest go first
     sqlite_autoincrement=True,
 )
 
+idempotency_keys = Table(  # requests that are answered once, and their answers
+    "idempotency_keys",
+    metadata,
+    text_column("user_id"),
+    number_column("through"),  # the application that vouches for the caller; 0 in person
+    Column("key_digest", LargeBinary, nullable=False),
+    Column("request_digest", LargeBinary, nullable=False),
+    Column("sealed_answer", LargeBinary),  # none while the request runs
+    time_column("ends_at"),
+    PrimaryKeyConstraint("user_id", "through", "key_digest"),
+    Index(None, "ends_at"),
+)
+
 tallies = Table(  # how often people signed in, by the hour
     "tallies",
     metadata,

@@ -31,6 +31,13 @@ AUTH_FAILURES: Final = (401, 403)
 RECORD_FAILURES: Final = (404, 409)
 
 Json = dict[str, Any]
+IDEMPOTENCY_PARAMETER: Final[Json] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Of a create: sent again within a day it gets the same answer, and nothing is created twice",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
 
 FAILURE_TYPES: Final[Mapping[Dialect, type]] = {
     Dialect.PAGE: HtmlPage,
@@ -148,7 +155,12 @@ class Schemas:
 
 
 def _types_of(endpoint: Endpoint) -> Iterator[type]:
-    for kind in (endpoint.request, *endpoint.answers.values(), FAILURE_TYPES[endpoint.dialect]):
+    for kind in (
+        endpoint.request,
+        endpoint.also_request,
+        *endpoint.answers.values(),
+        FAILURE_TYPES[endpoint.dialect],
+    ):
         if kind not in (None, HtmlPage):
             yield kind
 
@@ -157,18 +169,28 @@ def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
     name = endpoint.name if len(endpoint.methods) == 1 else f"{endpoint.name}.{method.lower()}"
     operation: Json = {"operationId": name, "summary": endpoint.summary, "tags": [endpoint.section]}
     parameters = [*_path_parameters(endpoint), *_query_parameters(endpoint, method, schemas)]
+    if endpoint.idempotent:
+        parameters.append(IDEMPOTENCY_PARAMETER)
     if parameters:
         operation["parameters"] = parameters
     if endpoint.request is not None and method not in NO_BODY:
         kinds = sorted(kind.value for kind in endpoint.accepts)
-        schema = schemas.reference(endpoint.request)
+        schema = _request_schema(endpoint.request, endpoint.also_request, schemas)
+        examples = {title: {"value": body} for title, body in endpoint.examples.items()}
+        content = {"schema": schema, "examples": examples} if examples else {"schema": schema}
         operation["requestBody"] = {
-            "content": {kind: {"schema": schema} for kind in kinds},
+            "content": dict.fromkeys(kinds, content),
             "required": endpoint.accepts != ANY_BODY or schemas.has_required_fields(endpoint.request),
         }
     operation["responses"] = _responses(endpoint, schemas)
     operation["security"] = [{name: [] for name in together} for together in AUTH_SCHEMES[endpoint.auth]]
     return operation
+
+
+def _request_schema(kind: type, other: type | None, schemas: Schemas) -> Json:
+    if other is None:
+        return schemas.reference(kind)
+    return {"oneOf": [schemas.reference(kind), schemas.reference(other)]}
 
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[Json]:

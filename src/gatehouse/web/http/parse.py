@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -83,6 +83,16 @@ async def receive_part(request: Request) -> Message:
 
 async def read_json(request: Request, into: type[StructT], *, may_be_empty: bool = False) -> StructT:
     return await read_body(request, into, kinds=JSON_ONLY, may_be_empty=may_be_empty)
+
+
+async def read_json_object(request: Request) -> dict[str, Any]:
+    """Read the members of a body whose type depends on one of them; its handler reads it once more, typed."""
+    body = await raw_body(request)
+    content_type(request, JSON_ONLY)
+    found = await run_off_loop(len(body) // BYTES_PER_WEIGHT, parse_json.decode_json, body)
+    if not isinstance(found, dict):
+        raise BadInput("the body must be a JSON object")
+    return found
 
 
 async def read_form(request: Request, into: type[StructT]) -> StructT:

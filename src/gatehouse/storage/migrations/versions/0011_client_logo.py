@@ -3,8 +3,8 @@
 from alembic import op
 from sqlalchemy import Column, Text, text
 
-revision = "0010"
-down_revision = "0009"
+revision = "0011"
+down_revision = "0010"
 
 
 def upgrade() -> None:

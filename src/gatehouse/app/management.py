@@ -1,0 +1,98 @@
+"""What the management API adds to permission endpoints: search, lists and Idempotency-Key (R9)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from gatehouse.admin.idempotency import Idempotency
+from gatehouse.app.services import Services
+from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.idempotency import IdempotentCreates
+from gatehouse.web.api.permissions.listing import Cursors, ListAsk, ListedPage, Lists, ReadPage
+from gatehouse.web.http.routing import Endpoint
+
+NEW_USER: Final = {"login": "bob@studio.example", "nick": "Bob", "tags": ["staff"]}
+USER_EXAMPLES: Final[Mapping[str, object]] = {
+    "create": {"action": "create", "data": NEW_USER},
+    "save": {"action": "save", "data": {"user_id": "1000000002", "nick": "Rob", "version": 1}},
+    "block": {"action": "block", "data": {"user_id": "1000000002"}},
+    "invite": {"action": "invite", "data": {"login": "bob@studio.example"}},
+    "reset_factors": {"action": "reset_factors", "data": {"user_id": "1000000002", "reason": "lost phone"}},
+    "search": {"action": "search", "data": {"query": "bob", "filters": {"blocked": False}, "limit": 50}},
+}
+IDEMPOTENT: Final = frozenset(
+    f"permissions.{name}"
+    for name in ("user", "application", "publish", "group", "client", "service_account", "access_key", "webhook")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListAction:
+    method: str  # of ListReader
+    filters: frozenset[str] = frozenset()
+    action: str = "list"
+    examples: Mapping[str, object] | None = None
+
+
+LIST_ACTIONS: Final[Mapping[str, ListAction]] = {
+    "permissions.user": ListAction(
+        method="people",
+        filters=frozenset({"login", "tag", "registered_since", "blocked"}),
+        action="search",
+        examples=USER_EXAMPLES,
+    ),
+    "permissions.application": ListAction(method="applications", filters=frozenset({"project_id"})),
+    "permissions.project": ListAction(method="projects"),
+    "permissions.group": ListAction(method="groups", filters=frozenset({"project_id"})),
+    "permissions.client": ListAction(method="clients"),
+    "permissions.service_account": ListAction(method="service_accounts", filters=frozenset({"project_id"})),
+    "permissions.activity": ListAction(
+        method="activity", filters=frozenset({"event", "actor", "subject", "since", "until"})
+    ),
+}
+LIST_EXAMPLES: Final[Mapping[str, object]] = {"list": {"action": "list", "data": {"query": "", "limit": 50}}}
+
+
+def add_management(
+    services: Services, authenticator: RequestAuthenticator, endpoints: list[Endpoint]
+) -> list[Endpoint]:
+    """Return the endpoints with the actions and the header that they gain."""
+    idempotency = Idempotency(store=services.storage.idempotency, sealer=services.masters, clock=services.clock)
+    creates = IdempotentCreates(idempotency=idempotency, authenticator=authenticator)
+    lists = Lists(cursors=Cursors(masters=services.masters, clock=services.clock), authenticator=authenticator)
+    readers = page_readers(services)
+    found = []
+    for endpoint in endpoints:
+        listed = LIST_ACTIONS.get(endpoint.name)
+        with_list = (
+            endpoint
+            if listed is None
+            else lists.add(
+                endpoint,
+                readers[listed.method],
+                filters=listed.filters,
+                action=listed.action,
+                examples=listed.examples or LIST_EXAMPLES,
+            )
+        )
+        found.append(creates.wrap(with_list) if endpoint.name in IDEMPOTENT else with_list)
+    return found
+
+
+def page_readers(services: Services) -> Mapping[str, ReadPage]:
+    """Return the readers by name, loaded at the first request."""
+
+    @cache
+    def load() -> Mapping[str, ReadPage]:
+        from gatehouse.app.services.listing import list_readers  # noqa: PLC0415 - few processes use it
+
+        return list_readers(services)
+
+    def reader(name: str) -> ReadPage:
+        async def read_page(ask: ListAsk) -> ListedPage:
+            return await load()[name](ask)
+
+        return read_page
+
+    return {action.method: reader(action.method) for action in LIST_ACTIONS.values()}

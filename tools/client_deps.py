@@ -28,6 +28,8 @@ from tests.interop.toolchains import (
     MCP_PYTHON_LOCK,
     NODE_CLIENTS,
     NODE_LOCK,
+    OAUTH2_PROXY,
+    OAUTH2_PROXY_SOURCE,
     OPENFGA_HOME,
     OPENFGA_SOURCE,
     PEER,
@@ -37,6 +39,8 @@ from tests.interop.toolchains import (
     PYTHON_LOCK,
     PYTHON_PEER_HOME,
     PYTHON_PEER_LOCK,
+    RUST_CLIENT,
+    RUST_SOURCE,
     TYPESCRIPT_HOME,
     TYPESCRIPT_LOCK,
     find_cpp,
@@ -52,15 +56,18 @@ from tests.interop.toolchains import (
     find_mono,
     find_node,
     find_node_clients,
+    find_oauth2_proxy,
     find_openfga,
     find_peer,
     find_python_clients,
     find_python_peer,
+    find_rust_client,
     find_typescript,
     go_lock,
     go_sources,
     java_sources,
     keycloak_version,
+    rust_sources,
     stamp,
 )
 from tests.support.find_programs import DOWNLOADS
@@ -134,6 +141,11 @@ def build_go_client() -> None:
     stamp(GO_CLIENT, *go_sources())
 
 
+def build_oauth2_proxy() -> None:
+    build_go_program(OAUTH2_PROXY / "oauth2-proxy", OAUTH2_PROXY_SOURCE, "github.com/oauth2-proxy/oauth2-proxy/v7")
+    stamp(OAUTH2_PROXY, *go_lock(OAUTH2_PROXY_SOURCE))
+
+
 def build_hydra() -> None:
     build_go_program(HYDRA_HOME / "hydra", HYDRA_SOURCE, "github.com/ory/hydra/v2")
     stamp(HYDRA_HOME, *go_lock(HYDRA_SOURCE))
@@ -154,6 +166,19 @@ def build_go_program(program: Path, source: Path, package: str) -> None:
         places = {name: f"{workshop}/{name}" for name in ("GOMODCACHE", "GOCACHE", "GOPATH")}
         options = {"GOFLAGS": "-modcacherw -mod=readonly", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
         run([go, "build", "-o", str(program), package], source, {**places, **options}, timeout=BUILD_TIMEOUT)
+
+
+def build_rust_client() -> None:
+    if shutil.which("cargo") is None:
+        raise CouldNotGet("Rust is not installed")
+    renew(RUST_CLIENT)
+    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
+        target = {"CARGO_TARGET_DIR": f"{workshop}/target", "CARGO_INCREMENTAL": "0", "CARGO_PROFILE_DEV_DEBUG": "0"}
+        run(["cargo", "build", "--locked", "--quiet"], RUST_SOURCE, target, timeout=BUILD_TIMEOUT)
+        shutil.copy(
+            Path(workshop, "target", "debug", "gatehouse-interop-openidconnect"), RUST_CLIENT / "openidconnect"
+        )
+    stamp(RUST_CLIENT, *rust_sources())
 
 
 def build_java_client() -> None:
@@ -237,6 +262,20 @@ CLIENT_PROGRAMS: Final = (
         name="optional go-oidc",
         find=find_go_client,
         download=InstallMethod(description="built from tests/interop/clients/go-oidc", install=build_go_client),
+    ),
+    Program(
+        name="optional oauth2-proxy",
+        find=find_oauth2_proxy,
+        download=InstallMethod(
+            description="Go module proxy, tests/interop/clients/oauth2-proxy/go.sum", install=build_oauth2_proxy
+        ),
+    ),
+    Program(
+        name="optional openidconnect (Rust)",
+        find=find_rust_client,
+        download=InstallMethod(
+            description="built from tests/interop/clients/openidconnect", install=build_rust_client
+        ),
     ),
     Program(
         name="optional Nimbus (Java)",

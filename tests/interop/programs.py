@@ -6,6 +6,7 @@ serves, on 127.0.0.1:
 - /login redirects the browser to sign in; the final response is JSON with `sub` and `id_token`
 - /userinfo returns what the library read from the userinfo endpoint
 - /refresh responds like /login, without any interaction
+- /logout, if `logs_out`, signs the person out at the service, which redirects to /logged-out
 
 An error of the library becomes a status of 400 or more with its own message.
 """
@@ -23,12 +24,14 @@ from tests.interop.toolchains import (
     find_node,
     find_node_clients,
     find_python_clients,
+    find_rust_client,
 )
 from tests.support.capabilities import Capability
 
 NODE: Final = Capability(name="OAuth clients for Node", find=cache(find_node_clients))
 PYTHON: Final = Capability(name="OAuth clients for Python", find=cache(find_python_clients))
 GO: Final = Capability(name="go-oidc", find=cache(find_go_client), optional=True)
+RUST: Final = Capability(name="openidconnect (Rust)", find=cache(find_rust_client), optional=True)
 JAVA: Final = Capability(name="Nimbus (Java)", find=cache(find_java_client), optional=True)
 
 
@@ -41,6 +44,7 @@ class Program:
     environment: Mapping[str, str] | None = None
     refused_with: str = "invalid_client"  # the library's message about a wrong secret
     uses_pkce: bool = True
+    logs_out: bool = False  # RP-initiated
     fetches_keys_at_once: bool = True  # for an unknown kid; others wait up to a minute since the last fetch
 
 
@@ -56,7 +60,7 @@ def python(interpreter: Path, name: str) -> Sequence[str]:
     return (str(interpreter), str(CLIENTS / name / "client.py"))
 
 
-def go(program: Path, _: str) -> Sequence[str]:
+def itself(program: Path, _: str) -> Sequence[str]:
     return (str(program),)
 
 
@@ -91,6 +95,7 @@ PROGRAMS: Final = (
         callback="/oidc/callback/",
         environment=WITH_PYTHON,
     ),
-    Program(name="go-oidc", needs=GO, command=go),
+    Program(name="go-oidc", needs=GO, command=itself),
+    Program(name="openidconnect", needs=RUST, command=itself, logs_out=True),
     Program(name="nimbus", needs=JAVA, command=java),
 )

@@ -36,9 +36,10 @@ def run_program(program: Program, issuer: str, registered: RegisteredClient, por
 def register(gatehouse: GatehouseNode, program: Program, client_id: str) -> tuple[RegisteredClient, int]:
     require_program(program.needs)
     port = free_port()
-    address = f"http://{LOOPBACK}:{port}{program.callback}"
+    home = f"http://{LOOPBACK}:{port}"
     options = () if program.uses_pkce else ("--no-require-pkce",)
-    return gatehouse.register(client_id, "--redirect-uri", address, *options), port
+    after = ("--post-logout-uri", f"{home}/logged-out") if program.logs_out else ()
+    return gatehouse.register(client_id, "--redirect-uri", f"{home}{program.callback}", *options, *after), port
 
 
 def expect_success(page: httpx2.Response) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
         first = expect_success(person.open_address(f"{home}/login"))
         assert first["sub"] == gatehouse.user_id
         assert person.forms == ["password", "decision"]
-        assert claims_of(first["id_token"])["aud"] == [gatehouse.issuer, registered.client_id]
+        assert claims_of(first["id_token"])["aud"] == registered.client_id
 
         userinfo = expect_success(person.open_address(f"{home}/userinfo"))
         assert userinfo["sub"] == gatehouse.user_id
@@ -75,6 +76,13 @@ def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
 
         anew = expect_success(person.open_address(f"{home}/login"))
         assert anew["sub"] == gatehouse.user_id
+
+        if program.logs_out:
+            logged_out = person.open_address(f"{home}/logout")
+            assert str(logged_out.url) == f"{home}/logged-out", logged_out.text
+            assert expect_success(logged_out) == {"signed_in": False}
+            assert expect_success(person.open_address(f"{home}/login"))["sub"] == gatehouse.user_id
+            assert person.forms == ["password", "decision", "password"], "the person was still signed in"
 
 
 def refreshed_with_another_key(person: PersonInBrowser, home: str, id_token: str) -> str:

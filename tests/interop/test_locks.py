@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from tests.interop.toolchains import (
     JAVA_SOURCE,
     KEYCLOAK_LOCK,
     NODE_LOCK,
+    OAUTH2_PROXY_SOURCE,
     PEER_LOCK,
     PYTHON_LOCK,
     PYTHON_PEER_LOCK,
+    RUST_SOURCE,
     TYPESCRIPT_LOCK,
 )
 from tests.support.find_programs import ROOT
@@ -51,12 +54,22 @@ def test_every_python_package_has_digests_and_no_url(lock: Path) -> None:
 
 
 def test_every_go_module_and_jar_has_its_digest() -> None:
-    modules = re.findall(r"^\s*(?:require )?(\S+/\S+ v\S+)", (GO_SOURCE / "go.mod").read_text(), re.MULTILINE)
-    digests = (GO_SOURCE / "go.sum").read_text()
-    assert len(modules) == 3
-    assert all(f"{module} h1:" in digests for module in modules)
+    for source, count in ((GO_SOURCE, 3), (OAUTH2_PROXY_SOURCE, 62)):
+        modules = re.findall(r"^\s*(?:require )?(\S+/\S+ v\S+)", (source / "go.mod").read_text(), re.MULTILINE)
+        digests = (source / "go.sum").read_text()
+        assert len(modules) == count
+        assert all(f"{module} h1:" in digests for module in modules)
     jars = (JAVA_SOURCE / "jars.sha256").read_text().splitlines()
     assert all(re.fullmatch(r"[0-9a-f]{64} \S+\.jar", line) for line in jars)
+
+
+def test_every_crate_has_its_digest_and_its_requested_version() -> None:
+    packages = tomllib.loads((RUST_SOURCE / "Cargo.lock").read_text())["package"]
+    crates = {package["name"]: package for package in packages if "source" in package}
+    assert len(packages) == len([package for package in packages if "checksum" in package]) + 1, "ours has none"
+    wanted = tomllib.loads((RUST_SOURCE / "Cargo.toml").read_text())["dependencies"]
+    exact = {name: want if isinstance(want, str) else want["version"] for name, want in wanted.items()}
+    assert {name: f"={crates[name]['version']}" for name in wanted} == exact
 
 
 def test_keycloak_archive_has_its_version_and_digest() -> None:

@@ -28,6 +28,10 @@ MCP_PYTHON: Final = DOWNLOADS / "mcp-python"
 MCP_PYTHON_LOCK: Final = MCP_PROGRAMS / "requirements.txt"
 GO_CLIENT: Final = DOWNLOADS / "go-client"
 GO_SOURCE: Final = CLIENTS / "go-oidc"
+OAUTH2_PROXY: Final = DOWNLOADS / "oauth2-proxy"
+OAUTH2_PROXY_SOURCE: Final = CLIENTS / "oauth2-proxy"
+RUST_CLIENT: Final = DOWNLOADS / "rust-client"
+RUST_SOURCE: Final = CLIENTS / "openidconnect"
 JAVA_CLIENT: Final = DOWNLOADS / "java-client"
 JAVA_SOURCE: Final = CLIENTS / "nimbus"
 GAME_CLIENTS: Final = ROOT / "tests" / "game_clients"
@@ -105,6 +109,19 @@ def go_lock(source: Path) -> list[Path]:
 
 def find_go_client() -> Path | None:
     return GO_CLIENT / "go-oidc" if is_made_from(GO_CLIENT, *go_sources()) else None
+
+
+def find_oauth2_proxy() -> Path | None:
+    program = OAUTH2_PROXY / "oauth2-proxy"
+    return program if is_made_from(OAUTH2_PROXY, *go_lock(OAUTH2_PROXY_SOURCE)) else None
+
+
+def rust_sources() -> list[Path]:
+    return [RUST_SOURCE / name for name in ("Cargo.toml", "Cargo.lock", "src/main.rs")]
+
+
+def find_rust_client() -> Path | None:
+    return RUST_CLIENT / "openidconnect" if is_made_from(RUST_CLIENT, *rust_sources()) else None
 
 
 def java_sources() -> list[Path]:

@@ -8,6 +8,7 @@ from gatehouse.admin.keys import KeyAdmin
 from gatehouse.admin.settings import InstallationStore, MailServer, Posture, SettingGroup, SettingListItem, find_risks
 from gatehouse.app.services import Services
 from gatehouse.kernel.graphics import Color
+from gatehouse.mail.model import MailTemplate
 from gatehouse.settings import Settings
 from gatehouse.settings.entries import ALL_SETTINGS, Setting, display_line, display_value
 from gatehouse.settings.grammar import is_loopback, parse_origin
@@ -53,7 +54,14 @@ POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings
 
 
 def setting_parts(services: Services, readiness: Readiness) -> SettingParts:
-    return SettingParts(installation_admin(services, readiness), save=services.settings_editor.save)
+    async def send_test(user_id: str) -> None:
+        user = await services.storage.accounts.user(user_id)
+        message = services.mail_composer.compose(MailTemplate.TEST, to=user.login or "", lang=user.lang)
+        await services.outbox_worker.deliver_now(message)
+
+    return SettingParts(
+        installation_admin(services, readiness), save=services.settings_editor.save, send_test=send_test
+    )
 
 
 def installation_admin(services: Services, readiness: Readiness) -> InstallationReader:

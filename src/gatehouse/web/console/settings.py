@@ -15,14 +15,21 @@ from gatehouse.admin.keys import KeyAdmin, KeyLineTimeline, KeyTimeline
 from gatehouse.admin.paging import Page
 from gatehouse.admin.settings import MailServer, OutboxListItem, SettingGroup, SettingListItem
 from gatehouse.kernel.errors import NotFound
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState
-from gatehouse.keys.rotation import DAY, RotationMode, RotationPolicy
+from gatehouse.keys.model import KeyLine, KeyPurpose, KeyState
+from gatehouse.keys.rotation import DAY, RotationPolicy
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxStatus, Undelivered
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.api.permissions import installation
-from gatehouse.web.api.permissions.installation import Installation, InstallationReader, InstallationStatus, keys_part
+from gatehouse.web.api.permissions.installation import (
+    ROTATION_MODES,
+    Installation,
+    InstallationReader,
+    InstallationStatus,
+    keys_part,
+    parse_key_line,
+)
 from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall, settings_call
 from gatehouse.web.console.paths import ConsoleEntry
@@ -222,11 +229,6 @@ SIGNING_KEY_COLUMNS: Final = {
     "signs_until": lambda one: one[1].signs_until or "",
     "verifies_until": lambda one: one[1].verifies_until or "",
 }
-ROTATION_MODES: Final = {
-    "planned": RotationMode.PLANNED,
-    "at_once": RotationMode.AT_ONCE,
-    "distrust": RotationMode.DISTRUST,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,10 +341,3 @@ def is_mode_offered(mode: str, strip: KeyLineTimeline) -> bool:
     if mode == "planned":
         return not strip.waits
     return mode != "distrust" or strip.line.purpose is not KeyPurpose.AUDIT
-
-
-def parse_key_line(purpose: str, alg: str) -> KeyLine:
-    try:
-        return KeyLine(KeyPurpose(purpose), Algorithm(alg))
-    except ValueError:
-        raise NotFound("no such keys") from None

@@ -21,9 +21,11 @@ from gatehouse.admin.settings import (
 )
 from gatehouse.audit.chain import HeadCodec, problems_at_end
 from gatehouse.audit.model import AuditOrigin, AuditStore, Seal
+from gatehouse.kernel.errors import NotFound
 from gatehouse.kernel.times import iso8601
-from gatehouse.keys.rotation import DAY
-from gatehouse.mail.model import OutboxStatus, OutboxStore
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.keys.rotation import DAY, RotationMode
+from gatehouse.mail.model import OutboxStatus, OutboxStore, Undelivered
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.health import HealthReport, Readiness
@@ -46,6 +48,7 @@ from gatehouse.web.api.permissions.settings import (
     SettingEntry,
     SettingsPartData,
     SigningKeyEntry,
+    TestEmailPart,
 )
 from gatehouse.web.pages.branding import Swatch
 
@@ -155,9 +158,26 @@ class InstallationReader:
 
 
 class SettingParts:
-    def __init__(self, installation: InstallationReader, *, save: SaveSettings) -> None:
+    def __init__(
+        self, installation: InstallationReader, *, save: SaveSettings, send_test: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """`send_test` sends a test email to a user ID."""
         self._installation = installation
         self._save = save
+        self._send_test = send_test
+
+    async def rotate_key(self, actor: Actor, asked: SettingsPartData) -> KeysPart:
+        keys = self._installation.keys
+        await keys.rotate(actor, parse_key_line(asked.purpose, asked.alg), ROTATION_MODES[asked.manner])
+        return keys_part(await keys.timeline(actor), every=keys.policy.interval)
+
+    async def send_test_email(self, actor: Actor) -> TestEmailPart:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        try:
+            await self._send_test(actor.user_id)
+        except Undelivered as error:
+            return TestEmailPart(sent=False, trouble=error.detail or error.public)
+        return TestEmailPart(sent=True, trouble="")
 
     async def save(self, actor: Actor, changes: Mapping[str, object]) -> ConfigurationPart:
         require_operation(actor.rights, Operation.ADMINISTER)
@@ -178,6 +198,20 @@ class SettingParts:
                 return email_part(
                     await self._installation.mail_status(actor, page_request("", asked.page, size=asked.limit))
                 )
+
+
+ROTATION_MODES: Final = {
+    "planned": RotationMode.PLANNED,
+    "at_once": RotationMode.AT_ONCE,
+    "distrust": RotationMode.DISTRUST,
+}
+
+
+def parse_key_line(purpose: str, alg: str) -> KeyLine:
+    try:
+        return KeyLine(KeyPurpose(purpose), Algorithm(alg))
+    except ValueError:
+        raise NotFound("no such keys") from None
 
 
 def configuration_part(installation: Installation) -> ConfigurationPart:

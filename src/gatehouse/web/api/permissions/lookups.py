@@ -9,14 +9,16 @@ from starlette.responses import Response
 
 from gatehouse.admin.games import VisibleGameSessions, session_ref
 from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.gamesessions.errors import SessionOver
 from gatehouse.gamesessions.model import GameSession
+from gatehouse.gamesessions.session_info import GameSessionAdmin
 from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.documents.grammar import ApplicationId
-from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
-from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
+from gatehouse.permissions.rights.guard import Operation, is_open, require_operation
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
@@ -97,10 +99,11 @@ def activity_entry(found: AuditRecord | Refusal) -> ActivityEntry:
 
 class GameSessionData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ref: str  # the beginning of its gsid
+    reason: str = ""  # of close
 
 
 class GameSessionRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get"]
+    action: Literal["get", "close"]
     application_id: ApplicationId | None = None
     data: GameSessionData
 
@@ -136,8 +139,11 @@ class GameSessionResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GameSessionEndpoint:
-    def __init__(self, *, games: VisibleGameSessions, authenticator: RequestAuthenticator) -> None:
+    def __init__(
+        self, *, games: VisibleGameSessions, administration: GameSessionAdmin, authenticator: RequestAuthenticator
+    ) -> None:
         self._games = games
+        self._administration = administration
         self._authenticator = authenticator
 
     async def handle(self, request: Request) -> Response:
@@ -145,7 +151,14 @@ class GameSessionEndpoint:
         visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
+        if ask.action == "close":
+            require_operation(visit.rights, Operation.ADMINISTER)
         session = await self._games.get(visit, ask.data.ref)
+        if ask.action == "close":
+            origin = actor_of(request, visit).origin
+            if not await self._administration.close(session.gsid, ask.data.reason.strip(), origin):
+                raise SessionOver
+            return ok_response()
         return data_response(game_session_entry(session, whole=is_open(visit.rights, Operation.ADMINISTER)))
 
     def endpoint(self) -> Endpoint:
@@ -155,7 +168,7 @@ class GameSessionEndpoint:
             name="game_session",
             request=GameSessionRequest,
             section="interface §4.14",
-            summary="State and times of a game session",
+            summary="State and times of a game session: get; end it: close",
             answers=GameSessionResponse,
         )
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
 from gatehouse.permissions.commands.drafts import TagsDraft
+from gatehouse.permissions.commands.full_removal import FullRemoval
 from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands, GroupDraft
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
 from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, ProjectPublisher, settings_document
@@ -27,7 +28,7 @@ class PublishRequest(CredentialFields, frozen=True, kw_only=True):
 
 
 class ProjectRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "save", "delete"]
+    action: Literal["get", "save", "delete", "erase"]
     data: ProjectDraft
 
 
@@ -65,11 +66,13 @@ class ProjectEndpoints:
         publishing: ProjectPublisher,
         projects: ProjectCommands,
         memberships: MembershipCommands,
+        full_removal: FullRemoval,
         authenticator: RequestAuthenticator,
     ) -> None:
         self._publishing = publishing
         self._projects = projects
         self._memberships = memberships
+        self._full_removal = full_removal
         self._authenticator = authenticator
 
     async def publish(self, request: Request) -> Response:
@@ -90,6 +93,9 @@ class ProjectEndpoints:
                 return data_response(project_record(await self._projects.save(actor, ask.data)))
             case "delete":
                 await self._projects.delete(actor, ask.data.id, ask.data.version)
+                return ok_response()
+            case "erase":
+                await self._full_removal.remove(actor, ask.data.id)
                 return ok_response()
 
     async def save_tags(self, request: Request) -> Response:

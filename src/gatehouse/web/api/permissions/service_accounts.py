@@ -1,8 +1,9 @@
 """POST /api/permissions/serviceAccount (R1, R6)."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -104,12 +105,19 @@ def service_account_entry(listed: ListedServiceAccount, *, jwt: str = "", ends_a
     )
 
 
-# POST /api/permissions/serviceToken: which static service JWTs an application has (interface §4.14, R2).
+# POST /api/permissions/serviceToken: the static service JWTs of an application (interface §4.14, R2).
+
+
+class ServiceTokenData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    comment: Annotated[str, Meta(max_length=200)] = ""  # this and the next: of create
+    days: Annotated[int, Meta(ge=1, le=365)] | None = None
+    jti: str = ""  # of delete
 
 
 class ServiceTokenRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get"]
+    action: Literal["get", "create", "delete"]
     application_id: ApplicationId | None = None
+    data: ServiceTokenData = ServiceTokenData()
 
 
 class ServiceTokenEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,9 +129,13 @@ class ServiceTokenEntry(msgspec.Struct, frozen=True, kw_only=True):
     revoked: bool
 
 
+class NewServiceTokenEntry(ServiceTokenEntry, frozen=True, kw_only=True):
+    jwt: str  # never shown again
+
+
 class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
-    data: tuple[ServiceTokenEntry, ...]
+    data: tuple[ServiceTokenEntry, ...] | NewServiceTokenEntry
 
 
 class ServiceTokenEndpoint:
@@ -136,10 +148,19 @@ class ServiceTokenEndpoint:
         visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
-        listed = await self._tokens.list(
-            actor_of(request, visit), require_field(visit.application_id, "application_id")
-        )
-        return data_response(tuple(map(service_token_entry, listed)))
+        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
+        match ask.action:
+            case "get":
+                return data_response(tuple(map(service_token_entry, await self._tokens.list(actor, application_id))))
+            case "create":
+                issued = await self._tokens.issue(
+                    actor, application_id, days=ask.data.days, comment=ask.data.comment.strip()
+                )
+                entry = msgspec.structs.asdict(service_token_entry(issued.token))
+                return data_response(NewServiceTokenEntry(**entry, jwt=issued.jwt))
+            case "delete":
+                await self._tokens.revoke(actor, application_id, ask.data.jti)
+                return ok_response()
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
@@ -148,7 +169,7 @@ class ServiceTokenEndpoint:
             name="service_token",
             request=ServiceTokenRequest,
             section="interface §4.14",
-            summary="List the static service JWTs of an application, without values: get",
+            summary="Static service JWTs of an application: get, create, delete",
             answers=ServiceTokenResponse,
         )
 
@@ -164,12 +185,17 @@ def service_token_entry(token: ServiceToken) -> ServiceTokenEntry:
     )
 
 
-# POST /api/permissions/emailSecret: which `with_email` secrets an application has (interface §4.14, R1).
+# POST /api/permissions/emailSecret: the `with_email` secrets of an application (interface §4.14, R1).
+
+
+class EmailSecretData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    ref: str = ""  # of delete
 
 
 class EmailSecretRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get"]
+    action: Literal["get", "create", "delete"]
     application_id: ApplicationId | None = None
+    data: EmailSecretData = EmailSecretData()
 
 
 class EmailSecretEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,9 +205,13 @@ class EmailSecretEntry(msgspec.Struct, frozen=True, kw_only=True):
     created: str
 
 
+class NewEmailSecretEntry(msgspec.Struct, frozen=True, kw_only=True):
+    secret: str  # never shown again
+
+
 class EmailSecretResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str
-    data: tuple[EmailSecretEntry, ...]
+    data: tuple[EmailSecretEntry, ...] | NewEmailSecretEntry
 
 
 class EmailSecretEndpoint:
@@ -194,10 +224,15 @@ class EmailSecretEndpoint:
         visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
-        listed = await self._secrets.list(
-            actor_of(request, visit), require_field(visit.application_id, "application_id")
-        )
-        return data_response(tuple(map(email_secret_entry, listed)))
+        actor, application_id = actor_of(request, visit), require_field(visit.application_id, "application_id")
+        match ask.action:
+            case "get":
+                return data_response(tuple(map(email_secret_entry, await self._secrets.list(actor, application_id))))
+            case "create":
+                return data_response(NewEmailSecretEntry(secret=await self._secrets.create(actor, application_id)))
+            case "delete":
+                await self._secrets.revoke(actor, application_id, ask.data.ref)
+                return ok_response()
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
@@ -206,7 +241,7 @@ class EmailSecretEndpoint:
             name="email_secret",
             request=EmailSecretRequest,
             section="interface §4.14",
-            summary="List the `with_email` secrets of an application, without values: get",
+            summary="The `with_email` secrets of an application: get, create, delete",
             answers=EmailSecretResponse,
         )
 

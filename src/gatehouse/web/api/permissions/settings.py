@@ -24,17 +24,23 @@ PartName = Literal["configuration", "branding", "policies", "risks", "health", "
 
 
 class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`get` reads the part; `save` uses `settings` alone: the new values by name, null for the default."""
+    """`get` reads the part; `save` uses `settings` alone: the new values by name, null for the default.
+
+    `rotate_key` needs purpose and alg, as the part `keys` names them; `test_email` needs nothing.
+    """
 
     part: PartName | None = None
     settings: dict[str, object] = {}
+    purpose: str = ""  # this and the next two: of rotate_key
+    alg: str = ""
+    manner: Literal["planned", "at_once", "distrust"] = "planned"
     page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the email outbox
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
 
 
 class SettingsRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get", "save"]
-    data: SettingsPartData
+    action: Literal["get", "save", "rotate_key", "test_email"]
+    data: SettingsPartData = SettingsPartData()
 
 
 class SettingsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag=""):
@@ -154,7 +160,16 @@ class EmailPart(SettingsPart, frozen=True, kw_only=True, tag="email"):
     pages: int
 
 
-AnySettingsPart = ConfigurationPart | BrandingPart | PoliciesPart | RisksPart | HealthPart | KeysPart | EmailPart
+class TestEmailPart(SettingsPart, frozen=True, kw_only=True, tag="test_email"):
+    """The answer of `test_email`."""
+
+    sent: bool
+    trouble: str  # what the mail server answered; "" if it took the email
+
+
+AnySettingsPart = (
+    ConfigurationPart | BrandingPart | PoliciesPart | RisksPart | HealthPart | KeysPart | EmailPart | TestEmailPart
+)
 
 
 class SettingsResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +184,12 @@ class SettingsPartReader(Protocol):
     async def save(self, actor: Actor, changes: Mapping[str, object]) -> AnySettingsPart:
         """Store the settings, for administrators, and return all; raises Malformed with every problem."""
 
+    async def rotate_key(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
+        """Rotate the signing keys of one purpose and algorithm, and return all."""
+
+    async def send_test_email(self, actor: Actor) -> AnySettingsPart:
+        """Send a test email to the caller, past the outbox, and return the server's answer."""
+
 
 class SettingsEndpoint:
     def __init__(self, *, parts: Callable[[], SettingsPartReader], authenticator: RequestAuthenticator) -> None:
@@ -179,11 +200,18 @@ class SettingsEndpoint:
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, SettingsRequest)
         actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
-        if ask.action == "save":
-            return data_response(await self._parts().save(actor, ask.data.settings))
-        if ask.data.part is None:
-            raise Malformed("data.part is required")
-        return data_response(await self._parts().part(actor, ask.data.part, ask.data))
+        parts = self._parts()
+        match ask.action:
+            case "save":
+                return data_response(await parts.save(actor, ask.data.settings))
+            case "rotate_key":
+                return data_response(await parts.rotate_key(actor, ask.data))
+            case "test_email":
+                return data_response(await parts.send_test_email(actor))
+            case "get":
+                if ask.data.part is None:
+                    raise Malformed("data.part is required")
+                return data_response(await parts.part(actor, ask.data.part, ask.data))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(

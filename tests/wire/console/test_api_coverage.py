@@ -1,0 +1,123 @@
+"""Everything that the console can do has a call of the API."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from gatehouse.app.services.console import build_console
+from gatehouse.web.console.lazy_console import SignInGate
+from gatehouse.web.console.view import ConsoleRouter
+from gatehouse.web.pages.assets import Assets
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.setup import NO_SAMPLES
+from tests.support.service import RunningService
+
+PROJECT = "/projects/{project_id}"
+APPLICATION = "/applications/{application_id:int}"
+WEBHOOK = "/settings/webhooks/{webhook_id}"
+
+# Each form of the console, and the call that does the same: path and action; "" for a path with one action.
+CALLS: Mapping[str, tuple[str, str]] = {
+    "/people/new": ("user", "create"),
+    "/people/{user_id}": ("user", "save"),
+    "/people/{user_id}/email": ("user", "save"),
+    "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data
+    "/people/{user_id}/sessions": ("user", "end_sessions"),
+    "/people/{user_id}/methods/remove": ("user", "reset_factors"),
+    "/projects/new": ("publish", ""),
+    PROJECT: ("project", "save"),
+    f"{PROJECT}/remove": ("project", "delete"),
+    f"{PROJECT}/erase": ("project", "erase"),
+    f"{PROJECT}/members/lists": ("project/membership", "save"),
+    f"{PROJECT}/members/{{user_id}}": ("project/membership", "save"),
+    f"{PROJECT}/members/{{user_id}}/remove": ("project/membership", "save"),
+    f"{PROJECT}/applications": ("project", "save"),
+    f"{PROJECT}/services/{{application_id:int}}": ("project", "save"),
+    f"{PROJECT}/services/{{application_id:int}}/disconnect": ("project", "save"),
+    f"{PROJECT}/groups": ("group", "save"),
+    f"{PROJECT}/groups/{{group_id}}": ("group", "save"),
+    f"{PROJECT}/groups/{{group_id}}/remove": ("group", "delete"),
+    f"{PROJECT}/groups/{{group_id}}/access": ("group/access", ""),
+    f"{PROJECT}/groups/{{group_id}}/conditions/{{number}}": ("group", "save"),
+    f"{PROJECT}/service_accounts/new": ("serviceAccount", "save"),
+    f"{PROJECT}/service_accounts/{{user_id}}/revoke": ("serviceAccount", "delete"),
+    "/roles/new": ("roles", "save"),
+    "/roles/{application_id:int}/{role}": ("roles", "save"),
+    "/roles/{application_id:int}/{role}/remove": ("roles", "delete"),
+    "/applications/new": ("application", "save"),
+    APPLICATION: ("application", "save"),
+    f"{APPLICATION}/service": ("application", "save"),
+    f"{APPLICATION}/remove": ("application", "delete"),
+    f"{APPLICATION}/rules/login": ("meta/schema", "save"),
+    f"{APPLICATION}/rules/import": ("meta/schema", "save"),
+    f"{APPLICATION}/rules/new": ("meta/schema", "save"),
+    f"{APPLICATION}/rules/{{rule}}": ("meta/schema", "save"),
+    f"{APPLICATION}/rules/{{rule}}/remove": ("meta/schema", "save"),
+    f"{APPLICATION}/versions/{{version:int}}/restore": ("meta/schema", "save"),
+    f"{APPLICATION}/access_keys": ("accessKey", "save"),
+    f"{APPLICATION}/access_keys/{{key_id}}/remove": ("accessKey", "delete"),
+    f"{APPLICATION}/public_keys": ("application/keys", "save"),
+    f"{APPLICATION}/public_keys/{{kid}}/remove": ("application/keys", "delete"),
+    f"{APPLICATION}/service_tokens": ("serviceToken", "create"),
+    f"{APPLICATION}/service_tokens/email_secret": ("emailSecret", "create"),
+    f"{APPLICATION}/service_tokens/email_secret/{{ref}}/revoke": ("emailSecret", "delete"),
+    f"{APPLICATION}/service_tokens/{{jti}}/revoke": ("serviceToken", "delete"),
+    f"{APPLICATION}/new_client": ("client", "create"),
+    f"{APPLICATION}/clients/{{client_id}}": ("client", "save"),
+    f"{APPLICATION}/clients/{{client_id}}/remove": ("client", "delete"),
+    f"{APPLICATION}/clients/{{client_id}}/rotate": ("client", "rotate"),
+    f"{APPLICATION}/clients/{{client_id}}/revoke": ("client", "revoke"),
+    f"{APPLICATION}/matrix/review": ("simulate", ""),
+    f"{APPLICATION}/matrix/apply": ("roles", "save"),
+    f"{APPLICATION}/users/review": ("simulate", ""),
+    f"{APPLICATION}/users/apply": ("meta/data", "save"),
+    "/games/{ref}/close": ("gameSession", "close"),
+    "/settings/webhooks/new": ("webhook", "save"),
+    WEBHOOK: ("webhook", "save"),
+    f"{WEBHOOK}/rotate": ("webhook", "rotate"),
+    f"{WEBHOOK}/test": ("webhook", "test"),
+    f"{WEBHOOK}/redeliver": ("webhook", "redeliver"),
+    f"{WEBHOOK}/remove": ("webhook", "delete"),
+    "/settings/keys/rotate": ("settings", "rotate_key"),
+    "/settings/email": ("settings", "test_email"),
+    "/settings/change": ("settings", "save"),
+}
+
+
+async def test_everything_the_console_does_has_a_call_of_the_api(service: RunningService) -> None:
+    document = (await service.client.get("/openapi.json")).json()
+    prefix = "/api/permissions/"
+    offered = {
+        (path.removeprefix(prefix), action)
+        for path, methods in document["paths"].items()
+        if path.startswith(prefix) and "post" in methods
+        for action in actions_of(document, methods["post"])
+    }
+    assert set(console_forms(service)) == set(CALLS), "a new form needs its call here"
+    assert set(CALLS.values()) - offered == set()
+
+
+def console_forms(service: RunningService) -> Iterator[str]:
+    services = service.services
+    gate = SignInGate(browsers=services.browsers, sign_in_flows=services.sign_in_flows)
+    nothing = cast("Any", None)  # no screen is shown
+    handler = build_console(
+        services, sign_in_gate=gate, readiness=nothing, pages=PageRenderer(Assets()), samples=NO_SAMPLES
+    )
+    router = cast("Any", handler).__self__
+    assert isinstance(router, ConsoleRouter)
+    return (route.path for _, _, route in router._routes if route.method == "POST")
+
+
+def actions_of(document: Mapping[str, Any], operation: Mapping[str, Any]) -> set[str]:
+    """Return the values of `action` that a request may have; "" if there is no such member."""
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    return set(enum_values(document, schema)) or {""}
+
+
+def enum_values(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    if "$ref" in schema:
+        yield from enum_values(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    action = schema.get("properties", {}).get("action", {})
+    yield from action.get("enum", [])
+    for one in (*schema.get("oneOf", []), *schema.get("anyOf", [])):
+        yield from enum_values(document, one)

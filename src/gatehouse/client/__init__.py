@@ -8,6 +8,7 @@ from gatehouse.client.clock import Clock
 from gatehouse.client.credentials import AccessKey, Credential, PermissionQuery, ServiceJwt, ServiceKey, sign_request
 from gatehouse.client.errors import ClientError, Denied, MissingScope, Unauthenticated, Unavailable
 from gatehouse.client.gatehouse import Gatehouse
+from gatehouse.client.management import CallRefused, Management, Person
 from gatehouse.client.middleware import GatehouseMiddleware, Requirement, permission_required, require
 from gatehouse.client.permissions import Permissions, Resource
 from gatehouse.client.protected_resource import (
@@ -21,15 +22,18 @@ from gatehouse.client.verification import User, peer_address
 
 __all__ = [
     "AccessKey",
+    "CallRefused",
     "ClientError",
     "Clock",
     "Credential",
     "Denied",
     "Gatehouse",
     "GatehouseMiddleware",
+    "Management",
     "MissingScope",
     "PermissionQuery",
     "Permissions",
+    "Person",
     "ProtectedResource",
     "ProtectedResourceMiddleware",
     "Reply",

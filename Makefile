@@ -101,7 +101,7 @@ lock: ## update the lock files; UPGRADE=1 upgrades all dependencies (needs uv)
 	$(UV) $(LOCK) --group dev -o requirements-dev.txt
 	$(UV) $(LOCK) --group dev --group bench -o requirements-bench.txt
 	$(UV) $(LOCK) --group dev --group release -o requirements-release.txt
-	for place in tests/interop/clients tests/interop/clients/mcp bench/django_oauth_toolkit; do \
+	for place in tests/interop/clients tests/interop/clients/mcp tests/interop/clients/pages bench/django_oauth_toolkit; do \
 		(cd $$place && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt) || exit 1; done
 
 build: install-dev ## build the source archive and wheel in dist/

@@ -32,6 +32,10 @@ from tests.interop.toolchains import (
     OAUTH2_PROXY_SOURCE,
     OPENFGA_HOME,
     OPENFGA_SOURCE,
+    PAGES_NODE,
+    PAGES_NODE_LOCK,
+    PAGES_PYTHON,
+    PAGES_PYTHON_LOCK,
     PEER,
     PEER_HOME,
     PEER_LOCK,
@@ -44,6 +48,7 @@ from tests.interop.toolchains import (
     TYPESCRIPT_HOME,
     TYPESCRIPT_LOCK,
     find_cpp,
+    find_flask_and_fastapi,
     find_git_credential_oauth,
     find_go_client,
     find_godot,
@@ -54,6 +59,7 @@ from tests.interop.toolchains import (
     find_mcp_for_python,
     find_mod_auth_openidc,
     find_mono,
+    find_nextjs,
     find_node,
     find_node_clients,
     find_oauth2_proxy,
@@ -94,6 +100,15 @@ def install_mcp_for_node() -> None:
 
 def install_mcp_for_python() -> None:
     install_python_packages(MCP_PYTHON, MCP_PYTHON_LOCK)
+
+
+def install_nextjs() -> None:
+    install_node_packages(PAGES_NODE, PAGES_NODE_LOCK)
+    stamp(PAGES_NODE, PAGES_NODE_LOCK)
+
+
+def install_flask_and_fastapi() -> None:
+    install_python_packages(PAGES_PYTHON, PAGES_PYTHON_LOCK)
 
 
 def install_peer() -> None:
@@ -256,6 +271,21 @@ CLIENT_PROGRAMS: Final = (
         find=find_mcp_for_node,
         download=InstallMethod(
             description="Node registry, tests/interop/clients/mcp/package-lock.json", install=install_mcp_for_node
+        ),
+    ),
+    Program(
+        name="Flask and FastAPI",
+        find=find_flask_and_fastapi,
+        download=InstallMethod(
+            description="Python registry, tests/interop/clients/pages/requirements.txt",
+            install=install_flask_and_fastapi,
+        ),
+    ),
+    Program(
+        name="optional Next.js",
+        find=find_nextjs,
+        download=InstallMethod(
+            description="Node registry, tests/interop/clients/pages/package-lock.json", install=install_nextjs
         ),
     ),
     Program(

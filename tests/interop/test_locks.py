@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,6 +14,8 @@ from tests.interop.toolchains import (
     KEYCLOAK_LOCK,
     NODE_LOCK,
     OAUTH2_PROXY_SOURCE,
+    PAGES_NODE_LOCK,
+    PAGES_PYTHON_LOCK,
     PEER_LOCK,
     PYTHON_LOCK,
     PYTHON_PEER_LOCK,
@@ -22,30 +24,30 @@ from tests.interop.toolchains import (
 )
 from tests.support.find_programs import ROOT
 
+NODE_LOCKS: Final = [NODE_LOCK, PAGES_NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK]
+
 
 def packages_of(lock: Path) -> dict[str, dict[str, Any]]:
     packages: dict[str, dict[str, Any]] = json.loads(lock.read_text())["packages"]
     return {name: package for name, package in packages.items() if name}
 
 
-@pytest.mark.parametrize(
-    "lock", [NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
-)
+@pytest.mark.parametrize("lock", NODE_LOCKS, ids=lambda lock: str(lock.relative_to(ROOT)))
 def test_every_node_package_has_a_digest_and_no_url(lock: Path) -> None:
     for package in packages_of(lock).values():
         assert package["integrity"].startswith("sha512-")
         assert "resolved" not in package
 
 
-@pytest.mark.parametrize(
-    "lock", [NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
-)
+@pytest.mark.parametrize("lock", NODE_LOCKS, ids=lambda lock: str(lock.relative_to(ROOT)))
 def test_locked_node_versions_match_the_requested_versions(lock: Path) -> None:
     wanted = json.loads(lock.with_name("package.json").read_text())["dependencies"]
     assert {name: packages_of(lock)[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
-@pytest.mark.parametrize("lock", [PYTHON_LOCK, PYTHON_PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "lock", [PYTHON_LOCK, PAGES_PYTHON_LOCK, PYTHON_PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
+)
 def test_every_python_package_has_digests_and_no_url(lock: Path) -> None:
     text = lock.read_text().replace("\\\n", " ")
     assert "://" not in text

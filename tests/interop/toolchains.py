@@ -26,6 +26,10 @@ MCP_NODE: Final = DOWNLOADS / "mcp-node"
 MCP_NODE_LOCK: Final = MCP_PROGRAMS / "package-lock.json"
 MCP_PYTHON: Final = DOWNLOADS / "mcp-python"
 MCP_PYTHON_LOCK: Final = MCP_PROGRAMS / "requirements.txt"
+PAGES_NODE: Final = DOWNLOADS / "pages-node"
+PAGES_NODE_LOCK: Final = CLIENTS / "pages" / "package-lock.json"
+PAGES_PYTHON: Final = DOWNLOADS / "pages-python"
+PAGES_PYTHON_LOCK: Final = CLIENTS / "pages" / "requirements.txt"
 GO_CLIENT: Final = DOWNLOADS / "go-client"
 GO_SOURCE: Final = CLIENTS / "go-oidc"
 OAUTH2_PROXY: Final = DOWNLOADS / "oauth2-proxy"
@@ -97,6 +101,16 @@ def find_mcp_for_node() -> Path | None:
 def find_mcp_for_python() -> Path | None:
     python = MCP_PYTHON / "bin" / "python"
     return python if is_made_from(MCP_PYTHON, MCP_PYTHON_LOCK) and python.exists() else None
+
+
+def find_nextjs() -> Path | None:
+    is_installed = find_node() is not None and is_made_from(PAGES_NODE, PAGES_NODE_LOCK)
+    return PAGES_NODE if is_installed else None
+
+
+def find_flask_and_fastapi() -> Path | None:
+    python = PAGES_PYTHON / "bin" / "python"
+    return python if is_made_from(PAGES_PYTHON, PAGES_PYTHON_LOCK) and python.exists() else None
 
 
 def go_sources() -> list[Path]:

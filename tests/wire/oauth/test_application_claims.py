@@ -54,12 +54,15 @@ async def test_each_scope_gives_its_claim_in_id_token_and_userinfo(service: Runn
         assert {name: claims[name] for name in held if name in claims} == {"roles": ["editor"]}
 
 
-async def test_refreshed_id_token_has_what_the_person_holds_then(service: RunningService, anna: User) -> None:
+async def test_refreshed_id_token_and_userinfo_have_what_the_person_holds_then(
+    service: RunningService, anna: User
+) -> None:
     client = await an_application_client(service, anna, "editor")
     tokens = await client.tokens(await client.issue_code(anna, scopes=SCOPES))
     await service.services.storage.user_records.edit_record(
         client.client.application_id or 0, anna.user_id, set_fields(scopes={}), service.clock.now()
     )
+    assert success_body(await client.userinfo(tokens["access_token"]))["permissions"] == []
     refreshed = success_body(await client.refresh(tokens["refresh_token"]))
     assert (claims_of(refreshed["id_token"])["roles"], claims_of(refreshed["id_token"])["permissions"]) == ([], [])
 

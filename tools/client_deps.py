@@ -45,6 +45,10 @@ from tests.interop.toolchains import (
     PYTHON_PEER_LOCK,
     RUST_CLIENT,
     RUST_SOURCE,
+    SINGLE_PAGE,
+    SINGLE_PAGE_LOCK,
+    SPRING_CLIENT,
+    SPRING_SOURCE,
     TYPESCRIPT_HOME,
     TYPESCRIPT_LOCK,
     find_cpp,
@@ -68,6 +72,8 @@ from tests.interop.toolchains import (
     find_python_clients,
     find_python_peer,
     find_rust_client,
+    find_single_page_client,
+    find_spring_client,
     find_typescript,
     go_lock,
     go_sources,
@@ -121,6 +127,11 @@ def install_peer() -> None:
 def install_typescript() -> None:
     install_node_packages(TYPESCRIPT_HOME, TYPESCRIPT_LOCK)
     stamp(TYPESCRIPT_HOME, TYPESCRIPT_LOCK)
+
+
+def install_single_page_client() -> None:
+    install_node_packages(SINGLE_PAGE, SINGLE_PAGE_LOCK)
+    stamp(SINGLE_PAGE, SINGLE_PAGE_LOCK)
 
 
 def install_node_packages(home: Path, lock: Path) -> None:
@@ -197,18 +208,25 @@ def build_rust_client() -> None:
 
 
 def build_java_client() -> None:
+    build_java_program(JAVA_CLIENT, JAVA_SOURCE)
+
+
+def build_spring_client() -> None:
+    build_java_program(SPRING_CLIENT, SPRING_SOURCE)
+
+
+def build_java_program(home: Path, source: Path) -> None:
+    """Compile Client.java with the jars that pom.xml names, checked against jars.sha256."""
     if shutil.which("mvn") is None or shutil.which("javac") is None:
         raise CouldNotGet("no JDK with Maven is installed")
-    renew(JAVA_CLIENT)
-    jars = JAVA_CLIENT / "jars"
+    renew(home)
+    jars = home / "jars"
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as repository:
-        quietly = ["-q", "-B", f"-Dmaven.repo.local={repository}", "-f", str(JAVA_SOURCE / "pom.xml")]
+        quietly = ["-q", "-B", f"-Dmaven.repo.local={repository}", "-f", str(source / "pom.xml")]
         run(["mvn", *quietly, f"{DEPENDENCY_PLUGIN}:copy-dependencies", f"-DoutputDirectory={jars}"])
-    check_digests(jars, JAVA_SOURCE / "jars.sha256")
-    run(
-        ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(JAVA_CLIENT / "classes"), str(JAVA_SOURCE / "Client.java")]
-    )
-    stamp(JAVA_CLIENT, *java_sources())
+    check_digests(jars, source / "jars.sha256")
+    run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(home / "classes"), str(source / "Client.java")])
+    stamp(home, *java_sources(source))
 
 
 def install_keycloak() -> None:
@@ -294,6 +312,14 @@ CLIENT_PROGRAMS: Final = (
         download=InstallMethod(description="built from tests/interop/clients/go-oidc", install=build_go_client),
     ),
     Program(
+        name="optional oidc-client-ts",
+        find=find_single_page_client,
+        download=InstallMethod(
+            description="Node registry, tests/interop/clients/oidc-client-ts/package-lock.json",
+            install=install_single_page_client,
+        ),
+    ),
+    Program(
         name="optional oauth2-proxy",
         find=find_oauth2_proxy,
         download=InstallMethod(
@@ -311,6 +337,13 @@ CLIENT_PROGRAMS: Final = (
         name="optional Nimbus (Java)",
         find=find_java_client,
         download=InstallMethod(description="built from tests/interop/clients/nimbus", install=build_java_client),
+    ),
+    Program(
+        name="optional Spring Security (Java)",
+        find=find_spring_client,
+        download=InstallMethod(
+            description="built from tests/interop/clients/spring-security", install=build_spring_client
+        ),
     ),
     Program(
         name="optional mod_auth_openidc",

@@ -1,5 +1,6 @@
 """One service on SQLite for all clients of a test process, started from the command line."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import Node
 from tests.support.tls import NO_TRUST_STORE
 
+WHOLE: Final = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - set by `make interop`
 TRIES: Final = 1_000  # far more than fit into the half second until the service notices a command's change
 
 

@@ -25,6 +25,7 @@ from tests.interop.toolchains import (
     find_node_clients,
     find_python_clients,
     find_rust_client,
+    find_spring_client,
 )
 from tests.support.capabilities import Capability
 
@@ -33,6 +34,7 @@ PYTHON: Final = Capability(name="OAuth clients for Python", find=cache(find_pyth
 GO: Final = Capability(name="go-oidc", find=cache(find_go_client), optional=True)
 RUST: Final = Capability(name="openidconnect (Rust)", find=cache(find_rust_client), optional=True)
 JAVA: Final = Capability(name="Nimbus (Java)", find=cache(find_java_client), optional=True)
+SPRING: Final = Capability(name="Spring Security (Java)", find=cache(find_spring_client), optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class Program:
     environment: Mapping[str, str] | None = None
     refused_with: str = "invalid_client"  # the library's message about a wrong secret
     uses_pkce: bool = True
+    is_slow: bool = False  # `make test` leaves it out
     logs_out: bool = False  # RP-initiated
     fetches_keys_at_once: bool = True  # for an unknown kid; others wait up to a minute since the last fetch
 
@@ -98,4 +101,12 @@ PROGRAMS: Final = (
     Program(name="go-oidc", needs=GO, command=itself),
     Program(name="openidconnect", needs=RUST, command=itself, logs_out=True),
     Program(name="nimbus", needs=JAVA, command=java),
+    Program(
+        name="spring-security",
+        needs=SPRING,
+        command=java,
+        refused_with="401 Unauthorized",  # the HTTP client of the JDK drops the body of a 401
+        logs_out=True,
+        is_slow=True,
+    ),
 )

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import pytest
 
-from tests.interop.conftest import TRIES, GatehouseNode, RegisteredClient
+from tests.interop.conftest import TRIES, WHOLE, GatehouseNode, RegisteredClient
 from tests.interop.person import LOGIN, PersonInBrowser
 from tests.interop.programs import PROGRAMS, Program
 from tests.support.capabilities import require_program
 from tests.support.oauth import claims_of, header_of
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
-pytestmark = pytest.mark.parametrize("program", [pytest.param(program, id=program.name) for program in PROGRAMS])
+RUN: Final = [program for program in PROGRAMS if WHOLE or not program.is_slow]
+pytestmark = pytest.mark.parametrize("program", [pytest.param(program, id=program.name) for program in RUN])
 
 
 @contextmanager

@@ -20,11 +20,13 @@ from tests.interop.toolchains import (
     PYTHON_LOCK,
     PYTHON_PEER_LOCK,
     RUST_SOURCE,
+    SINGLE_PAGE_LOCK,
+    SPRING_SOURCE,
     TYPESCRIPT_LOCK,
 )
 from tests.support.find_programs import ROOT
 
-NODE_LOCKS: Final = [NODE_LOCK, PAGES_NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK]
+NODE_LOCKS: Final = [NODE_LOCK, PAGES_NODE_LOCK, PEER_LOCK, SINGLE_PAGE_LOCK, TYPESCRIPT_LOCK]
 
 
 def packages_of(lock: Path) -> dict[str, dict[str, Any]]:
@@ -61,7 +63,9 @@ def test_every_go_module_and_jar_has_its_digest() -> None:
         digests = (source / "go.sum").read_text()
         assert len(modules) == count
         assert all(f"{module} h1:" in digests for module in modules)
-    jars = (JAVA_SOURCE / "jars.sha256").read_text().splitlines()
+    jars = [
+        line for source in (JAVA_SOURCE, SPRING_SOURCE) for line in (source / "jars.sha256").read_text().splitlines()
+    ]
     assert all(re.fullmatch(r"[0-9a-f]{64} \S+\.jar", line) for line in jars)
 
 

@@ -5,7 +5,6 @@ signs a person in through the real pages and calls a tool. A token for another s
 """
 
 import json
-import os
 import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 
+from tests.interop.conftest import WHOLE
 from tests.interop.person import LOGIN, NICK, PASSWORD, PersonInBrowser
 from tests.interop.toolchains import MCP_PROGRAMS, find_mcp_for_node, find_mcp_for_python, find_node
 from tests.support.capabilities import Capability, require_program
@@ -29,7 +29,6 @@ from tests.support.processes import LOOPBACK, Node, WatchedProcess, free_port
 from tests.support.stub_server import tls_contexts_for
 from tests.support.tls import NO_TRUST_STORE
 
-WHOLE: Final = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - set by `make interop`
 PYTHON: Final = Capability(name="MCP for Python", find=cache(find_mcp_for_python))
 NODE: Final = Capability(name="MCP for Node", find=cache(find_mcp_for_node))
 PAIRS: Final = [("python", "python"), ("node", "node"), ("python", "node"), ("node", "python")]

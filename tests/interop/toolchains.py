@@ -26,6 +26,9 @@ MCP_NODE: Final = DOWNLOADS / "mcp-node"
 MCP_NODE_LOCK: Final = MCP_PROGRAMS / "package-lock.json"
 MCP_PYTHON: Final = DOWNLOADS / "mcp-python"
 MCP_PYTHON_LOCK: Final = MCP_PROGRAMS / "requirements.txt"
+SINGLE_PAGE: Final = DOWNLOADS / "oidc-client-ts"
+SINGLE_PAGE_SOURCE: Final = CLIENTS / "oidc-client-ts"
+SINGLE_PAGE_LOCK: Final = SINGLE_PAGE_SOURCE / "package-lock.json"
 PAGES_NODE: Final = DOWNLOADS / "pages-node"
 PAGES_NODE_LOCK: Final = CLIENTS / "pages" / "package-lock.json"
 PAGES_PYTHON: Final = DOWNLOADS / "pages-python"
@@ -38,6 +41,8 @@ RUST_CLIENT: Final = DOWNLOADS / "rust-client"
 RUST_SOURCE: Final = CLIENTS / "openidconnect"
 JAVA_CLIENT: Final = DOWNLOADS / "java-client"
 JAVA_SOURCE: Final = CLIENTS / "nimbus"
+SPRING_CLIENT: Final = DOWNLOADS / "spring-client"
+SPRING_SOURCE: Final = CLIENTS / "spring-security"
 GAME_CLIENTS: Final = ROOT / "tests" / "game_clients"
 TYPESCRIPT_HOME: Final = DOWNLOADS / "typescript"
 TYPESCRIPT_LOCK: Final = GAME_CLIENTS / "package-lock.json"
@@ -103,6 +108,12 @@ def find_mcp_for_python() -> Path | None:
     return python if is_made_from(MCP_PYTHON, MCP_PYTHON_LOCK) and python.exists() else None
 
 
+def find_single_page_client() -> Path | None:
+    """The script for a page's script element."""
+    script = SINGLE_PAGE / "node_modules" / "oidc-client-ts" / "dist" / "browser" / "oidc-client-ts.min.js"
+    return script if is_made_from(SINGLE_PAGE, SINGLE_PAGE_LOCK) else None
+
+
 def find_nextjs() -> Path | None:
     is_installed = find_node() is not None and is_made_from(PAGES_NODE, PAGES_NODE_LOCK)
     return PAGES_NODE if is_installed else None
@@ -138,13 +149,21 @@ def find_rust_client() -> Path | None:
     return RUST_CLIENT / "openidconnect" if is_made_from(RUST_CLIENT, *rust_sources()) else None
 
 
-def java_sources() -> list[Path]:
-    return [JAVA_SOURCE / name for name in ("Client.java", "pom.xml", "jars.sha256")]
+def java_sources(source: Path) -> list[Path]:
+    return [source / name for name in ("Client.java", "pom.xml", "jars.sha256")]
 
 
 def find_java_client() -> Path | None:
-    is_installed = shutil.which("java") is not None and is_made_from(JAVA_CLIENT, *java_sources())
-    return JAVA_CLIENT if is_installed else None
+    return find_java_program(JAVA_CLIENT, JAVA_SOURCE)
+
+
+def find_spring_client() -> Path | None:
+    return find_java_program(SPRING_CLIENT, SPRING_SOURCE)
+
+
+def find_java_program(home: Path, source: Path) -> Path | None:
+    is_installed = shutil.which("java") is not None and is_made_from(home, *java_sources(source))
+    return home if is_installed else None
 
 
 def find_mod_auth_openidc() -> Path | None:

@@ -89,6 +89,7 @@ CONSENT: Final = page.ConsentContext(
     nick="Anna",
     login=ANNA,
     scopes=("openid", "email"),
+    logo="/static/0/mark.svg",
     links=LINKS,
 )
 CONFIRM_SIGN_IN: Final = sso.ConfirmSignInContext(
@@ -253,7 +254,12 @@ STATES: Final[Mapping[str, PageContext]] = {
     ),
     "sign-in": SIGN_IN,
     "sign-in-for-application": replace(
-        SIGN_IN, application="Sky Atlas", returns_to="atlas.studio.example", register_enabled=True, links=LINKS
+        SIGN_IN,
+        application="Sky Atlas",
+        returns_to="atlas.studio.example",
+        register_enabled=True,
+        links=LINKS,
+        logo="/static/0/mark.svg",
     ),
     "sign-in-wrong": replace(
         SIGN_IN, login=ANNA, problem=PageProblem(what=ProblemKind.WRONG_LOGIN), register_enabled=True

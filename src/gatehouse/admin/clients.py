@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 from sqlalchemy import BigInteger, Text, bindparam, func, select
 
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_document import ClientPatch, apply_patch
-from gatehouse.oauth.clients import Clients, check_client_id
+from gatehouse.oauth.clients import Clients, check_client, check_client_id
 from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
+from gatehouse.oauth.logos import ClientLogos
 from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile
 from gatehouse.permissions.commands.application_credentials import find_managed_application
 from gatehouse.permissions.commands.drafts import expected_version, refuse_old_version
@@ -146,6 +148,8 @@ class ClientDraft(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=
     version: int | UnsetType = UNSET
     created: Any = None
     secrets: Any = None
+    logo: bytes | UnsetType | None = UNSET  # an image as base64
+    logo_uri: str | UnsetType | None = UNSET  # fetched once; the address that this service answers changes nothing
 
 
 def new_client(draft: ClientDraft, application_id: int | None, *, administers: bool, now: int) -> Client:
@@ -169,6 +173,11 @@ def refuse_other_application(draft: ClientDraft, client: Client) -> None:
         raise Malformed("data.application_id: a client cannot be moved to another application")
 
 
+def with_logo(client: Client, logo: StoredImage | UnsetType | None) -> Client:
+    """Return the client with the ID of a new logo, without one, or with UNSET as it is."""
+    return client if logo is UNSET else replace(client, logo="" if logo is None else logo.image_id)
+
+
 @contextmanager
 def client_problems_in_request() -> Iterator[None]:
     """Report what is wrong with a client at its place in the request."""
@@ -190,8 +199,9 @@ class ApplicationClients:
     Without an application it is about every client, those of no application too, for who administers.
     """
 
-    def __init__(self, *, clients: Clients, applications: ApplicationStore, clock: Clock) -> None:
+    def __init__(self, *, clients: Clients, logos: ClientLogos, applications: ApplicationStore, clock: Clock) -> None:
         self._clients = clients
+        self._logos = logos
         self._applications = applications
         self._clock = clock
 
@@ -213,34 +223,51 @@ class ApplicationClients:
         require_client_right(actor, client)
         return client
 
-    async def create(self, actor: Actor, client: Client) -> str | None:
+    async def create(self, actor: Actor, client: Client, logo: StoredImage | None = None) -> str | None:
         """The secret, which is never shown again; None for a public client."""
         await self.require_right(actor, client.application_id)
         require_client_right(actor, None, client)
-        return await self._clients.create(client, actor.origin)
+        return await self._clients.create(client, actor.origin, logo)
 
-    async def change(self, actor: Actor, client: Client) -> None:
+    async def change(self, actor: Actor, client: Client, logo: StoredImage | None = None) -> None:
         before = await self.get(actor, client.application_id, client.client_id)
         require_client_right(actor, before, client)
         if client.version != before.version:  # what is replaced is what the right was checked on
             raise ClientChanged
-        await self._clients.change(client, actor.origin)
+        await self._clients.change(client, actor.origin, logo)
 
     async def create_from_draft(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> str | None:
         """Create what a request describes; returns the secret like `create`."""
         await self.require_right(actor, application_id)  # a missing right is reported before a bad field (R6)
         client = new_client(draft, application_id, administers=administers(actor), now=self._clock.now())
-        return await self.create(actor, client)
+        require_client_right(actor, None, client)
+        check_client(client)  # before an image is fetched for it
+        logo = await self._load_logo(draft, client)
+        return await self.create(actor, with_logo(client, logo), logo or None)
 
     async def save_draft(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> None:
         """Raises VersionConflict for a version that is not the current one; a save without a version wins."""
+        before = await self.get_changeable(actor, application_id, draft.client_id)
+        logo = await self._load_logo(draft, before)
         for _ in range(SAVE_ATTEMPTS):
             before = await self.get_changeable(actor, application_id, draft.client_id)
+            after = with_logo(changed_client(draft, before, administers=administers(actor)), logo)
             try:
-                return await self.change(actor, changed_client(draft, before, administers=administers(actor)))
+                return await self.change(actor, after, logo or None)
             except ClientChanged:
                 continue  # a draft with a version fails when its version is compared again
         raise VersionConflict("the client was changed concurrently; try again")
+
+    async def _load_logo(self, draft: ClientDraft, client: Client) -> StoredImage | UnsetType | None:
+        """Return the new logo that the draft asks for; None to remove it, UNSET to keep it. Raises BadClient."""
+        uri = UNSET if draft.logo_uri == self._logos.address(client) else draft.logo_uri
+        if draft.logo is not UNSET:
+            if uri is not UNSET:
+                raise BadClient("send logo or logo_uri, not both", field="logo_uri")
+            return None if draft.logo is None else await self._logos.convert(draft.logo)
+        if uri is UNSET:
+            return UNSET
+        return await self._logos.fetch(uri) if uri else None
 
     async def rotate_secret(self, actor: Actor, application_id: int | None, client_id: str) -> str:
         await self.get_changeable(actor, application_id, client_id)

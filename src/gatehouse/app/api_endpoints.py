@@ -202,7 +202,9 @@ def basic_permission_endpoints(
         SchemaVersionsEndpoint(versions=services.schema_version_storage, authenticator=authenticator).endpoint(),
         ServiceAccountEndpoint(accounts=services.service_accounts, authenticator=authenticator).endpoint(),
         *question_endpoints(services),
-        ClientEndpoint(clients=services.application_clients, authenticator=authenticator).endpoint(),
+        ClientEndpoint(
+            clients=services.application_clients, authenticator=authenticator, base_url=services.base_url
+        ).endpoint(),
         ServiceTokenEndpoint(tokens=services.service_token_commands, authenticator=authenticator).endpoint(),
         EmailSecretEndpoint(secrets=services.email_secrets, authenticator=authenticator).endpoint(),
         GameSessionEndpoint(

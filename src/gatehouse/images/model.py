@@ -7,6 +7,7 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import BadInput
 
 MEDIA_TYPE: Final = "image/webp"
+IMAGES_PATH: Final = "/images"
 MAX_UPLOAD_BYTES: Final = 4 * 1024 * 1024
 MAX_STORED_BYTES: Final = 256 * 1024
 
@@ -31,6 +32,11 @@ class ImageShape:
 
     side: int
     square: bool
+
+
+def image_path(image_id: str) -> str:
+    """Return the path that an image is served at; "" for none."""
+    return f"{IMAGES_PATH}/{image_id}" if image_id else ""
 
 
 PICTURE: Final = ImageShape(side=256, square=True)  # of a person

@@ -8,6 +8,7 @@ from typing import Final
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -167,7 +168,7 @@ class Clients:
         self._recorder = recorder
         self._clock = clock
 
-    async def create(self, client: Client, origin: AuditOrigin) -> str | None:
+    async def create(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> str | None:
         """Store a new client; returns its secret, which is never shown again, or None for a public client."""
         check_client(client)
         secret = None if client.public else new_secret()
@@ -175,11 +176,11 @@ class Clients:
         record = self._recorder.record(
             AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details={"profile": client.profile.value}
         )
-        await self._store.create_client(replace(client, secrets=secrets), record)
+        await self._store.create_client(replace(client, secrets=secrets), record, logo)
         return secret
 
-    async def change(self, client: Client, origin: AuditOrigin) -> None:
-        """Store the changed client. Raises ClientChanged when it was changed since it was read."""
+    async def change(self, client: Client, origin: AuditOrigin, logo: StoredImage | None = None) -> None:
+        """Store the changed client and its new logo. Raises ClientChanged when it was changed since it was read."""
         before = await self._store.client(client.client_id)
         check_client(client)
         for field in ("profile", "public"):
@@ -193,7 +194,7 @@ class Clients:
             subject=client.client_id,
             details={"fields": ", ".join(changed_fields(before, client))},
         )
-        await self._store.change_client(client, record)
+        await self._store.change_client(client, record, logo)
 
     async def rotate_secret(self, client_id: str, origin: AuditOrigin) -> str:
         """Give the client a new secret; the old one stays valid for a while, so that sign-ins keep working."""

@@ -10,6 +10,7 @@ from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, Details
 from gatehouse.audit.recorder import Recorder
+from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import NotFound
@@ -168,7 +169,8 @@ class DeviceSignInPurpose:
         self._family_seconds = family_seconds
 
     async def destination(self, interaction: SignInFlow) -> Destination:
-        return Destination(application=(await self._clients.client(interaction.ask[CLIENT_KEY])).name)
+        client = await self._clients.client(interaction.ask[CLIENT_KEY])
+        return Destination(application=client.name, logo=image_path(client.logo))
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: someone else may have sent them the code (RFC 8628 §5.4).

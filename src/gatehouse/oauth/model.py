@@ -205,6 +205,7 @@ class Client:
     public: Annotated[
         bool, Setting(Kind.FLAG, "Public client without a secret: SPA, mobile or desktop app (oidc).")
     ] = False
+    logo: str = ""  # ID of the image, if there is one
     removed: bool = False
     created_at: int
     version: int = 1

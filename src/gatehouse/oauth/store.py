@@ -8,6 +8,7 @@ from typing import Protocol
 from gatehouse.accounts.model import MachineAccount, User
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.addresses import Address
 from gatehouse.oauth.model import (
     SCOPE_MARK,
@@ -48,8 +49,8 @@ class RotationResult:
 
 
 class ClientStore(Protocol):
-    async def create_client(self, client: Client, record: AuditRecord) -> None:
-        """Insert a client with its secrets. Of two callers with one ID one succeeds, one gets ClientExists."""
+    async def create_client(self, client: Client, record: AuditRecord, logo: StoredImage | None = None) -> None:
+        """Insert a client with secrets and logo. Of two callers with one ID one succeeds, one gets ClientExists."""
 
     async def client(self, client_id: str) -> Client:
         """Return the client with its live secrets. Raises ClientNotFound, for removed ones too."""
@@ -63,8 +64,11 @@ class ClientStore(Protocol):
     async def clients_of_application(self, application_id: int) -> Sequence[Client]:
         """Return the clients of one application, by id."""
 
-    async def change_client(self, client: Client, record: AuditRecord) -> None:
-        """Replace the client, its secrets too, if its version is still the given one. Raises ClientChanged."""
+    async def change_client(self, client: Client, record: AuditRecord, logo: StoredImage | None = None) -> None:
+        """Replace the client, its secrets too, if its version is still the given one. Raises ClientChanged.
+
+        `logo`: a new one, which the client names by its ID.
+        """
 
     async def find_api(self, resource: str) -> Api | None:
         """Return the API that a live application declares under exactly this resource."""
@@ -85,7 +89,7 @@ class ClientStore(Protocol):
         """
 
     async def remove_client(self, client_id: str, record: AuditRecord, *, seen: int | None = None) -> None:
-        """Mark the client removed and delete its secrets; its ID is never reused.
+        """Mark the client removed and delete its secrets and its logo; its ID is never reused.
 
         Raises ClientNotFound; ClientChanged when `seen` is given and is not its version.
         """

@@ -201,9 +201,9 @@ class OutboundClient:
         """The maximum duration of one call."""
         return self._limits.total_seconds
 
-    async def get(self, url: str) -> OutboundResponse:
-        """Request a JSON document and return the response, whatever its status. Raises CallFailed, as `post`."""
-        return await self._call(OutboundRequest(url=url, body=None))
+    async def get(self, url: str, *, accept: str = "application/json") -> OutboundResponse:
+        """Request a document and return the response, whatever its status. Raises CallFailed, as `post`."""
+        return await self._call(OutboundRequest(url=url, body=None, headers={"Accept": accept}))
 
     async def post(self, request: OutboundRequest) -> OutboundResponse:
         """Send a JSON document and return the response, whatever its status. Raises CallFailed and its subclasses."""

@@ -89,6 +89,7 @@ class Destination:
     form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
     login_hint: str = ""
     ui_locales: str = ""
+    logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
     hand_over: str = ""  # path of a page to continue on another device; empty without one
 

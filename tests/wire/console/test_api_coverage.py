@@ -63,6 +63,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     f"{APPLICATION}/service_tokens/{{jti}}/revoke": ("serviceToken", "delete"),
     f"{APPLICATION}/new_client": ("client", "create"),
     f"{APPLICATION}/clients/{{client_id}}": ("client", "save"),
+    f"{APPLICATION}/clients/{{client_id}}/logo": ("client", "save"),
+    f"{APPLICATION}/clients/{{client_id}}/logo/remove": ("client", "save"),
     f"{APPLICATION}/clients/{{client_id}}/remove": ("client", "delete"),
     f"{APPLICATION}/clients/{{client_id}}/rotate": ("client", "rotate"),
     f"{APPLICATION}/clients/{{client_id}}/revoke": ("client", "revoke"),

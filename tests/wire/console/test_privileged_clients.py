@@ -50,6 +50,8 @@ OTHER: Final = {  # other values of fields whose type does not define them
     "claims": {"other": {"application_id": SHOP, "told": "groups"}},
     "token_settings": {"access_seconds": 600},
     "version": 1,
+    "logo": "iVBORw0KGgo=",
+    "logo_uri": "https://evil.example/logo.png",
 }
 
 
@@ -123,7 +125,13 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
     callers, stored = Callers(studio), await create_client(studio, PRIVILEGED[privilege])
     on_wire = {field.name for field in fields(Client)} - NOT_ON_THE_WIRE
     assert on_wire <= set(ClientDraft.__struct_fields__)
-    record = client_document(stored) | {"version": stored.version, "secrets": [], "created": ""}
+    record = client_document(stored) | {
+        "version": stored.version,
+        "secrets": [],
+        "created": "",
+        "logo": "",
+        "logo_uri": "",
+    }
     for name in sorted(set(ClientDraft.__struct_fields__) - {KEY_FIELD}):
         for value in (record[name], other_value(name, record[name])):
             response = await callers.save(OLGA, **{name: value})

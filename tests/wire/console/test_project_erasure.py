@@ -46,6 +46,7 @@ def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
         "project_id": [PROJECT],
         "application_id": [SHOP, WIKI],
         "client_id": [CLIENT],
+        "owner": [f"client:{CLIENT}"],  # of an image
     }
     if table.name == "clients":  # its id stays, in a row without an owner
         del its["client_id"]
@@ -67,6 +68,7 @@ TABLES: Final = [table for table in metadata.sorted_tables if columns_about(tabl
 def insert_row(table: Table) -> Statement:
     """Insert a row of the project into a table where this studio has none."""
     named = {"project_id": PROJECT, "application_id": SHOP, "client_id": CLIENT, "user_id": PIA}
+    named["owner"] = f"client:{CLIENT}"
     values: dict[type, object] = {JsonDocument: {}, Text: "x", BigInteger: LATER, LargeBinary: b"x", Boolean: False}
     fields = {column.name: named.get(column.name, values[type(column.type)]) for column in table.c}
     return Statement(insert(table).values(fields))

@@ -9,9 +9,9 @@ from gatehouse.accounts.profile_fields import username_candidates
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
+from gatehouse.images.model import image_path
 
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
-IMAGES_PATH: Final = "/images"
 
 
 class ProfileClaims:
@@ -28,7 +28,7 @@ class ProfileClaims:
             "family_name": user.family_name,
             "preferred_username": await self.username_of(user),
             "nickname": user.nick,
-            "picture": f"{self._base_url}{IMAGES_PATH}/{user.picture}" if user.picture else "",
+            "picture": f"{self._base_url}{image_path(user.picture)}" if user.picture else "",
             "locale": user.lang,
             "zoneinfo": user.zoneinfo,
             "updated_at": user.updated_at or user.reg_time,

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gatehouse.accounts.model import Session, User
-from gatehouse.accounts.own_account.claims import IMAGES_PATH
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,
@@ -24,6 +23,7 @@ from gatehouse.accounts.own_account.profile import visible_address
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
+from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.times import iso8601
 
@@ -190,7 +190,7 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
         username=user.username,
         username_chosen=iso8601(user.username_at),
         zoneinfo=user.zoneinfo,
-        picture=f"{IMAGES_PATH}/{user.picture}" if user.picture else "",
+        picture=image_path(user.picture),
         updated=iso8601(user.updated_at or user.reg_time),
         level=user.level,
         registered=iso8601(user.reg_time),

@@ -22,7 +22,6 @@ from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
 from gatehouse.app.services.core import DAY, MINUTE
 from gatehouse.app.services.permissions import PermissionServices
-from gatehouse.images.conversion import ImageConverter
 from gatehouse.keys.sealing import derive_key
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.model import AccountSettings, SessionSettings
@@ -204,10 +203,6 @@ class AccountServices(PermissionServices):
         return AccountProfile(
             store=self.storage.profile, images=self.image_converter, recorder=self.recorder, clock=self.clock
         )
-
-    @cached_property
-    def image_converter(self) -> ImageConverter:
-        return ImageConverter()
 
     @cached_property
     def profile_claims(self) -> ProfileClaims:

@@ -19,6 +19,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder, RefusalLog, SignInTally
 from gatehouse.audit.sealer import Retention, Sealer
 from gatehouse.audit.verification import ChainVerifier
+from gatehouse.images.conversion import ImageConverter
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.keyring import AuditSigner, Keyring
@@ -28,6 +29,7 @@ from gatehouse.mail.composer import Composer, MailBrand, mail_brand
 from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.oauth.clients import Clients
+from gatehouse.oauth.logos import LOGO_LIMITS, ClientLogos
 from gatehouse.oauth.logout import BackchannelLogoutWorker
 from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
 from gatehouse.outbound.model import CallLimits
@@ -250,6 +252,18 @@ class CoreServices:
             master_keys=self.masters,
             recorder=self.recorder,
             clock=self.clock,
+        )
+
+    @cached_property
+    def image_converter(self) -> ImageConverter:
+        return ImageConverter()
+
+    @cached_property
+    def client_logos(self) -> ClientLogos:
+        return ClientLogos(
+            images=self.image_converter,
+            outbound=outbound_client(self.settings, LOGO_LIMITS),
+            base_url=self.base_url,
         )
 
     @cached_property

@@ -161,7 +161,9 @@ class PermissionServices(CoreServices):
 
     @cached_property
     def application_clients(self) -> ApplicationClients:
-        return ApplicationClients(clients=self.clients, applications=self.storage.applications, clock=self.clock)
+        return ApplicationClients(
+            clients=self.clients, logos=self.client_logos, applications=self.storage.applications, clock=self.clock
+        )
 
     @cached_property
     def custom_key_commands(self) -> CustomKeyCommands:

@@ -9,6 +9,7 @@ import msgspec
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.images.model import image_path
 from gatehouse.oauth.authorize.request import AuthorizationRequest
 from gatehouse.oauth.authorize.response import response_target
 from gatehouse.oauth.authorize.service import AuthorizeService
@@ -61,6 +62,7 @@ class AuthorizeSignInPurpose:
             form_action=csp_source(request.redirect_uri),
             login_hint=request.login_hint,
             ui_locales=request.ui_locales,
+            logo=image_path(client.logo),
             links=client_links(client),
         )
 

@@ -330,7 +330,7 @@ def client_removal(client: Client) -> Change:
         action=Action.REMOVE,
         kind="client",
         name=client.client_id,
-        write=ChangeClient(replace(client, removed=True, secrets=())),
+        write=ChangeClient(replace(client, removed=True, secrets=(), logo="")),
         subject=client.client_id,
         notes=(AuditNote(event=AuditEvent.CLIENT_REMOVED),),
     )

@@ -9,6 +9,7 @@ from sqlalchemy import and_, bindparam, delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
@@ -23,6 +24,7 @@ from gatehouse.oauth.model import (
     TokenSettings,
 )
 from gatehouse.storage.audit import add_audit_record, has_audit_record
+from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.oauth.apis import find_api, project_of
 from gatehouse.storage.permissions.row_readers import belongs_to_live_application
 from gatehouse.storage.runner import Runner, SqlStore, read, snapshot_read, write
@@ -59,7 +61,7 @@ TOUCH_CLIENT = Statement(
 REMOVE_CLIENT = Statement(
     update(clients)
     .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
-    .values(removed=True, version=clients.c.version + 1)
+    .values(removed=True, logo="", version=clients.c.version + 1)
     .returning(clients.c.version)
 )
 ALL_CLIENTS = Statement(select(clients).where(NOT_REMOVED).order_by(clients.c.client_id))
@@ -104,13 +106,15 @@ SET_SECRET_END = Statement(
 )
 
 
-def create_client(client: Client, entry: AuditRecord) -> Verb[None]:
+def create_client(client: Client, entry: AuditRecord, logo: StoredImage | None = None) -> Verb[None]:
     try:
         yield from insert_client(client)
     except ClientExists:
         if (yield from has_audit_record(entry)):
             return  # by an earlier run
         raise
+    if logo is not None:
+        yield from put_image(logo_owner(client.client_id), logo, entry.at)
     yield from add_audit_record(entry)
 
 
@@ -120,19 +124,31 @@ def insert_client(client: Client) -> Verb[None]:
     yield from _put_secrets(client)
 
 
-def update_client(client: Client, entry: AuditRecord) -> Verb[None]:
+def update_client(client: Client, entry: AuditRecord, logo: StoredImage | None = None) -> Verb[None]:
     yield from replace_client(client)
+    if logo is not None:
+        yield from put_image(logo_owner(client.client_id), logo, entry.at)
     yield from add_audit_record(entry)
 
 
 def replace_client(client: Client) -> Verb[None]:
-    """Replace the client, and its secrets, if its version is still the one that was read. Raises ClientChanged."""
+    """Replace the client, and its secrets, if its version is still the one that was read. Raises ClientChanged.
+
+    The image of a client that names no logo is deleted.
+    """
     columns = columns_of(client)
     changed = {name: columns[name] for name in CHANGEABLE_COLUMNS}
     if not (yield UPDATE_CLIENT(**changed, of=client.client_id, seen=client.version)):
         raise ClientChanged
     yield DROP_SECRETS(of=client.client_id)
     yield from _put_secrets(client)
+    if not client.logo:
+        yield from remove_image(logo_owner(client.client_id))
+
+
+def logo_owner(client_id: str) -> str:
+    """Return the owner under which a client's logo is stored."""
+    return f"client:{client_id}"
 
 
 def _put_secrets(client: Client) -> Verb[None]:
@@ -201,6 +217,7 @@ def remove_client(client_id: str, entry: AuditRecord, *, seen: int | None = None
     if seen is not None and rows[0].version != seen + 1:
         raise ClientChanged
     yield DROP_SECRETS(of=client_id)
+    yield from remove_image(logo_owner(client_id))
     yield from add_audit_record(entry)
 
 

@@ -16,6 +16,8 @@ from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.storage.accounts.users import DROP_USER_DATA
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.images import remove_image
+from gatehouse.storage.oauth.clients import logo_owner
 from gatehouse.storage.permissions.projects import lock_project
 from gatehouse.storage.permissions.structure import begin_structure_change, project_by_name
 from gatehouse.storage.permissions.user_records import touch_records
@@ -141,7 +143,7 @@ EMPTY_CLIENTS = Statement(
     .where(_in_applications(clients))
     .values(
         {column: [] for column in ("redirect_hosts", "redirect_uris", "post_logout_uris", "origins")}
-        | dict.fromkeys(("name", "backchannel_logout_uri", "client_uri", "policy_uri", "tos_uri"), "")
+        | dict.fromkeys(("name", "backchannel_logout_uri", "client_uri", "policy_uri", "tos_uri", "logo"), "")
         | {"jwks": {}, "claims": {}, "application_id": null()}
         | {"removed": True, "version": clients.c.version + 1}
     )
@@ -206,6 +208,8 @@ def _drop_clients(its: Sequence[int]) -> Verb[None]:
     emptied = [row.client_id for row in (yield EMPTY_CLIENTS(applications=its))]
     for drop in DROP_OF_CLIENTS:
         yield drop(clients=emptied)
+    for client_id in emptied:
+        yield from remove_image(logo_owner(client_id))
 
 
 def _drop_holdings(project_id: str, its: Sequence[int]) -> Verb[None]:

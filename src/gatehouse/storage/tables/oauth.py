@@ -25,6 +25,7 @@ clients = Table(
     document_column("origins"),
     text_column("backchannel_logout_uri"),
     *(text_column(name, server_default=text("''")) for name in ("client_uri", "policy_uri", "tos_uri")),
+    text_column("logo", server_default=text("''")),  # ID of the image, if there is one
     document_column("jwks"),
     document_column("claims"),
     document_column("token_settings"),

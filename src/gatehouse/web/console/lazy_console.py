@@ -17,7 +17,7 @@ from gatehouse.web.console.paths import CONSOLE, ConsoleEntry, is_console_page
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import see_other
-from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint, RateClass
+from gatehouse.web.http.routing import UPLOAD_BODY_LIMIT, Endpoint, RateClass
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.sign_in_flow import pack_request
 
@@ -85,7 +85,7 @@ class LazyConsole:
                 section="pages",
                 summary="The administration console",
                 hidden=True,
-                body_limit=SCHEMA_BODY_LIMIT,  # a whole schema may come back in a form
+                body_limit=UPLOAD_BODY_LIMIT,  # a logo, or a whole schema that comes back in a form
             )
             for path in (CONSOLE, SUBPATHS)
             for method, verb in METHOD_VERBS.items()

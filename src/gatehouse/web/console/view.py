@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,7 +34,7 @@ from gatehouse.web.http.browser import Browser, is_full_session
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import STATUS_MESSAGES, problem_of
-from gatehouse.web.http.parse import read_form
+from gatehouse.web.http.parse import read_form, read_upload
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -255,17 +256,19 @@ class ConsoleView:
         rerender: FormRerender[Form] | None = None,
         fresh: bool = False,
         form_suffix: str = "",
+        file_field: str = "",
     ) -> ConsoleRoute:
         """A form. `rerender` shows it again when the command refuses; without the right a refusal page is shown.
 
         `form_suffix`: the end of its address that the page it is on lacks; a fresh sign-in leads back to that page.
+        `file_field`: the field of the form that a file is sent in.
         """
 
         async def handler(request: Request) -> Response:
             admin = await self._admin_request(request)
             if not isinstance(admin, AdminRequest):
                 return admin
-            form = await read_form(request, form_type)
+            form = await read_form_and_file(request, form_type, file_field)
             self._browsers.check_form(request, admin.browser, form.csrf)
             if fresh and not self._sessions.is_fresh(admin.signed_in.session):
                 back = self.redirect_to_reauthentication(page_address(request).removesuffix(form_suffix))
@@ -421,6 +424,13 @@ class ConsoleView:
         """Show a refusal inside the console, with a reference to report."""
         context = RefusalContext(problem=problem, reference=admin.origin.request_id)
         return self.render(request, admin, current_entry(request), context)
+
+
+async def read_form_and_file(request: Request, form_type: type[Form], file_field: str) -> Form:
+    if not file_field:
+        return await read_form(request, form_type)
+    form, content = await read_upload(request, form_type, file_field)
+    return msgspec.structs.replace(form, **{file_field: content})
 
 
 def problem_from(error: GatehouseError) -> FormProblem:

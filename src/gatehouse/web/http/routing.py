@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from gatehouse.images.model import MAX_UPLOAD_BYTES
 from gatehouse.kernel.errors import TooMany, Unavailable
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http.client_address import caller_address_of
@@ -27,6 +28,7 @@ from gatehouse.web.http.responses import Header
 
 DEFAULT_BODY_LIMIT: Final = 256 * 1024  # bytes (S-19)
 SCHEMA_BODY_LIMIT: Final = 4 * 1024 * 1024
+UPLOAD_BODY_LIMIT: Final = MAX_UPLOAD_BYTES + 65_536  # an image and the form around it
 CONTENT_LENGTH_PATTERN: Final = re.compile(rb"[0-9]{1,19}")
 PUBLIC_PREFLIGHT_MAX_AGE: Final = "86400"  # seconds a browser may remember the response to a preflight
 CLIENT_PREFLIGHT_MAX_AGE: Final = "600"  # shorter: an origin may be removed

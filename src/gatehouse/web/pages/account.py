@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import Session, login_key
 from gatehouse.accounts.own_account import profile
-from gatehouse.accounts.own_account.claims import IMAGES_PATH
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, LastAdministrator, Profile
 from gatehouse.accounts.own_account.profile import AccountProfile, Erasure
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
+from gatehouse.images.model import image_path
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.authorize.service import Consents
@@ -299,7 +299,7 @@ class AccountPage:
             now=self._clock.now(),
             user_id=user.user_id,
             nick=user.nick,
-            picture=f"{IMAGES_PATH}/{user.picture}" if user.picture else "",
+            picture=image_path(user.picture),
             profile=typed if isinstance(typed, Profile) else profile.profile_of(user),
             username=typed if at is AccountSection.PROFILE and isinstance(typed, str) else user.username or "",
             login=user.login or "",

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from gatehouse.accounts.model import Session, SessionStrength, User, UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.images.model import MAX_UPLOAD_BYTES
 from gatehouse.kernel.digests import sha256
 from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
 from gatehouse.web.http.client_address import caller_address_of
@@ -23,7 +22,7 @@ from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import read_form, read_upload
 from gatehouse.web.http.responses import see_other
-from gatehouse.web.http.routing import Endpoint, Handler, RateClass, RequiredAuth
+from gatehouse.web.http.routing import UPLOAD_BODY_LIMIT, Endpoint, Handler, RateClass, RequiredAuth
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.paths import Path
@@ -32,7 +31,6 @@ from gatehouse.web.pages.vocabulary import NOTICE_SECTIONS, AccountSection, Noti
 
 NOTICE_COOKIE: Final = "gh_notice"
 NOTICE_SECONDS: Final = 60  # seconds; the next request reads it
-FORM_OVERHEAD: Final = 65_536  # bytes of a form around its file
 NOTICES_BY_VALUE: Final = {notice.value: notice for notice in Notice}
 
 
@@ -178,7 +176,7 @@ class AccountView:
             return await act(request, visit, content)
 
         endpoint = account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=RateClass.LOGIN)
-        return replace(endpoint, body_limit=MAX_UPLOAD_BYTES + FORM_OVERHEAD)
+        return replace(endpoint, body_limit=UPLOAD_BODY_LIMIT)
 
     def is_fresh(self, account: AccountRequest) -> bool:
         return self._sessions.is_fresh(account.session)

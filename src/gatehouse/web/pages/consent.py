@@ -96,6 +96,7 @@ class ConsentPage:
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
             scopes=await scope_texts(self._clients, wanted.consent_scopes),
+            logo=destination.logo,
             links=destination.links,
         )
         return self._flow_pages.show(request, browser, destination, context)

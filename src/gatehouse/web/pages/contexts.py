@@ -58,6 +58,7 @@ class SignInContext(PageContext):
     notice: Notice | None = None
     application: str = ""  # its name; empty for the account pages
     returns_to: str = ""  # the host the browser is redirected to
+    logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
     phone_link: str = ""  # of a game: the link to continue on a phone
     register_enabled: bool = False
@@ -106,6 +107,7 @@ class ConsentContext(PageContext):
     nick: str
     login: str
     scopes: tuple[str, ...]
+    logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
 
 

@@ -7,8 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.own_account.claims import IMAGES_PATH
-from gatehouse.images.model import StoredImage
+from gatehouse.images.model import IMAGES_PATH, StoredImage
 from gatehouse.kernel.errors import NotFound
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import cacheable_response

@@ -166,6 +166,7 @@ class SignInPages:
             notice=notice,
             application=destination.application,
             returns_to=destination.returns_to,
+            logo=destination.logo,
             links=destination.links,
             phone_link=f"{self._base_url}{destination.hand_over}" if destination.hand_over else "",
             register_enabled=self._register_enabled(),

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from gatehouse.admin.clients import ApplicationClients, ClientDraft, client_problems_in_request
 from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.client_document import ClientRecord, record_values
+from gatehouse.oauth.logos import logo_uri
 from gatehouse.oauth.model import Client, ClientSecret
 from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, DEFAULT_POLICY
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
@@ -25,7 +26,7 @@ from gatehouse.web.api.permissions.envelope import data_response, ok_response, p
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.responses import json_response
-from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
 
 
 class ApplicationOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -160,6 +161,7 @@ class ClientEntry(ClientRecord, frozen=True, kw_only=True, omit_defaults=True):
     version: int
     secrets: tuple[ClientSecretEntry, ...]
     client_secret: str = ""  # in the answers to create and rotate only
+    logo_uri: str = ""  # of the image at this installation
 
 
 class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -171,9 +173,10 @@ class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ClientEndpoint:
-    def __init__(self, *, clients: ApplicationClients, authenticator: RequestAuthenticator) -> None:
+    def __init__(self, *, clients: ApplicationClients, authenticator: RequestAuthenticator, base_url: str) -> None:
         self._clients = clients
         self._authenticator = authenticator
+        self._base_url = base_url
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ClientRequest)
@@ -191,7 +194,7 @@ class ClientEndpoint:
             case "get":
                 if not draft.client_id:
                     found = await self._clients.list(actor, application_id)
-                    return data_response(tuple(map(client_entry, found)))
+                    return data_response(tuple(client_entry(client, self._base_url) for client in found))
             case "create":
                 secret = await self._clients.create_from_draft(actor, application_id, draft)
             case "rotate":
@@ -204,7 +207,8 @@ class ClientEndpoint:
             case "revoke":
                 revoked = await self._clients.revoke_tokens(*of_client)
                 return json_response(ClientResponse(status="OK", revoked=revoked))
-        return data_response(client_entry(await self._clients.get(*of_client), secret=secret or ""))
+        client = await self._clients.get(*of_client)
+        return data_response(client_entry(client, self._base_url, secret=secret or ""))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
@@ -215,10 +219,11 @@ class ClientEndpoint:
             section="interface §4.14",
             summary="OAuth clients of an application: get, create, save, delete, rotate, revoke",
             answers=ClientResponse,
+            body_limit=SCHEMA_BODY_LIMIT,  # a logo
         )
 
 
-def client_entry(client: Client, *, secret: str = "") -> ClientEntry:
+def client_entry(client: Client, base_url: str, *, secret: str = "") -> ClientEntry:
     return ClientEntry(
         **record_values(client),
         created=iso8601(client.created_at),
@@ -227,6 +232,7 @@ def client_entry(client: Client, *, secret: str = "") -> ClientEntry:
             map(client_secret_entry, sorted(client.secrets, key=lambda one: (one.created_at, not one.expires_at)))
         ),
         client_secret=secret,
+        logo_uri=logo_uri(client, base_url),
     )
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.clients import (
     ApplicationClients,
+    ClientDraft,
     ClientListItem,
     ClientListStore,
     ClientRemovalImpact,
@@ -16,6 +17,7 @@ from gatehouse.admin.clients import (
     privileges,
 )
 from gatehouse.admin.paging import PAGE_SIZE, Page
+from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_fields import ClientField
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
@@ -74,6 +76,7 @@ class ClientContext(PageContext):
 
     head: ApplicationHead
     client: Client | None  # None for a new one
+    logo: str  # path of its image
     form: ClientForm
     administers: bool
     locked: str  # why only administrators may change the client; empty if the reader may
@@ -107,6 +110,10 @@ class RecipeContext(PageContext):
     call: ApiCall
 
 
+class LogoForm(CsrfForm, frozen=True, kw_only=True):
+    logo: bytes = b""
+
+
 class ClientScreens:
     def __init__(
         self,
@@ -134,7 +141,7 @@ class ClientScreens:
             head=application_head(admin, model, TAB),
             found=found,
             search=query.q,
-            call=clients_call(application_id, await self._clients.list(admin.actor, application_id)),
+            call=clients_call(application_id, await self._clients.list(admin.actor, application_id), self._base_url),
         )
         return self._view.render(request, admin, ENTRY, context)
 
@@ -173,6 +180,28 @@ class ClientScreens:
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         return self._render_form(request, admin, model, client, form, problem=problem)
 
+    async def upload_logo(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:
+        return await self._save_logo(request, admin, form.logo, "logo_saved")
+
+    async def remove_logo(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        return await self._save_logo(request, admin, None, "logo_removed")
+
+    async def _save_logo(self, request: Request, admin: AdminRequest, logo: bytes | None, message: str) -> Response:
+        application_id, client_id = requested_client(request)
+        draft = ClientDraft(client_id=client_id, logo=logo)
+        await self._clients.save_draft(admin.actor, application_id, draft)
+        return self._view.redirect_with_flash(f"{application_path(application_id, TAB)}/{client_id}", message)
+
+    async def rerender_after_upload(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: LogoForm,  # noqa: ARG002
+        problem: FormProblem,
+    ) -> Response:
+        client = await self._load_client(request, admin)
+        return await self.rerender_form(request, admin, form_of(client), problem)
+
     async def recipe(self, request: Request, admin: AdminRequest) -> Response:
         client = await self._load_client(request, admin)
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
@@ -180,7 +209,7 @@ class ClientScreens:
             head=application_head(admin, model, TAB),
             client=client,
             snippets=client_recipe(client, model.application, base_url=self._base_url),
-            call=client_call(client),
+            call=client_call(client, self._base_url),
         )
         return self._view.render(request, admin, ENTRY, context)
 
@@ -252,12 +281,13 @@ class ClientScreens:
         context = ClientContext(
             head=application_head(admin, model, TAB),
             client=client,
+            logo=image_path(client.logo) if client else "",
             form=form,
             administers=administers(admin.actor),
             locked="" if client is None or administers(admin.actor) else ", ".join(privileges(client)),
             rows=FORM_ROWS,
             scopes=SCOPES,
-            call=client_call(client) if client else None,
+            call=client_call(client, self._base_url) if client else None,
             problem=problem,
             clashes=field_conflicts(form, stored) if stale and stored is not None else (),
         )
@@ -273,6 +303,16 @@ class ClientScreens:
             view.form(new, ClientForm, self.create, rerender=self.rerender_new, fresh=True),
             view.page(one, self.show),
             view.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
+            view.form(
+                f"{one}/logo",
+                LogoForm,
+                self.upload_logo,
+                rerender=self.rerender_after_upload,
+                fresh=True,
+                form_suffix="/logo",
+                file_field="logo",
+            ),
+            view.form(f"{one}/logo/remove", CsrfForm, self.remove_logo, fresh=True, form_suffix="/logo/remove"),
             view.page(f"{one}/recipe", self.recipe),
             view.page(f"{one}/remove", self.confirm_removal, fresh=True),
             view.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
@@ -283,16 +323,16 @@ class ClientScreens:
         ]
 
 
-def clients_call(application_id: int, clients: Sequence[Client]) -> ApiCall:
+def clients_call(application_id: int, clients: Sequence[Client], base_url: str) -> ApiCall:
     """The call for the list; its answer is shown only if it fits one page."""
     return ApiCall(
         path="client",
         body={"action": "get", "application_id": application_id},
-        record=[client_entry(client) for client in clients] if len(clients) <= PAGE_SIZE else None,
+        record=[client_entry(client, base_url) for client in clients] if len(clients) <= PAGE_SIZE else None,
     )
 
 
-def client_call(client: Client) -> ApiCall:
+def client_call(client: Client, base_url: str) -> ApiCall:
     return ApiCall(
         path="client",
         body={
@@ -300,7 +340,7 @@ def client_call(client: Client) -> ApiCall:
             "application_id": client.application_id,
             "data": {"client_id": client.client_id},
         },
-        record=client_entry(client),
+        record=client_entry(client, base_url),
     )
 
 

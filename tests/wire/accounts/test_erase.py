@@ -71,9 +71,9 @@ async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
 async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    for _ in range(60):
+    for number in range(60):
         await service.clock.advance(1)
-        await account_browser.post_with_csrf("/account/profile", nick="Anna")
+        await account_browser.post_with_csrf("/account/profile", nick=f"Anna {number}")
     assert (
         len(
             [

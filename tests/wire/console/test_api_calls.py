@@ -66,7 +66,7 @@ WITHOUT = {
         *("people/activity", "people/list", "projects/applications", "projects/list"),
         *("roles/list", "groups/who"),
     ),
-    "a form that is a part of its tab, which has the call": ("people/email", "projects/lists"),
+    "a form that is a part of its tab, which has the call": ("people/email", "projects/lists", "settings/change"),
     "people, each of whom has a page": ("assignments/table",),
     "no object at all": ("greeting", "home", "refused"),
 }

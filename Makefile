@@ -61,6 +61,7 @@ fuzz: test-deps ## fuzz tests for hours, with new random input each time (FACTOR
 	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(DEV)/pytest tests/fuzz
 
 interop: test-deps ## all OAuth and game client tests in full (make test runs a sample)
+	@$(DEV)/python -m tools.test_deps --interop
 	INTEROP_WHOLE=1 $(DEV)/pytest tests/interop tests/game_clients -n $(WORKERS)
 
 adversarial: test-deps ## security checks of timing and volume limits (one hour on an idle machine)

@@ -300,13 +300,6 @@ CLIENT_PROGRAMS: Final = (
         ),
     ),
     Program(
-        name="optional Next.js",
-        find=find_nextjs,
-        download=InstallMethod(
-            description="Node registry, tests/interop/clients/pages/package-lock.json", install=install_nextjs
-        ),
-    ),
-    Program(
         name="optional go-oidc",
         find=find_go_client,
         download=InstallMethod(description="built from tests/interop/clients/go-oidc", install=build_go_client),
@@ -320,30 +313,9 @@ CLIENT_PROGRAMS: Final = (
         ),
     ),
     Program(
-        name="optional oauth2-proxy",
-        find=find_oauth2_proxy,
-        download=InstallMethod(
-            description="Go module proxy, tests/interop/clients/oauth2-proxy/go.sum", install=build_oauth2_proxy
-        ),
-    ),
-    Program(
-        name="optional openidconnect (Rust)",
-        find=find_rust_client,
-        download=InstallMethod(
-            description="built from tests/interop/clients/openidconnect", install=build_rust_client
-        ),
-    ),
-    Program(
         name="optional Nimbus (Java)",
         find=find_java_client,
         download=InstallMethod(description="built from tests/interop/clients/nimbus", install=build_java_client),
-    ),
-    Program(
-        name="optional Spring Security (Java)",
-        find=find_spring_client,
-        download=InstallMethod(
-            description="built from tests/interop/clients/spring-security", install=build_spring_client
-        ),
     ),
     Program(
         name="optional mod_auth_openidc",
@@ -367,6 +339,37 @@ CLIENT_PROGRAMS: Final = (
         system_package="mono-mcs mono-runtime libmono-system-net-http4.0-cil",
     ),
     Program(name="optional Godot 3", find=find_godot, system_package="godot3-server"),
+)
+# Built for minutes, so by `make interop` only.
+SLOW_CLIENT_PROGRAMS: Final = (
+    Program(
+        name="optional Next.js",
+        find=find_nextjs,
+        download=InstallMethod(
+            description="Node registry, tests/interop/clients/pages/package-lock.json", install=install_nextjs
+        ),
+    ),
+    Program(
+        name="optional oauth2-proxy",
+        find=find_oauth2_proxy,
+        download=InstallMethod(
+            description="Go module proxy, tests/interop/clients/oauth2-proxy/go.sum", install=build_oauth2_proxy
+        ),
+    ),
+    Program(
+        name="optional openidconnect (Rust)",
+        find=find_rust_client,
+        download=InstallMethod(
+            description="built from tests/interop/clients/openidconnect", install=build_rust_client
+        ),
+    ),
+    Program(
+        name="optional Spring Security (Java)",
+        find=find_spring_client,
+        download=InstallMethod(
+            description="built from tests/interop/clients/spring-security", install=build_spring_client
+        ),
+    ),
 )
 PEER_PROGRAM: Final = Program(
     name="oidc-provider",

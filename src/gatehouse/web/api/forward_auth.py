@@ -19,7 +19,7 @@ from gatehouse.web.http.errors import Dialect, PlainFailure, request_id_of
 from gatehouse.web.http.forwarded_request import ForwardedRequest, read_forwarded_request
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE, json_response
-from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass
+from gatehouse.web.http.routing import Endpoint, HtmlPageOrFailure, RateClass
 from gatehouse.web.pages.site_sign_in import SiteCookies, SiteDeniedPage
 
 FOUND: Final = 302
@@ -90,7 +90,7 @@ class ForwardAuthEndpoint:
             section="interface R9",
             summary="Ask whether a request to a protected site may pass; for reverse proxies",
             request=ForwardAuthQuery,
-            answers={200: None, FOUND: None, UNAUTHORIZED: PlainFailure, FORBIDDEN: HtmlPage},
+            answers={200: None, FOUND: None, UNAUTHORIZED: PlainFailure, FORBIDDEN: HtmlPageOrFailure},
             error_headers=NO_VISITOR,
         )
 

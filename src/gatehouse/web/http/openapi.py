@@ -13,7 +13,7 @@ from starlette.responses import Response
 from gatehouse.web.http.errors import Dialect, Failure, OAuthFailure, PlainFailure
 from gatehouse.web.http.parse import ANY_BODY
 from gatehouse.web.http.responses import cacheable_response
-from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass, RequiredAuth
+from gatehouse.web.http.routing import Endpoint, HtmlPage, HtmlPageOrFailure, RateClass, RequiredAuth
 
 OPENAPI_VERSION: Final = "3.1.0"
 OPENAPI_PATH: Final = "/openapi.json"
@@ -161,7 +161,7 @@ def _types_of(endpoint: Endpoint) -> Iterator[type]:
         *endpoint.answers.values(),
         FAILURE_TYPES[endpoint.dialect],
     ):
-        if kind not in (None, HtmlPage):
+        if kind not in (None, HtmlPage, HtmlPageOrFailure):
             yield kind
 
 
@@ -238,6 +238,12 @@ def _response(description: str, kind: type | None, schemas: Schemas) -> Json:
         return {"description": description}
     if kind is HtmlPage:
         return {"description": description, "content": {HTML: {"schema": {"type": "string"}}}}
+    if kind is HtmlPageOrFailure:
+        failure = schemas.reference(PlainFailure)
+        return {
+            "description": description,
+            "content": {HTML: {"schema": {"type": "string"}}, JSON: {"schema": failure}},
+        }
     return {"description": description, "content": {JSON: {"schema": schemas.reference(kind)}}}
 
 

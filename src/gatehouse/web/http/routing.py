@@ -76,6 +76,10 @@ class HtmlPage:
     """A response that is a page for a person."""
 
 
+class HtmlPageOrFailure:
+    """A page for a person, or a failure in JSON if the request itself was wrong."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One row of the table. `name` is the label in logs and metrics, and the operation's id."""

@@ -39,10 +39,10 @@ class IdempotentCreates:
             given = header_values(request.scope, HEADER)
             if not given:
                 return await endpoint.handler(request)
-            body = await read_json_object(request)
+            key, body = check_key(given), await read_json_object(request)
             if body.get("action") not in CREATES:
                 return await endpoint.handler(request)
-            return await self._run(request, check_key(given), body, endpoint.handler)
+            return await self._run(request, key, body, endpoint.handler)
 
         return replace(endpoint, handler=handle, idempotent=True)
 

@@ -79,6 +79,10 @@ class SignInMethod(StrEnum):
     TWO_STEP = "2step"
     OPENID = "openid"
     PASSKEY = "passkey"
+    PROVIDER = "provider"  # an identity at a sign-in provider (R10)
+    PLATFORM = "platform"  # a ticket or token of a game platform
+    GUEST = "guest"  # the key of a device
+    EMAIL = "email"  # a link or code by email, without a password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,7 @@ class User:
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
     meta: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
+    service_tags: frozenset[str] = frozenset()  # stored like tags, but set by this service only
     purchases: frozenset[str] = frozenset()
     sealed_totp: bytes | None = field(default=None, repr=False)
     passkeys: int = 0
@@ -135,7 +140,7 @@ class User:
 
     @property
     def system_tags(self) -> frozenset[str]:
-        """Tags that follow from the state of the account (R1); they cannot be set."""
+        """Tags that are managed automatically (R1, R10); they cannot be set."""
         facts = {
             "email_verified": self.email_verified,
             "phone_verified": self.phone_verified,
@@ -144,12 +149,21 @@ class User:
             "2step_passkey": self.passkeys > 0,
             "2step_email": self.email_code,
         }
-        return frozenset(tag for tag, holds in facts.items() if holds)
+        return self.service_tags | {tag for tag, holds in facts.items() if holds}
 
 
 SYSTEM_TAGS: Final = frozenset(
     {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email"}
 )
+
+
+GUEST_TAG: Final = "guest"
+LINKED_TAG_PREFIX: Final = "linked_"  # and the ID of the provider
+
+
+def is_service_tag(tag: str) -> bool:
+    """Whether a tag says how a person can sign in (R10); only the service sets it."""
+    return tag == GUEST_TAG or tag.startswith(LINKED_TAG_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,9 @@ class GameSignInPurpose:
     async def destination(self, interaction: SignInFlow) -> Destination:
         session = await self._pending_session(interaction.ask[GSID_KEY])
         return Destination(
-            application=await self.application_name(session), hand_over=page_url(LINK_PATH, session.gsid)
+            application=await self.application_name(session),
+            application_id=self.first_application_id(session),
+            hand_over=page_url(LINK_PATH, session.gsid),
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:

@@ -170,7 +170,9 @@ class DeviceSignInPurpose:
 
     async def destination(self, interaction: SignInFlow) -> Destination:
         client = await self._clients.client(interaction.ask[CLIENT_KEY])
-        return Destination(application=client.name, logo=image_path(client.logo))
+        return Destination(
+            application=client.name, application_id=client.application_id or 0, logo=image_path(client.logo)
+        )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: someone else may have sent them the code (RFC 8628 §5.4).

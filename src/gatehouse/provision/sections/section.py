@@ -48,8 +48,8 @@ class SettingRules(Protocol):
     def convert_setting(self, name: str, given: object) -> StoredSetting | None:
         """Return the value as it is stored, None for None. Raises BadInput."""
 
-    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
-        """Return what is wrong between stored settings, by setting."""
+    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:
+        """Return what is wrong with or between the settings after a change, by setting."""
 
 
 class NoSettings:
@@ -58,7 +58,7 @@ class NoSettings:
     def convert_setting(self, name: str, given: object) -> StoredSetting | None:  # noqa: ARG002
         raise BadInput("cannot be changed here")
 
-    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:  # noqa: ARG002
+    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:  # noqa: ARG002
         return {}
 
 

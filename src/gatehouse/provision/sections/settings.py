@@ -48,7 +48,7 @@ class SettingSection:
             wanted |= dict.fromkeys(before.keys() - wanted.keys())
         after = {name: one for name, one in {**before, **wanted}.items() if one is not None}
         if not problems.lines:
-            for name, what in context.settings.problems_of(after).items():
+            for name, what in context.settings.problems_of(before, after).items():
                 problems.add(f"{self.name}: {name}", what)
         changes = [
             setting_change(name, before.get(name), one) for name, one in wanted.items() if before.get(name) != one

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlencode
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -92,8 +92,8 @@ class Vendor:
 
     def sign_in(self, address: str, **claims: object) -> Answer:
         """Sign a person in at the address that the service sent the browser to; return the answer's fields."""
-        where, query = urlsplit(address), dict(parse_qsl(urlsplit(address).query))
-        assert f"{where.scheme}://{where.netloc}" == self.base
+        assert address.startswith(f"{self.base}/")
+        query = query_of(address)
         if self.kind == "steam":
             return self._steam_answer(query, str(claims.get("steam_id", STEAM_ID)))
         assert query["client_id"] == CLIENT_ID
@@ -112,7 +112,7 @@ class Vendor:
         return answer
 
     def _steam_answer(self, query: Mapping[str, str], steam_id: str) -> Answer:
-        state = dict(parse_qsl(urlsplit(query["openid.return_to"]).query))["state"]
+        state = query_of(query["openid.return_to"])["state"]
         fields = {
             "openid.ns": "http://specs.openid.net/auth/2.0",
             "openid.mode": "id_res",
@@ -136,7 +136,7 @@ class Vendor:
         _, target, _ = request.line.split(" ")
         if self.is_down:
             return http_response(b"<h1>Bad gateway</h1>", "502 Bad Gateway")
-        path = urlsplit(target).path
+        path = target.partition("?")[0]
         if path == f"{self.prefix}/.well-known/openid-configuration":
             return http_response(json.dumps(self._discovery()).encode(), **JSON)
         if path == "/keys":
@@ -234,6 +234,10 @@ class Vendor:
 
 # Sets contain keys that are not for us: they are left out.
 UNKNOWN_KEY: Final = {"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA", "kid": "v1", "use": "sig"}
+
+
+def query_of(address: str) -> Answer:
+    return dict(parse_qsl(address.partition("?")[2]))
 
 
 def iso8601_of(at: int) -> str:

@@ -1,113 +1,116 @@
-"""Public keys in JWK format (RFC 7517, 7518): those of clients, providers and platforms."""
+"""The public key set (RFC 7517; interface §4.2 and §4.4, checklist UI-12)."""
 
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicNumbers
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from gatehouse.keys.encoding import PublicKey, decode_base64url, refuse_weak_rsa_key
-from gatehouse.keys.model import Algorithm, BadPublicKey
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.keys.encoding import encode_base64url, load_public
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.model import SigningKey
 
-MAX_CHARACTERS: Final = 2_048
 P256_BYTES: Final = 32
-ED25519_BYTES: Final = 32
-
-Text = Annotated[str, msgspec.Meta(max_length=MAX_CHARACTERS)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyOfSet:
-    kid: str  # empty when the set names none
-    alg: Algorithm
-    public: PublicKey
+VERSION_CACHE_SECONDS: Final = 1.0  # for which the document is published without asking for the version of the keys
+VERSION_TIMEOUT: Final = 0.25  # seconds for that read: the key set is published even if the database is unavailable
 
 
-class RsaJwk(msgspec.Struct, frozen=True, kw_only=True, tag_field="kty", tag="RSA"):
-    n: Text
-    e: Text
-    kid: Text = ""
-    use: Text = "sig"
-    alg: Text = Algorithm.RS256.value
+class Jwk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One public key; private members are not part of the type."""
+
+    kty: str
+    kid: str
+    use: str
+    alg: str
+    crv: str = ""
+    n: str = ""
+    e: str = ""
+    x: str = ""
+    y: str = ""
 
 
-class EcJwk(msgspec.Struct, frozen=True, kw_only=True, tag_field="kty", tag="EC"):
-    crv: Text
-    x: Text
-    y: Text
-    kid: Text = ""
-    use: Text = "sig"
-    alg: Text = Algorithm.ES256.value
+class JwkSet(msgspec.Struct, frozen=True):
+    keys: tuple[Jwk, ...]
 
 
-class OkpJwk(msgspec.Struct, frozen=True, kw_only=True, tag_field="kty", tag="OKP"):
-    crv: Text
-    x: Text
-    kid: Text = ""
-    use: Text = "sig"
-    alg: Text = Algorithm.EDDSA.value
+@dataclass(frozen=True, slots=True)
+class JwksDocument:
+    body: bytes
+    etag: str  # with its quotation marks, as the header wants it
 
 
-Jwk = RsaJwk | EcJwk | OkpJwk
+class KeySetPublisher:
+    """Publishes the document, which is built again only when the published keys change.
+
+    The version of the keys is read at most once a second. If the database does not respond in time, the last known
+    keys are published: a verifier without any keys would refuse everyone.
+    """
+
+    def __init__(self, *, keyring: Keyring, clock: Clock) -> None:
+        self._keyring = keyring
+        self._clock = clock
+        self._published: tuple[SigningKey, ...] = ()
+        self._kids: tuple[str, ...] = ()
+        self._document = jwks_document(())
+        self._refreshed_at = float("-inf")
+
+    async def refresh(self) -> None:
+        began = self._clock.monotonic()
+        if began < self._refreshed_at + VERSION_CACHE_SECONDS:
+            return
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(VERSION_TIMEOUT):
+                await self._keyring.refresh()
+        self._refreshed_at = began
+
+    def document(self) -> JwksDocument:
+        published = self._keyring.published_keys(self._clock.now())
+        if published is not self._published:
+            self._published = published
+            self._rebuild_if_changed(published)
+        return self._document
+
+    def _rebuild_if_changed(self, published: tuple[SigningKey, ...]) -> None:
+        kids = tuple(key.kid for key in published)
+        if kids != self._kids:
+            self._document = jwks_document(published)
+            self._kids = kids
 
 
-def usable_keys(keys: Iterable[object]) -> Iterator[KeyOfSet]:
-    """Return the keys of a foreign set that this service can verify with; others are left out."""
-    for key in keys:
-        try:
-            yield parse_jwk(msgspec.convert(key, Jwk))
-        except (msgspec.ValidationError, BadPublicKey, ValueError):
-            continue
+def jwks_document(keys: Iterable[SigningKey]) -> JwksDocument:
+    body = msgspec.json.encode(JwkSet(tuple(jwk_of(key) for key in keys)))
+    return JwksDocument(body, f'"{sha256(body).hex()[:32]}"')
 
 
-def matching_keys(keys: Iterable[KeyOfSet], *, alg: str, kid: str) -> list[KeyOfSet]:
-    """Return the keys of that algorithm, and of that key id if both have one."""
-    return [key for key in keys if key.alg == alg and (not kid or not key.kid or key.kid == kid)]
+def jwk_of(key: SigningKey) -> Jwk:
+    match load_public(key.public):
+        case RSAPublicKey() as public:
+            numbers = public.public_numbers()
+            return Jwk(
+                kty="RSA",
+                kid=key.kid,
+                use="sig",
+                alg=key.alg,
+                n=base64url_number(numbers.n),
+                e=base64url_number(numbers.e),
+            )
+        case EllipticCurvePublicKey() as public:
+            point = public.public_numbers()
+            x, y = base64url_number(point.x, P256_BYTES), base64url_number(point.y, P256_BYTES)
+            return Jwk(kty="EC", kid=key.kid, use="sig", alg=key.alg, crv="P-256", x=x, y=y)
+        case Ed25519PublicKey() as public:
+            x = encode_base64url(public.public_bytes_raw()).decode()
+            return Jwk(kty="OKP", kid=key.kid, use="sig", alg=key.alg, crv="Ed25519", x=x)
 
 
-def parse_jwk(jwk: Jwk) -> KeyOfSet:
-    if jwk.use != "sig":
-        raise BadPublicKey("a key must be for signatures (use: sig)")
-    match jwk:
-        case RsaJwk():
-            alg, public = Algorithm.RS256, rsa_key(jwk)
-        case EcJwk():
-            alg, public = Algorithm.ES256, ec_key(jwk)
-        case OkpJwk():
-            alg, public = Algorithm.EDDSA, ed25519_key(jwk)
-    if jwk.alg != alg.value:
-        raise BadPublicKey(f"the alg of this key must be {alg.value}")
-    return KeyOfSet(kid=jwk.kid, alg=alg, public=public)
-
-
-def rsa_key(jwk: RsaJwk) -> PublicKey:
-    key = RSAPublicNumbers(decode_number(jwk.e), decode_number(jwk.n)).public_key()
-    refuse_weak_rsa_key(key)
-    return key
-
-
-def ec_key(jwk: EcJwk) -> PublicKey:
-    if jwk.crv != "P-256":
-        raise BadPublicKey("the curve of an EC key must be P-256")
-    x, y = (int.from_bytes(decode_exact(text, P256_BYTES)) for text in (jwk.x, jwk.y))
-    return EllipticCurvePublicNumbers(x, y, SECP256R1()).public_key()
-
-
-def ed25519_key(jwk: OkpJwk) -> PublicKey:
-    if jwk.crv != "Ed25519":
-        raise BadPublicKey("the curve of an OKP key must be Ed25519")
-    return Ed25519PublicKey.from_public_bytes(decode_exact(jwk.x, ED25519_BYTES))
-
-
-def decode_exact(text: str, length: int) -> bytes:
-    raw = decode_base64url(text.encode())
-    if len(raw) != length:
-        raise BadPublicKey(f"a coordinate must have {length} bytes")
-    return raw
-
-
-def decode_number(text: str) -> int:
-    return int.from_bytes(decode_base64url(text.encode()))
+def base64url_number(value: int, length: int = 0) -> str:
+    """Return a number as in a JWK: coordinates in full width, others without leading zeros (RFC 7518 §6)."""
+    return encode_base64url(value.to_bytes(length or (value.bit_length() + 7) // 8)).decode()

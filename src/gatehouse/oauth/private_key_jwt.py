@@ -7,7 +7,7 @@ import msgspec
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
-from gatehouse.keys.jwks import Jwk, KeyOfSet, matching_keys, parse_jwk
+from gatehouse.keys.jwk_parsing import Jwk, KeyOfSet, matching_keys, parse_jwk
 from gatehouse.keys.model import Algorithm, BadPublicKey
 from gatehouse.oauth.errors import BadClient, InvalidClient
 from gatehouse.oauth.model import Client

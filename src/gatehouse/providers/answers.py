@@ -25,7 +25,7 @@ class ProviderCalls:
     async def get_list(self, url: str, *, token: str = "") -> list[object]:
         """Return a JSON list. Raises ProviderUnavailable."""
         answer = await self._success(OutboundRequest(url=url, body=None, headers=bearer(token)))
-        value = decoded(answer.body, url)
+        value = decode_json_body(answer.body, url)
         if not isinstance(value, list):
             raise ProviderUnavailable(f"{url} answered something else than a list")
         return value
@@ -56,13 +56,13 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def object_in(answer: OutboundResponse, url: str) -> dict[str, object]:
-    value = decoded(answer.body, url)
+    value = decode_json_body(answer.body, url)
     if not isinstance(value, dict):
         raise ProviderUnavailable(f"{url} answered something else than an object")
     return value
 
 
-def decoded(body: bytes, url: str) -> object:
+def decode_json_body(body: bytes, url: str) -> object:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError):

@@ -90,7 +90,7 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationRequest:
+class ProviderAuthorization:
     """A request to a provider that is under way; nonce and verifier follow from its state."""
 
     state: str = field(repr=False)

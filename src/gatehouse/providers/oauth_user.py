@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.providers.answers import ProviderCalls, object_in, text_in, truth_in
-from gatehouse.providers.model import AuthorizationRequest, Provider, ProviderUnavailable
+from gatehouse.providers.model import Provider, ProviderAuthorization, ProviderUnavailable
 from gatehouse.providers.openid_connect import code_challenge
 
 GITHUB: Final = "https://github.com"
@@ -40,7 +40,7 @@ class OAuthUsers:
     def __init__(self, calls: ProviderCalls) -> None:
         self._calls = calls
 
-    async def authorization_url(self, provider: Provider, request: AuthorizationRequest) -> str:
+    async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         fields = {
             "response_type": "code",
             "client_id": provider.client_id,
@@ -53,7 +53,7 @@ class OAuthUsers:
         return f"{endpoints_of(provider).authorization}?{urlencode(fields)}"
 
     async def person(
-        self, provider: Provider, request: AuthorizationRequest, answer: Mapping[str, str]
+        self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
     ) -> ForeignPerson:
         """Return who signed in. Raises ProviderProblem."""
         endpoints = endpoints_of(provider)
@@ -64,7 +64,7 @@ class OAuthUsers:
         return discord_person(provider, user)
 
     async def _redeem(
-        self, provider: Provider, endpoints: OAuthEndpoints, request: AuthorizationRequest, code: str
+        self, provider: Provider, endpoints: OAuthEndpoints, request: ProviderAuthorization, code: str
     ) -> str:
         fields = {
             "grant_type": "authorization_code",

@@ -7,18 +7,19 @@ from typing import Final
 from urllib.parse import quote_plus, urlencode
 
 from gatehouse.accounts.identities import ForeignPerson
+from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.keys.encoding import encode_base64url
-from gatehouse.keys.jwks import KeyOfSet, matching_keys, usable_keys
+from gatehouse.keys.jwk_parsing import KeyOfSet, matching_keys, usable_keys
 from gatehouse.providers.answers import ProviderCalls, object_in, text_in, truth_in
 from gatehouse.providers.apple import client_secret_jwt, name_of_first_sign_in
 from gatehouse.providers.model import (
     DEFAULT_TENANT,
     TENANT_MARK,
-    AuthorizationRequest,
     Provider,
+    ProviderAuthorization,
     ProviderUnavailable,
 )
 from gatehouse.tokens.claims import InvalidToken
@@ -41,7 +42,7 @@ TWITCH_CLAIMS: Final = '{"id_token":{"email":null,"email_verified":null,"preferr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
+class ProviderMetadata:
     """What a discovery document says."""
 
     issuer: str
@@ -64,10 +65,10 @@ class OpenIdConnect:
         self._calls = calls
         self._clock = clock
         # Both for an hour; a key that is not in the set makes us read the set again.
-        self._metadata: WeightedCache[tuple[float, Metadata]] = WeightedCache(CACHE_BYTES)
+        self._metadata: WeightedCache[tuple[float, ProviderMetadata]] = WeightedCache(CACHE_BYTES)
         self._keys: WeightedCache[CachedKeys] = WeightedCache(CACHE_BYTES)
 
-    async def authorization_url(self, provider: Provider, request: AuthorizationRequest) -> str:
+    async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         """Return where the browser goes. Raises ProviderUnavailable."""
         metadata = await self.metadata(provider)
         fields = {
@@ -88,7 +89,7 @@ class OpenIdConnect:
         return f"{metadata.authorization_endpoint}{joint}{urlencode(fields)}"
 
     async def person(
-        self, provider: Provider, request: AuthorizationRequest, answer: Mapping[str, str]
+        self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
     ) -> ForeignPerson:
         """Return who signed in, from the answer that the browser brought. Raises ProviderProblem."""
         metadata = await self.metadata(provider)
@@ -102,7 +103,7 @@ class OpenIdConnect:
         more = await self._userinfo(metadata, claims, text_in(tokens, "access_token", most=MAX_ACCEPTED_TOKEN))
         return person_of(provider, metadata, {**more, **claims}, name=name_of_first_sign_in(answer))
 
-    async def metadata(self, provider: Provider) -> Metadata:
+    async def metadata(self, provider: Provider) -> ProviderMetadata:
         """Return the discovery document, from a cache for an hour. Raises ProviderUnavailable."""
         url = f"{discovery_base(provider)}{DISCOVERY_PATH}"
         cached = self._metadata.get(provider.provider_id, url)
@@ -113,7 +114,7 @@ class OpenIdConnect:
         return found
 
     async def _redeem(
-        self, provider: Provider, metadata: Metadata, request: AuthorizationRequest, code: str
+        self, provider: Provider, metadata: ProviderMetadata, request: ProviderAuthorization, code: str
     ) -> dict[str, object]:
         fields = {
             "grant_type": "authorization_code",
@@ -139,7 +140,9 @@ class OpenIdConnect:
             return client_secret_jwt(provider, self._clock.now())
         return provider.client_secret
 
-    async def _verified_claims(self, provider: Provider, metadata: Metadata, id_token: str) -> dict[str, object]:
+    async def _verified_claims(
+        self, provider: Provider, metadata: ProviderMetadata, id_token: str
+    ) -> dict[str, object]:
         try:
             jws = parse_id_token(id_token)
         except InvalidToken as error:
@@ -152,7 +155,7 @@ class OpenIdConnect:
         refuse_other_time(jws.payload, self._clock.now())
         return jws.payload
 
-    async def _keys_of(self, provider: Provider, metadata: Metadata, jws: ParsedJws) -> Sequence[KeyOfSet]:
+    async def _keys_of(self, provider: Provider, metadata: ProviderMetadata, jws: ParsedJws) -> Sequence[KeyOfSet]:
         """Return the keys that may have signed it; the set is read again if it has none, but not too often."""
         cached = self._keys.get(provider.provider_id, metadata.jwks_uri)
         now = self._clock.monotonic()
@@ -168,7 +171,9 @@ class OpenIdConnect:
         )
         return matching_keys(keys, alg=jws.alg, kid=jws.kid)
 
-    async def _userinfo(self, metadata: Metadata, claims: Mapping[str, object], token: str) -> dict[str, object]:
+    async def _userinfo(
+        self, metadata: ProviderMetadata, claims: Mapping[str, object], token: str
+    ) -> dict[str, object]:
         """Return what the id_token leaves out; it must be about the same person (Core §5.3.2)."""
         if "email" in claims or not metadata.userinfo_endpoint or not token:
             return {}
@@ -184,7 +189,7 @@ def discovery_base(provider: Provider) -> str:
     return provider.issuer.rstrip("/")
 
 
-def read_metadata(provider: Provider, document: Mapping[str, object]) -> Metadata:
+def read_metadata(provider: Provider, document: Mapping[str, object]) -> ProviderMetadata:
     issuer = text_in(document, "issuer", most=1_000)
     expected = discovery_base(provider)
     if provider.kind == "microsoft":
@@ -200,8 +205,10 @@ def read_metadata(provider: Provider, document: Mapping[str, object]) -> Metadat
     missing = [name for name, url in endpoints.items() if not url and name != "userinfo_endpoint"]
     if missing:
         raise ProviderUnavailable(f"the discovery document has no {missing[0]}")
+    if any(url and parse_web_url(url) is None for url in endpoints.values()):
+        raise ProviderUnavailable("the discovery document has an endpoint that is not a web address")
     methods = document.get("token_endpoint_auth_methods_supported")
-    return Metadata(
+    return ProviderMetadata(
         issuer=issuer,
         **endpoints,
         names_issuer=document.get("authorization_response_iss_parameter_supported") is True,
@@ -231,7 +238,7 @@ def parse_id_token(token: str) -> ParsedJws:
     )
 
 
-def refuse_other_issuer(metadata: Metadata, claims: Mapping[str, object]) -> None:
+def refuse_other_issuer(metadata: ProviderMetadata, claims: Mapping[str, object]) -> None:
     expected = metadata.issuer.replace(TENANT_MARK, text_in(claims, "tid"))
     if claims.get("iss") != expected:
         raise ProviderUnavailable("the id_token has another issuer")
@@ -255,7 +262,9 @@ def refuse_other_time(claims: Mapping[str, object], now: int) -> None:
         raise ProviderUnavailable("the id_token has expired, or is not valid yet")
 
 
-def person_of(provider: Provider, metadata: Metadata, claims: Mapping[str, object], *, name: str) -> ForeignPerson:
+def person_of(
+    provider: Provider, metadata: ProviderMetadata, claims: Mapping[str, object], *, name: str
+) -> ForeignPerson:
     issuer, subject = metadata.issuer, text_in(claims, "sub")
     email, verified = text_in(claims, "email", most=254), truth_in(claims, "email_verified")
     if provider.kind == "microsoft":

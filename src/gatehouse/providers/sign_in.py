@@ -16,8 +16,8 @@ from gatehouse.kernel.ids import new_secret
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.providers.model import (
-    AuthorizationRequest,
     Provider,
+    ProviderAuthorization,
     ProviderCanceled,
     ProviderProblem,
     ProviderProtocol,
@@ -35,11 +35,11 @@ MAX_STATE_LENGTH: Final = 100
 class ProviderClient(Protocol):
     """How providers of one protocol are asked."""
 
-    async def authorization_url(self, provider: Provider, request: AuthorizationRequest) -> str:
+    async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         """Return where the browser goes. Raises ProviderUnavailable."""
 
     async def person(
-        self, provider: Provider, request: AuthorizationRequest, answer: Mapping[str, str]
+        self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
     ) -> ForeignPerson:
         """Return who signed in, from the answer that the browser brought. Raises ProviderProblem."""
 
@@ -49,7 +49,7 @@ class TakenRequest:
     """A request to a provider whose answer came; it was used up."""
 
     provider: Provider
-    request: AuthorizationRequest
+    request: ProviderAuthorization
     handle: str = field(repr=False)  # of the sign-in flow that goes on; "" for the account page
     link_to: str  # the account that the identity is to be linked to; "" to sign in
     link_rev: int  # of that account when the request was made
@@ -76,7 +76,7 @@ class ProviderSignIn:
         self._clock = clock
         self._base_url = base_url
 
-    def offered(self, application_id: int) -> list[Provider]:
+    def offered_by(self, application_id: int) -> list[Provider]:
         """Return the providers that the application offers; 0 for the account pages."""
         return [provider for provider in self._providers().values() if provider.is_offered_by(application_id)]
 
@@ -146,8 +146,8 @@ class ProviderSignIn:
     def redirect_uri(self, provider: Provider) -> str:
         return f"{self._base_url}{callback_path(provider.provider_id)}"
 
-    def _request(self, provider: Provider, state: str) -> AuthorizationRequest:
-        return AuthorizationRequest(
+    def _request(self, provider: Provider, state: str) -> ProviderAuthorization:
+        return ProviderAuthorization(
             state=state,
             nonce=self._derive("nonce", state),
             code_verifier=self._derive("verifier", state),

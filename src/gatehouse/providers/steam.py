@@ -10,7 +10,7 @@ from gatehouse.accounts.identities import ForeignPerson
 from gatehouse.kernel.clock import Clock
 from gatehouse.outbound.model import web_origin_of
 from gatehouse.providers.answers import ProviderCalls
-from gatehouse.providers.model import AuthorizationRequest, Provider, ProviderCanceled, ProviderUnavailable
+from gatehouse.providers.model import Provider, ProviderAuthorization, ProviderCanceled, ProviderUnavailable
 
 NAMESPACE: Final = "http://specs.openid.net/auth/2.0"
 ANY_IDENTITY: Final = f"{NAMESPACE}/identifier_select"
@@ -27,7 +27,7 @@ class SteamOpenId:
         self._calls = calls
         self._clock = clock
 
-    async def authorization_url(self, provider: Provider, request: AuthorizationRequest) -> str:
+    async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         fields = {
             "openid.ns": NAMESPACE,
             "openid.mode": "checkid_setup",
@@ -39,7 +39,7 @@ class SteamOpenId:
         return f"{login_endpoint(provider)}?{urlencode(fields)}"
 
     async def person(
-        self, provider: Provider, request: AuthorizationRequest, answer: Mapping[str, str]
+        self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
     ) -> ForeignPerson:
         """Return who signed in, after Steam confirmed its own answer. Raises ProviderProblem."""
         fields = {name: value for name, value in answer.items() if name.startswith("openid.")}
@@ -57,7 +57,7 @@ class SteamOpenId:
         return ForeignPerson(issuer=f"{provider.issuer}/openid", subject=steam_id)
 
     def _refuse_other_answer(
-        self, provider: Provider, request: AuthorizationRequest, fields: Mapping[str, str]
+        self, provider: Provider, request: ProviderAuthorization, fields: Mapping[str, str]
     ) -> None:
         """Everything that is used must be signed, from Steam, for this request, and new."""
         signed = frozenset(fields.get("openid.signed", "").split(","))
@@ -79,7 +79,7 @@ def login_endpoint(provider: Provider) -> str:
     return f"{provider.issuer}/openid/login"
 
 
-def return_address(request: AuthorizationRequest) -> str:
+def return_address(request: ProviderAuthorization) -> str:
     """OpenID 2.0 has no state: it is part of the address that the answer comes to."""
     return f"{request.redirect_uri}?{urlencode({'state': request.state})}"
 

@@ -173,15 +173,15 @@ async def test_id_01_answer_is_used_once_and_only_by_the_browser_that_asked(
 ) -> None:
     answer = vendor.sign_in(await leave(browser_client), **KIM)
     await other.get("/sign-in")
-    assert (await come_back(other, answer)).status_code == 404
+    assert (await come_back(other, answer)).status_code == 400
     assert await find_user(service, vendor) is None
-    assert (await come_back(browser_client, answer)).status_code == 404  # the attempt used it up
+    assert (await come_back(browser_client, answer)).status_code == 400  # the attempt used it up
     answer = vendor.sign_in(await leave(browser_client), **KIM)
     assert (await come_back(browser_client, answer)).status_code == 303
-    assert (await come_back(browser_client, answer)).status_code == 404
+    assert (await come_back(browser_client, answer)).status_code == 400
     late = vendor.sign_in(await leave(browser_client), **KIM)
-    service.clock.advance(601)
-    assert (await come_back(browser_client, late)).status_code == 404
+    await service.clock.advance(601)
+    assert (await come_back(browser_client, late)).status_code == 400
 
 
 async def test_id_02_answer_through_another_provider_is_refused(
@@ -193,10 +193,10 @@ async def test_id_02_answer_through_another_provider_is_refused(
         await service.services.settings_editor.save(wanted, ORIGIN)
         answer = vendor.sign_in(await leave(browser_client), **KIM)
         response = await browser_client.get(f"/sign-in/with/evil/callback?{urlencode(answer)}")
-        assert response.status_code == 404
+        assert response.status_code == 400
         assert not any("/token" in request.line for request in evil.server.received)
     vendor.names_issuer = True
-    service.clock.advance(3_601)  # the discovery document is read again
+    await service.clock.advance(3_601)  # the discovery document is read again
     answer = vendor.sign_in(await leave(browser_client), **KIM)
     assert (await come_back(browser_client, {**answer, "iss": "https://evil.example"})).status_code == 502
     answer = vendor.sign_in(await leave(browser_client), **KIM)
@@ -243,7 +243,7 @@ async def test_id_04_token_with_a_foreign_key_is_refused_and_new_keys_are_found(
     assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 502
     vendor.key = vendor.signing_key = RSAKey.generate_key(2048, {"kid": "v2"})
     vendor.key_id = "v2"
-    service.clock.advance(31)  # the set is read again for a key that it lacks, but not at every token
+    await service.clock.advance(31)  # the set is read again for a key that it lacks, but not at every token
     assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
     assert honest is not vendor.key
 
@@ -355,7 +355,7 @@ async def test_id_07_second_factor_is_still_asked(
     response = await sign_in_with(browser_client, vendor, **KIM)
     assert response.headers["location"].startswith("/sign-in/factor")
     await browser_client.follow()
-    service.clock.advance(30)
+    await service.clock.advance(30)
     done = await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
     assert done.headers["location"] == "/account"
     await browser.client.aclose()
@@ -417,7 +417,7 @@ async def test_id_09_answer_to_a_link_request_connects_no_other_account(
     )
     answer = vendor.sign_in(await connect(account_browser), **KIM)
     await account_browser.sign_in("ben@studio.example")
-    assert (await come_back(account_browser, answer)).status_code == 404
+    assert (await come_back(account_browser, answer)).status_code == 400
     assert await find_user(service, vendor) is None
 
 
@@ -435,7 +435,7 @@ async def test_id_10_last_way_in_cannot_be_removed(service: RunningService, vend
 async def test_connecting_needs_a_fresh_sign_in(
     service: RunningService, account_browser: AccountBrowser, vendor: Vendor
 ) -> None:
-    service.clock.advance(601)
+    await service.clock.advance(601)
     await account_browser.get("/account")
     response = await account_browser.submit("/account/identities/connect")
     assert response.headers["location"].startswith("/confirm")

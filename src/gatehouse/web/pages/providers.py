@@ -116,7 +116,7 @@ class ProviderPages:
         except SignInFlowGone:
             return self._flow_pages.show_expired(request, handle)
         except ProviderProblem as error:
-            return await self._failed(request, browser, provider, handle, error)
+            return await self._show_failure(request, browser, provider, handle, error)
         return self._browsers.set_browser_cookie(see_other(target), browser)
 
     async def receive(self, request: Request) -> Response:
@@ -141,7 +141,7 @@ class ProviderPages:
         if not provider.preset.posts_response:
             raise NotFound("the provider does not post its answers")
         answer = answer_in(parse_urlencoded(await raw_body(request)))
-        fields = {name: answer[name] for name in POSTED_FIELDS if name in answer}
+        fields: dict[str, str] = {name: answer[name] for name in POSTED_FIELDS if name in answer}
         return see_other(f"{callback_path(provider.provider_id)}?{urlencode(fields)}")
 
     async def _sign_in_with(
@@ -160,9 +160,9 @@ class ProviderPages:
         except SignInFlowGone:
             return self._flow_pages.show_expired(request, taken.handle)
         except (ProviderProblem, NotSignedIn) as error:
-            return await self._failed(request, browser, provider, taken.handle, error)
+            return await self._show_failure(request, browser, provider, taken.handle, error)
 
-    async def _failed(
+    async def _show_failure(
         self, request: Request, browser: Browser, provider: Provider, handle: str, error: Exception
     ) -> Response:
         problem, status = problem_of(error, provider)
@@ -183,7 +183,9 @@ class ProviderPages:
             return await self._account.show_problem(
                 request, account, AccountSection.IDENTITIES, problem, status=status
             )
-        context = ProviderRedirectContext(target=target, host=web_origin_of(target), provider=provider.name)
+        context = ProviderRedirectContext(
+            target=target, host=web_origin_of(target.partition("?")[0]), provider=provider.name
+        )
         response = self._view.show(request, context)
         response.headers["Refresh"] = f"0; url={target}"
         return response

@@ -185,7 +185,7 @@ class SignInPages:
             links=destination.links,
             phone_link=f"{self._base_url}{destination.hand_over}" if destination.hand_over else "",
             register_enabled=self._register_enabled(),
-            providers=provider_buttons(self._providers.offered(destination.application_id), interaction),
+            providers=provider_buttons(self._providers.offered_by(destination.application_id), interaction),
             passkeys_enabled=possible,
             passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.browser_id))
             if possible

@@ -416,8 +416,7 @@ COLOURS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.BAD: "red"}
 @common_options
 @json_option
 def doctor(invocation: Invocation, *, as_json: bool) -> None:
-    """Check the installation: settings, files, disk, database, keys, audit log, protected
-    sites; exit 1 on problems.
+    """Check settings, files, disk, database, keys, audit log and protected sites; exit 1 on problems.
 
     Read-only; the service may be running.
     """

@@ -1,4 +1,4 @@
-"""What only one application can have: an API resource and protected sites. A file may move them in any order. Pure."""
+"""What only one application can have, an API resource and protected sites: a file may move them in any order. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -50,8 +50,6 @@ def lost_claims(write: Write) -> frozenset[Claim]:
 
 
 def without_claims(application: Application, claims: frozenset[Claim]) -> Application:
-    sites = {
-        origin: rule for origin, rule in application.protected_sites.items() if (SITES, origin) not in claims
-    }
+    sites = {origin: rule for origin, rule in application.protected_sites.items() if (SITES, origin) not in claims}
     keeps_api = (RESOURCE, application.api_resource) not in claims
     return replace(application, protected_sites=sites, api=application.api if keeps_api else None)

@@ -49,7 +49,6 @@ from gatehouse.provision.sections.section import (
     Context,
     FileSection,
     IssueToken,
-    NoSettings,
     Options,
     PlanStage,
     ProvisionFile,
@@ -140,7 +139,7 @@ class Provisioning:
         issue_token: IssueToken = issue_no_token,
         settings: SettingRules | None = None,
     ) -> None:
-        self._settings = settings or NoSettings()
+        self._settings = settings
         self._reachable = tuple(reachable)
         self._issue_token = issue_token
         self._store = store

@@ -1,4 +1,4 @@
-"""What only one application can have, an API resource and protected sites: a file may move them in any order. Pure."""
+"""What only one application can have (an API resource, protected sites): a file moves it in any order. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -95,4 +95,4 @@ async def test_no_example_of_the_permissions_interface_is_malformed(studio: Stud
                 response = await studio.post(path.removeprefix(PERMISSIONS), body, admin.headers)
                 assert response.status_code in (200, 404, 409), (path, title, response.text)
                 sent += 1
-    assert sent > 30
+    assert sent >= 30

@@ -211,6 +211,6 @@ applications:
     assert "docs.example asks for page.write, which is not in the schema of application 50001" in output[0]
     file.write_text(file.read_text().replace("page.write", "page.read"))
     filled_installation("apply", file)
-    trusted = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
+    trusted = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
     found = worst_findings(filled_installation, **trusted)["protected sites"]
     assert found == ("ok", "2, each with a permission of its application")

@@ -4,51 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from gatehouse.accounts.model import GUEST_TAG, LINKED_TAG_PREFIX
-from gatehouse.kernel.errors import Conflict, Refused
+from gatehouse.kernel.errors import Refused
 
-GUEST_PROVIDER: Final = "guest"  # the provider of device keys
-MAX_IDENTITIES: Final = 20  # of one account
-MAX_SUBJECT_LENGTH: Final = 255
 MAX_LABEL_LENGTH: Final = 100
-
-
-class IdentityTaken(Conflict):
-    """The identity belongs to an account already, maybe since a moment ago."""
-
-    public = "This sign-in method is connected to another account."
-
-
-class TooManyIdentities(Conflict):
-    public = f"An account can have at most {MAX_IDENTITIES} connected sign-in methods."
-
-
-class IdentityNotFound(Conflict):
-    public = "This sign-in method is not connected."
-
-
-class LastWayIn(Conflict):
-    """Removing it would leave the account without a password, a passkey and an identity."""
-
-    public = "This is the only way to sign in to this account. Add another one first."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Unique by issuer and subject; linked only by its signed-in owner, never by an equal email address."""
-
-    issuer: str  # fixed when the provider is created
-    subject: str  # the person there; never given to another one
-    user_id: str
-    provider: str  # the ID of the provider it came from
-    label: str  # what the owner recognizes it by: the name or address there
-    created_at: int
-    used_at: int  # the last sign-in
-
-
-def service_tag(provider: str) -> str:
-    """Return the tag that an account has while it has an identity of the provider."""
-    return GUEST_TAG if provider == GUEST_PROVIDER else f"{LINKED_TAG_PREFIX}{provider}"
 
 
 class NotSignedIn(Refused):

@@ -166,6 +166,27 @@ def is_service_tag(tag: str) -> bool:
     return tag == GUEST_TAG or tag.startswith(LINKED_TAG_PREFIX)
 
 
+GUEST_PROVIDER: Final = "guest"  # the provider of device keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Unique by issuer and subject; linked only by its signed-in owner, never by an equal email address."""
+
+    issuer: str  # fixed when the provider is created
+    subject: str  # the person there; never given to another one
+    user_id: str
+    provider: str  # the ID of the provider it came from
+    label: str  # what the owner recognizes it by: the name or address there
+    created_at: int
+    used_at: int  # the last sign-in
+
+
+def service_tag(provider: str) -> str:
+    """Return the tag that an account has while it has an identity of the provider."""
+    return GUEST_TAG if provider == GUEST_PROVIDER else f"{LINKED_TAG_PREFIX}{provider}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupLink:
     """A link that opens the page to create the first administrator, once."""

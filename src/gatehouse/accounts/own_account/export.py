@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gatehouse.accounts.identities import Identity
-from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.model import Identity, Session, User
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,

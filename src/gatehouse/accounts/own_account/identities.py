@@ -5,18 +5,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.email_links import as_owner
-from gatehouse.accounts.errors import LoginTaken, UserIdTaken, UserNotFound
+from gatehouse.accounts.errors import IdentityTaken, LoginTaken, UserIdTaken, UserNotFound
 from gatehouse.accounts.identities import (
     AddressHasAccount,
     ForeignDomainRefused,
     ForeignPerson,
-    Identity,
     IdentityBlocked,
     IdentityRules,
-    IdentityTaken,
     NoAccountForIdentity,
 )
-from gatehouse.accounts.model import MAX_NICK_LENGTH, User, check_login, login_key
+from gatehouse.accounts.model import MAX_NICK_LENGTH, Identity, User, check_login, login_key
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.audit.events import AuditEvent

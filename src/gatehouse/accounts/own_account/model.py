@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.identities import Identity
-from gatehouse.accounts.model import EmailLink, Session, SignInMethod, User, login_key
+from gatehouse.accounts.model import EmailLink, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.images.model import StoredImage

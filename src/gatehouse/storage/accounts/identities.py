@@ -6,17 +6,15 @@ from typing import Final
 from sqlalchemy import bindparam, delete, exists, func, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.identities import (
+from gatehouse.accounts.errors import (
     MAX_IDENTITIES,
-    Identity,
     IdentityNotFound,
     IdentityTaken,
     LastWayIn,
     TooManyIdentities,
-    service_tag,
+    UserNotFound,
 )
-from gatehouse.accounts.model import CENTRAL_APPLICATION, User
+from gatehouse.accounts.model import CENTRAL_APPLICATION, Identity, User, service_tag
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.registration import end_links

@@ -8,8 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.identities import Identity
-from gatehouse.accounts.model import Session, User, login_key
+from gatehouse.accounts.model import Identity, Session, User, login_key
 from gatehouse.accounts.own_account import profile
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, LastAdministrator, Profile

@@ -6,7 +6,7 @@ from typing import Final, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.identities import LastWayIn
+from gatehouse.accounts.errors import LastWayIn
 from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
 from gatehouse.accounts.second_factors.model import (
     BadPasskeyName,

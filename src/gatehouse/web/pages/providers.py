@@ -8,16 +8,8 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.identities import (
-    AddressHasAccount,
-    ForeignDomainRefused,
-    IdentityNotFound,
-    IdentityTaken,
-    LastWayIn,
-    NoAccountForIdentity,
-    NotSignedIn,
-    TooManyIdentities,
-)
+from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastWayIn, TooManyIdentities
+from gatehouse.accounts.identities import AddressHasAccount, ForeignDomainRefused, NoAccountForIdentity, NotSignedIn
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.kernel.digests import sha256

@@ -13,6 +13,7 @@ from joserfc.jwk import RSAKey
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, totp_code
+from tests.support.oauth import an_oidc_client
 from tests.support.service import RunningService, running_service
 from tests.support.vendors import STEAM_ID, TENANT, Answer, Vendor, run_vendor
 
@@ -440,3 +441,41 @@ async def test_connecting_needs_a_fresh_sign_in(
     response = await account_browser.submit("/account/identities/connect")
     assert response.headers["location"].startswith("/confirm")
     assert vendor.server.received == []
+
+
+# Real upstreams: another Gatehouse.
+
+
+async def test_another_gatehouse_is_a_provider(
+    service: RunningService, browser_client: HttpBrowser, tmp_path: Path
+) -> None:
+    """The upstream's own pages sign the person in; its id_token is verified with its published keys."""
+    directory = tmp_path / "upstream"
+    directory.mkdir()
+    async with running_service(f"sqlite:///{directory}/up.db", directory, clock=service.clock) as upstream:
+        here = await an_oidc_client(
+            upstream, "downstream", redirect_uris=(f"{service.base_url}{CALLBACK}",), first_party=True
+        )
+        settings = {
+            "issuer": upstream.base_url,
+            "client_id": "downstream",
+            "client_secret": here.secret,
+            "create_accounts": True,
+        }
+        wanted = {f"providers.vendor.{name}": value for name, value in settings.items()}
+        await service.services.settings_editor.save(wanted, ORIGIN)
+        kim = await upstream.services.administration.create(
+            login=EMAIL, nick="Kim", password=PASSWORD, origin=ORIGIN, more={"email_verified": True}
+        )
+        there = HttpBrowser(upstream)
+        address = await leave(browser_client)
+        page = await there.get(httpx2.URL(address).raw_path.decode())
+        await there.follow()
+        page = await there.post("/sign-in", login=EMAIL, password=PASSWORD)
+        answer = dict(httpx2.URL(page.headers["location"]).params)
+        await there.client.aclose()
+        response = await come_back(browser_client, answer)
+        assert response.headers.get("location") == "/account", response.text
+    user = await service.services.storage.profile.user_by_identity(upstream.base_url, kim.user_id)
+    assert user is not None
+    assert (user.login, user.email_verified) == (EMAIL, True)

@@ -86,6 +86,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/settings/keys/rotate": ("settings", "rotate_key"),
     "/settings/email": ("settings", "test_email"),
     "/settings/change": ("settings", "save"),
+    "/settings/providers": ("settings", "save"),
+    "/settings/providers/{provider}/remove": ("settings", "save"),
 }
 
 

@@ -33,9 +33,11 @@ from gatehouse.provision.model import (
     ChangeSchema,
     ChangeServiceAccount,
     ChangeUser,
+    LiftBan,
     PermissionState,
     PermissionWrite,
     PutAccessKey,
+    PutBan,
     PutSetting,
     ReadScope,
     RemoveGroup,
@@ -43,6 +45,7 @@ from gatehouse.provision.model import (
     StoredState,
     Write,
 )
+from gatehouse.storage.accounts.bans import active_bans, end_ban, put_ban
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     SETUP_CLOSED,
@@ -84,6 +87,7 @@ from gatehouse.storage.permissions.record_checks import LOCK_ADMINISTRATOR_ROLE
 from gatehouse.storage.permissions.row_readers import (
     ASSIGNMENT_COLUMNS,
     ENTRY_COLUMNS,
+    NOT_BANNED,
     UNEXPIRED,
     columns,
     records_from_row,
@@ -386,6 +390,8 @@ KEEPS_STRUCTURE: Final = (
     AddClient,
     ChangeClient,
     PutSetting,
+    PutBan,
+    LiftBan,
 )  # what projects and groups are not part of
 
 _IS_ADMINISTRATOR_ROLE = and_(
@@ -399,6 +405,7 @@ FIND_ACTIVE_ADMINISTRATOR = Statement(
     select(users.c.user_id)
     .join(role_assignments, role_assignments.c.user_id == users.c.user_id)
     .where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED, users.c.kind == AccountKind.PERSON.value, users.c.blocked.is_(False))
+    .where(NOT_BANNED)
     .limit(1)
 )
 DROP_ADMINISTRATOR_ROLE = Statement(
@@ -421,6 +428,7 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         removed_client_ids=(yield from removed_client_ids()),
         permissions=(yield from read_permission_state(scope)),
         settings=(yield from read_stored_settings()),
+        bans=tuple((yield from active_bans(now))) if scope.bans else (),
     )
 
 
@@ -470,10 +478,20 @@ def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]
             yield from insert_client(client)
         case PutSetting(name, setting):
             yield from put_stored_setting(name, setting, now)
+        case PutBan() | LiftBan():
+            yield from run_ban_write(one, now, by)
         case ChangeClient(client):
             yield from replace_client(client)
         case _:
             yield from run_permission_write(one, now, by, made)
+
+
+def run_ban_write(one: PutBan | LiftBan, now: int, by: str) -> Verb[None]:
+    match one:
+        case PutBan(before, ban):
+            yield from put_ban(replace(ban, author=by), replaced=before)
+        case LiftBan(ban):
+            yield from end_ban(ban, by=by, now=now)
 
 
 def set_administrator(user: User, *, holds: bool) -> Verb[None]:

@@ -140,7 +140,7 @@ async def test_bans_with_bad_input_are_refused_by_name(studio: Studio) -> None:
         ({"until": studio.service.clock.now()}, "data.until"),
         ({"until": -1}, "data.until"),
         ({"public_text": "x" * 501}, "data.public_text"),
-        ({"public_text": "a\x00b"}, "data.public_text"),
+        ({"public_text": "a\nb"}, "data.public_text"),
         ({"reason": "x" * 1_001}, "data.reason"),
         ({"surprise": 1}, "surprise"),
         ({"application_id": shop, "project_id": PROJECT}, "project_id"),
@@ -198,10 +198,10 @@ async def test_bn_03_permission_answers_of_the_scope_end_and_come_back(studio: S
     shop, player = studio.shop.application_id, studio.other_user
     await put_roles(studio, a_role("Fan", meta=role_meta(user_kick=True)))
     await set_user_roles(studio, player.user_id, {ROOT: ["fan"]})
-    own, key = own_record(studio.shop), await studio.access_key()
-    by_service = {"action": "get", "application_id": shop, "user_id": player.user_id, "data": {}}
+    own = own_record(studio.shop)
+    about_player = own_record(studio.shop, data={"user_id": player.user_id})
     service_jwt = {"Service-Jwt": await studio.service_jwt(), **player.headers}
-    assert (await studio.expect_ok("meta/data", own, player.headers))["data"] == ["user.kick"]
+    assert (await studio.expect_ok("meta/data", own, player.headers))["data"] == ["private_data.user.kick"]
 
     until = studio.service.clock.now() + 60
     await ban(studio, moderator, player.user_id, application_id=shop, until=until)
@@ -213,25 +213,24 @@ async def test_bn_03_permission_answers_of_the_scope_end_and_come_back(studio: S
     await studio.expect_ok("meta/data", own_record(studio.other), player.headers)
     check = {"application_id": shop, "data": {"user_id": player.user_id, "checks": [{"rule": "user.kick"}]}}
     answer = await studio.expect_ok("check", check, studio.owner.headers)
-    assert (answer["data"]["allowed"], answer["expired"]) == ([False], until)
+    assert (answer["data"], answer["expired"]) == ([False], until)
     explained = await studio.expect_ok(
         "explain",
         {"application_id": shop, "data": {"user_id": player.user_id, "rule": "user.kick"}},
         studio.owner.headers,
     )
     assert [one["kind"] for one in explained["data"]["missing"]] == ["banned"]
-    listed = await studio.post("meta/data", by_service, {"Authorization": f"Bearer {key}"})
-    assert listed.json()["data"] == []
+    assert (await studio.expect_ok("meta/data", about_player, studio.owner.headers))["data"] == []
 
     await studio.service.clock.advance(60)
-    assert (await studio.expect_ok("meta/data", own, player.headers))["data"] == ["user.kick"]
-    assert (await studio.expect_ok("check", check, studio.owner.headers))["data"]["allowed"] == [True]
+    assert (await studio.expect_ok("meta/data", own, player.headers))["data"] == ["private_data.user.kick"]
+    assert (await studio.expect_ok("check", check, studio.owner.headers))["data"] == [True]
 
 
 async def test_bn_03_a_ban_from_a_project_covers_its_applications_and_rights_in_it(studio: Studio) -> None:
     player = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     central = {"action": "get", "application_id": 1, "data": {}}
-    assert f"{PROJECT}/project.can_view_project" in str(await studio.expect_ok("meta/data", central, player.headers))
+    assert "project.can_view_project" in str(await studio.expect_ok("meta/data", central, player.headers))
     await ban(studio, studio.owner, player.user_id, project_id=PROJECT)
     assert (await studio.expect_ok("meta/data", central, player.headers))["data"] == []
     await studio.expect_error(403, "meta/data", own_record(studio.shop), player.headers)
@@ -240,7 +239,7 @@ async def test_bn_03_a_ban_from_a_project_covers_its_applications_and_rights_in_
         403, "user/ban", ban_request(player.user_id, action="lift", project_id=PROJECT), player.headers
     )
     await lift(studio, studio.owner, player.user_id, project_id=PROJECT)
-    assert f"{PROJECT}/project.can_view_project" in str(await studio.expect_ok("meta/data", central, player.headers))
+    assert "project.can_view_project" in str(await studio.expect_ok("meta/data", central, player.headers))
 
 
 async def relying_party(studio: Studio) -> RelyingPartyClient:
@@ -356,6 +355,7 @@ async def test_bn_08_every_ban_stays_in_the_history(studio: Studio, moderator: P
     first = await ban(
         studio, moderator, player, application_id=shop, reason="one", until=studio.service.clock.now() + 9
     )
+    await studio.service.clock.advance(1)
     second = await ban(studio, moderator, player, application_id=shop, public_text="Two")
     assert (second["reason"], second["until"], second["public_text"]) == ("one", first["until"], "Two")
     await studio.service.clock.advance(10)
@@ -374,8 +374,7 @@ async def test_bn_08_every_ban_stays_in_the_history(studio: Studio, moderator: P
     assert page["after"] is None
     active = {**ask, "data": {"filters": {"state": "active"}}}
     assert (await studio.expect_ok("user/ban", active, moderator.headers))["data"] == []
-    banned, lifted = (
-        await audit_records(studio, event) for event in (AuditEvent.USER_BANNED, AuditEvent.USER_BAN_LIFTED)
-    )
+    banned = await audit_records(studio, AuditEvent.USER_BANNED)
+    lifted = await audit_records(studio, AuditEvent.USER_BAN_LIFTED)
     assert ([one.subject for one in banned], len(lifted)) == ([player] * 3, 1)
     assert "Two" not in str(banned)

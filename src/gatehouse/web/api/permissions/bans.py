@@ -1,4 +1,4 @@
-"""POST /api/permissions/user/ban: bans of people (interface §4.14, R10)."""
+"""POST /api/permissions/user/ban: bans of people (interface §4.17, R10)."""
 
 from dataclasses import replace
 from typing import Final, Literal
@@ -134,7 +134,7 @@ class BanEndpoint:
             self.handle,
             name="user_ban",
             request=BanRequest,
-            section="interface §4.14",
+            section="interface §4.17",
             summary="Bans of people: save, lift, list",
             answers=BanResponse,
         )

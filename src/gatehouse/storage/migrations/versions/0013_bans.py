@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy import BigInteger, Column, Connection, PrimaryKeyConstraint, Text, text
 
 revision = "0013"
-down_revision = "0011"
+down_revision = "0012"
 
 CAN_BAN = {"value": False, "protected": False, "description": "Ban people from the application"}
 SCHEMA = text("SELECT private_data, version, updated_at FROM application_schemas WHERE application_id = 1")

@@ -162,15 +162,10 @@ class StoredState:
 
 @dataclass(frozen=True, slots=True)
 class PutBan:
-    """Bans a person; `before` is the active ban of the same scope, which it replaces."""
+    """Bans a person instead of the active ban of the same scope; without `after` that is lifted."""
 
     before: Ban | None
-    after: Ban
-
-
-@dataclass(frozen=True, slots=True)
-class LiftBan:
-    ban: Ban
+    after: Ban | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +307,7 @@ PermissionWrite: TypeAlias = (
     | ChangeServiceAccount
 )
 Write: TypeAlias = (
-    AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutBan | LiftBan | PermissionWrite
+    AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutBan | PermissionWrite
 )
 
 

@@ -28,7 +28,6 @@ from gatehouse.provision.model import (
     ChangeSchema,
     ChangeServiceAccount,
     ChangeUser,
-    LiftBan,
     PermissionState,
     PermissionWrite,
     PutAccessKey,
@@ -57,7 +56,7 @@ def state_after(state: StoredState, writes: Iterable[Write]) -> StoredState:
             case RemoveUser(user):
                 users.pop(user.user_id, None)
                 after.remove_user(user.user_id)
-            case AddClient() | ChangeClient() | PutSetting() | PutBan() | LiftBan():
+            case AddClient() | ChangeClient() | PutSetting() | PutBan():
                 pass
             case _:
                 after.apply_write(write)

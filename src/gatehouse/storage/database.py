@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts.bans import BanStorage
+from gatehouse.storage.accounts.imports import ImportStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
 from gatehouse.storage.accounts.registration import RegistrationStorage
 from gatehouse.storage.accounts.second_factors import PasskeyStorage, SecondFactorStorage
@@ -61,6 +62,7 @@ class Storage:
     groups: GroupStorage
     idempotency: IdempotencyStorage
     images: ImageStorage
+    imports: ImportStorage
     installation: InstallationStorage
     sign_in_flows: SignInFlowStorage
     keys: KeyStorage
@@ -139,6 +141,7 @@ def build_storage(runner: Runner) -> Storage:
         groups=GroupStorage(runner),
         idempotency=IdempotencyStorage(runner),
         images=ImageStorage(runner),
+        imports=ImportStorage(runner),
         installation=InstallationStorage(runner),
         sign_in_flows=SignInFlowStorage(runner),
         keys=KeyStorage(runner),

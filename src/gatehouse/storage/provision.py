@@ -33,7 +33,6 @@ from gatehouse.provision.model import (
     ChangeSchema,
     ChangeServiceAccount,
     ChangeUser,
-    LiftBan,
     PermissionState,
     PermissionWrite,
     PutAccessKey,
@@ -45,7 +44,7 @@ from gatehouse.provision.model import (
     StoredState,
     Write,
 )
-from gatehouse.storage.accounts.bans import active_bans, end_ban, put_ban
+from gatehouse.storage.accounts.bans import active_bans, put_ban
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     SETUP_CLOSED,
@@ -384,15 +383,8 @@ def _without_version(one: T) -> T:
 # Apply configuration files (provision/model.py): verbs of other packages in one transaction.
 
 
-KEEPS_STRUCTURE: Final = (
-    AddUser,
-    ChangeUser,
-    AddClient,
-    ChangeClient,
-    PutSetting,
-    PutBan,
-    LiftBan,
-)  # what projects and groups are not part of
+# What projects and groups are not part of.
+KEEPS_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient, PutSetting, PutBan)
 
 _IS_ADMINISTRATOR_ROLE = and_(
     role_assignments.c.application_id == CENTRAL_APPLICATION,
@@ -478,20 +470,12 @@ def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]
             yield from insert_client(client)
         case PutSetting(name, setting):
             yield from put_stored_setting(name, setting, now)
-        case PutBan() | LiftBan():
-            yield from run_ban_write(one, now, by)
+        case PutBan(before, after):
+            yield from put_ban(before, after, by=by, now=now)
         case ChangeClient(client):
             yield from replace_client(client)
         case _:
             yield from run_permission_write(one, now, by, made)
-
-
-def run_ban_write(one: PutBan | LiftBan, now: int, by: str) -> Verb[None]:
-    match one:
-        case PutBan(before, ban):
-            yield from put_ban(replace(ban, author=by), replaced=before)
-        case LiftBan(ban):
-            yield from end_ban(ban, by=by, now=now)
 
 
 def set_administrator(user: User, *, holds: bool) -> Verb[None]:

@@ -29,7 +29,7 @@ INSTALLATION: Final = BanScope()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserBan:
-    """A ban as the account carries it: whether it counts is decided by whoever reads the account.
+    """A ban as the account carries it; each reader of the account decides whether it counts.
 
     It is on the account, so that every request that reads the account reads it too, on every node and at no cost
     (docs/decisions/0044-bans-are-read-with-the-account.md).

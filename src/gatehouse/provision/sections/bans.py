@@ -14,7 +14,7 @@ from gatehouse.permissions.commands.bans import DRAFT_FIELDS, LATEST_END, ban_de
 from gatehouse.permissions.documents.fields import read_line, read_lines, read_number
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.provision.document import Document
-from gatehouse.provision.model import Action, AuditNote, Change, LiftBan, Problems, PutBan, ReadScope, StoredState
+from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutBan, ReadScope, StoredState
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan, merge_field
 
 
@@ -123,7 +123,7 @@ def lift_change(ban: Ban) -> Change:
         action=Action.REMOVE,
         kind="ban",
         name=ban_name(ban),
-        write=LiftBan(ban),
+        write=PutBan(ban, None),
         subject=ban.user_id,
         notes=(AuditNote(event=AuditEvent.USER_BAN_LIFTED, details=ban_details(ban)),),
     )

@@ -95,23 +95,21 @@ def active_bans(now: int) -> Verb[Sequence[Ban]]:
     return [_ban_from_row(row) for row in rows]
 
 
-def put_ban(ban: Ban, *, replaced: Ban | None) -> Verb[None]:
-    """Store the ban. Raises BanChanged unless `replaced` is the active ban of its scope."""
+def put_ban(before: Ban | None, after: Ban | None, *, by: str, now: int) -> Verb[None]:
+    """Replace a ban; without `after` it is lifted.
+
+    Raises BanChanged unless `before` is the active ban of its scope.
+    """
+    ban = after or before
+    if ban is None:
+        return
     if not (yield LOCK_ACCOUNT(of=ban.user_id)):
         raise UserNotFound
-    lifted = yield LIFT(**_place(ban.user_id, ban.scope), now=ban.created_at, by=ban.author)
-    if [row.ban_id for row in lifted] != ([] if replaced is None else [replaced.ban_id]):
-        raise BanChanged
-    yield INSERT_BAN(**column_values(ban))
-    yield from copy_active_bans(ban.user_id, ban.created_at)
-
-
-def end_ban(ban: Ban, *, by: str, now: int) -> Verb[None]:
-    """Lift this ban. Raises BanChanged if it is not active any more."""
-    yield LOCK_ACCOUNT(of=ban.user_id)
     lifted = yield LIFT(**_place(ban.user_id, ban.scope), now=now, by=by)
-    if [row.ban_id for row in lifted] != [ban.ban_id]:
+    if [row.ban_id for row in lifted] != ([] if before is None else [before.ban_id]):
         raise BanChanged
+    if after is not None:
+        yield INSERT_BAN(**{**column_values(after), "author": by})
     yield from copy_active_bans(ban.user_id, now)
 
 

@@ -111,7 +111,7 @@ bans = Table(  # every ban, also ended and lifted ones; `users.bans` has the act
     text_column("reason"),
     text_column("public_text"),
     time_column("until"),  # 0 for no end
-    number_column("devices"),  # how many devices it counts for, whoever uses them
+    number_column("devices"),  # how many devices it counts for, with any account
     text_column("author"),
     time_column("created_at"),
     time_column("lifted_at"),  # 0 while it is not lifted

@@ -5,6 +5,7 @@ from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
+from gatehouse.accounts.importing.importer import Importer
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
 from gatehouse.accounts.own_account.claims import ProfileClaims
 from gatehouse.accounts.own_account.email_change import EmailChanges, EmailVerification
@@ -195,6 +196,12 @@ class AccountServices(PermissionServices):
             recorder=self.recorder,
             clock=self.clock,
         )
+
+    # Accounts of other systems
+
+    @cached_property
+    def importer(self) -> Importer:
+        return Importer(store=self.storage.imports, sealer=self.masters, recorder=self.recorder, clock=self.clock)
 
     # One's own account
 

@@ -1,4 +1,4 @@
-"""Contract tests of accounts/importing/model.py: ImportStore, through the importer."""
+"""Contract tests of accounts/importing/model.py: BatchFunction, through the importer."""
 
 import asyncio
 import io
@@ -11,7 +11,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing import importer as importer_module
 from gatehouse.accounts.importing.files import open_import_file
 from gatehouse.accounts.importing.importer import Importer, ImportJob, ImportTotals
-from gatehouse.accounts.importing.model import Candidate, ImportFormat, RefusedRow
+from gatehouse.accounts.importing.model import AccountCandidate, ImportFormat, RefusedRow
 from gatehouse.accounts.model import login_key
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.audit.events import AuditEvent
@@ -28,7 +28,14 @@ BARE = "ben@studio.example,,,,,,,,"
 
 
 def an_importer(storage: Storage, store: Any = None) -> Importer:
-    return Importer(store=store or storage.imports, sealer=MASTERS, recorder=RECORDER, clock=MovableClock(NOW))
+    imports = store or storage.imports
+    return Importer(
+        judge=storage.imports.judge_candidates,
+        store=imports.import_candidates,
+        sealer=MASTERS,
+        recorder=RECORDER,
+        clock=MovableClock(NOW),
+    )
 
 
 async def run(
@@ -80,7 +87,7 @@ async def test_im_04_nothing_that_exists_is_changed(storage: Storage) -> None:
     gone = a_user(user_id="4712", username="gone")
     await storage.accounts.create_user(gone, RECORDER.record(AuditEvent.USER_CREATED, ORIGIN, subject="4712"))
     entry = RECORDER.record(AuditEvent.USER_ERASED, ORIGIN, subject="4712")
-    await storage.profile.erase(await storage.accounts.user("4712"), entry, NOW)
+    await storage.profile.erase_user("4712", entry, even_last_administrator=False, now=NOW)
     before = await storage.accounts.user("4711")
 
     totals, refused = await run(
@@ -158,7 +165,7 @@ class InterruptedStore:
     def __init__(self, storage: Storage) -> None:
         self._stores = [storage.imports]
 
-    async def import_candidates(self, candidates: Sequence[Candidate], import_id: str) -> Any:
+    async def import_candidates(self, candidates: Sequence[AccountCandidate], import_id: str) -> Any:
         if not self._stores:
             raise KeyboardInterrupt
         return await self._stores.pop().import_candidates(candidates, import_id)

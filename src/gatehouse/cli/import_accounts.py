@@ -153,7 +153,7 @@ def print_totals(totals: ImportTotals, job: ImportJob, report: RefusalReport) ->
         f"{totals.rows:,} rows: {totals.imported:,} {would}imported, {totals.known:,} imported before, ", nl=False
     )
     click.echo(f"{totals.refused:,} refused.")
-    kinds = [f"{count:,} {kind}" for kind, count in sorted(totals.hashes.items()) if count]
+    kinds = [f"{count:,} {kind}" for kind, count in sorted(totals.hashes.items())]
     factors = [f"{totals.totp:,} with TOTP"] if totals.totp else []
     missing = [f"{totals.without_password:,} without a password"] if totals.without_password else []
     if parts := [*kinds, *missing, *factors]:

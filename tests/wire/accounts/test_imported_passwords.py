@@ -54,6 +54,6 @@ async def test_an_imported_second_factor_is_asked_for(service: RunningService) -
     assert await log_in(service, "anna@studio.example", password) == "2STEP"
     code = pyotp.TOTP(TOTP).at(service.clock.now())
     response = await service.client.post(
-        "/proxy/api/login", json={"login": "anna@studio.example", "password": password, "2step": code}
+        "/proxy/api/login", json={"login": "anna@studio.example", "password": password, "otp": code}
     )
     assert response.json()["status"] == "OK"

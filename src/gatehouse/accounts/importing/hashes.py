@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, TypeAlias
 
 import argon2
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -45,11 +45,7 @@ class BadHash(BadAccount):
     """A hash that is not supported, malformed or too expensive to check."""
 
 
-class ForeignHash(Protocol):
-    kind: ClassVar[str]
-
-    def verify(self, password: bytes) -> bool:
-        """Return whether the password matches; takes as long as the hash was made to take."""
+# What verifies a password of each kind; it takes as long as the hash was made to take.
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +154,9 @@ class SaltedSha:
     def verify(self, password: bytes) -> bool:
         whole = self.salt + password if self.salt_first else password + self.salt
         return constant_time_equal(hashlib.new(self.digest, whole).digest(), self.checksum)
+
+
+ForeignHash: TypeAlias = Bcrypt | Pbkdf2 | Scrypt | FirebaseScrypt | Argon2 | ShaCrypt | SaltedSha
 
 
 def derive_scrypt(password: bytes, salt: bytes, *, n: int, r: int, p: int, length: int) -> bytes:
@@ -379,7 +378,7 @@ def _refuse_short(checksum: bytes) -> None:
 
 
 def _power_of_two(exponent: int) -> int:
-    return 2 ** min(exponent, 40)  # more than enough to be refused
+    return 1 << min(exponent, 40)  # more than enough to be refused
 
 
 def decode_base64(text: str) -> bytes:

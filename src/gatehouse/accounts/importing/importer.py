@@ -10,11 +10,11 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.checks import RowChecker
 from gatehouse.accounts.importing.model import (
     MAX_IMPORT_ID,
-    Candidate,
+    AccountCandidate,
+    BatchFunction,
     FileRow,
     ImportFormat,
     ImportOutcome,
-    ImportStore,
     RefusedRow,
     Verdict,
 )
@@ -48,15 +48,20 @@ class ImportTotals:
     totp: int = 0
     without_password: int = 0
 
-    def count(self, candidate: Candidate) -> None:
+    def count(self, candidate: AccountCandidate) -> None:
         self.imported += 1
-        self.hashes[candidate.hash_kind] += bool(candidate.hash_kind)
         self.totp += candidate.user.sealed_totp is not None
-        self.without_password += not candidate.hash_kind
+        if candidate.hash_kind:
+            self.hashes[candidate.hash_kind] += 1
+        else:
+            self.without_password += 1
 
 
 class Importer:
-    def __init__(self, *, store: ImportStore, sealer: SecretSealer, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self, *, judge: BatchFunction, store: BatchFunction, sealer: SecretSealer, recorder: Recorder, clock: Clock
+    ) -> None:
+        self._judge = judge
         self._store = store
         self._sealer = sealer
         self._recorder = recorder
@@ -95,11 +100,13 @@ class Importer:
             now=self._clock.now(),
         )
 
-    async def _store_batch(self, candidates: list[Candidate], job: ImportJob, run: "ImportRun") -> list[RefusedRow]:
+    async def _store_batch(
+        self, candidates: list[AccountCandidate], job: ImportJob, run: "ImportRun"
+    ) -> list[RefusedRow]:
         """Store what can be stored and return the rest; a used generated ID is replaced by another one."""
         refused: list[RefusedRow] = []
         for _ in range(MAX_ATTEMPTS):
-            again: list[Candidate] = []
+            again: list[AccountCandidate] = []
             for candidate, verdict in zip(candidates, await self._verdicts(candidates, job), strict=True):
                 match verdict.outcome:
                     case ImportOutcome.IMPORTED:
@@ -115,17 +122,17 @@ class Importer:
                 break
         return refused + [RefusedRow(one.number, one.title, "no free user ID was found") for one in candidates]
 
-    async def _verdicts(self, candidates: Sequence[Candidate], job: ImportJob) -> Sequence[Verdict]:
+    async def _verdicts(self, candidates: Sequence[AccountCandidate], job: ImportJob) -> Sequence[Verdict]:
         if not candidates:
             return ()
         if job.dry_run:
-            return await self._store.judge_candidates(candidates, job.import_id)
+            return await self._judge(candidates, job.import_id)
         for _ in range(MAX_ATTEMPTS - 1):
             try:
-                return await self._store.import_candidates(candidates, job.import_id)
+                return await self._store(candidates, job.import_id)
             except Conflict:  # someone registered one of the names meanwhile: the next attempt finds it
                 continue
-        return await self._store.import_candidates(candidates, job.import_id)
+        return await self._store(candidates, job.import_id)
 
 
 class ImportRun:
@@ -137,25 +144,25 @@ class ImportRun:
         self._rows: dict[int, FileRow] = {}  # of the current batch
         self.totals = ImportTotals()
 
-    def next_batch(self, rows: Iterator[FileRow]) -> tuple[list[Candidate], list[RefusedRow]] | None:
+    def next_batch(self, rows: Iterator[FileRow]) -> tuple[list[AccountCandidate], list[RefusedRow]] | None:
         batch = list(islice(rows, BATCH_SIZE))
         self._rows = {row.number: row for row in batch}
         self.totals.rows += len(batch)
         checked = [self._check(row) for row in batch]
         return (
             (
-                [one for one in checked if isinstance(one, Candidate)],
+                [one for one in checked if isinstance(one, AccountCandidate)],
                 [one for one in checked if isinstance(one, RefusedRow)],
             )
             if batch
             else None
         )
 
-    def with_new_ids(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def with_new_ids(self, candidates: Sequence[AccountCandidate]) -> list[AccountCandidate]:
         checked = [self._checker.check(self._rows[one.number]) for one in candidates]
-        return [one for one in checked if isinstance(one, Candidate)]
+        return [one for one in checked if isinstance(one, AccountCandidate)]
 
-    def _check(self, row: FileRow) -> Candidate | RefusedRow:
+    def _check(self, row: FileRow) -> AccountCandidate | RefusedRow:
         checked = self._checker.check(row)
         if isinstance(checked, RefusedRow):
             return checked
@@ -168,7 +175,7 @@ class ImportRun:
         return checked
 
 
-def names_of(candidate: Candidate) -> Iterator[str]:
+def names_of(candidate: AccountCandidate) -> Iterator[str]:
     """Yield what no other account may have."""
     user = candidate.user
     if candidate.has_own_id:

@@ -5,7 +5,7 @@ So a broken line never swallows the following ones, and its number is the one th
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -89,9 +89,9 @@ def read_csv_row(number: int, text: str, delimiter: str, columns: Sequence[str])
         return FileRow(number, NOTHING, f"has {len(cells)} cells, the header has {len(columns)}")
     given = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
     verified = FLAGS.get(given.pop("email_verified", "").lower())
-    lists = {name: split_words(given.pop(name)) for name in LISTS & given.keys()}
     identities = read_identities(given.pop("provider", ""), given.pop("subject", ""))
-    entry = ImportEntry(**given, **lists, identities=identities, email_verified=verified or False)
+    fields: dict[str, Any] = {name: split_words(cell) if name in LISTS else cell for name, cell in given.items()}
+    entry = ImportEntry(**fields, identities=identities, email_verified=verified or False)
     return FileRow(number, entry, "" if verified is not None else "email_verified must be true or false")
 
 

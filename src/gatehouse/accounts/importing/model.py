@@ -1,9 +1,9 @@
 """What an import reads, stores and reports (R10)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditRecord
@@ -75,7 +75,7 @@ class RefusedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class AccountCandidate:
     """A checked account, ready to be stored."""
 
     number: int
@@ -120,38 +120,32 @@ class StoredNames:
     used_ids: frozenset[str]  # by existing and by deleted accounts
     username_owners: Mapping[str, str]  # the user ID, or empty for a deleted account
 
-    def judge(self, candidate: Candidate, import_id: str) -> Verdict:
+    def judge(self, candidate: AccountCandidate, import_id: str) -> Verdict:
         """Decide about one account: nothing that exists is ever changed."""
         user = candidate.user
-        found = self.by_login.get(user.login_key or "")
-        if candidate.has_own_id and found is None:
-            found = self.by_id.get(user.user_id)
+        with_login = self.by_login.get(user.login_key or "")
+        found = with_login or (self.by_id.get(user.user_id) if candidate.has_own_id else None)
         if found is not None and self._is_same(found, candidate, import_id):
             return KNOWN
         if candidate.has_own_id and user.user_id in self.used_ids:
-            return refused(f"the user ID {user.user_id} is in use or was used before")
-        if user.login_key in self.by_login:
-            return refused(f"the login belongs to user {self.by_login[user.login_key].user_id}")
+            return refusal_verdict(f"the user ID {user.user_id} is in use or was used before")
+        if with_login is not None:
+            return refusal_verdict(f"the login belongs to user {with_login.user_id}")
         if user.username is not None and user.username in self.username_owners:
-            return refused(f"the user name {user.username} belongs to another account, or did before")
+            return refusal_verdict(f"the user name {user.username} belongs to another account, or did before")
         return ID_USED if user.user_id in self.used_ids else NEW
 
-    def _is_same(self, found: ExistingAccount, candidate: Candidate, import_id: str) -> bool:
+    def _is_same(self, found: ExistingAccount, candidate: AccountCandidate, import_id: str) -> bool:
         """Whether this import created the account from this row."""
         same_id = not candidate.has_own_id or found.user_id == candidate.user.user_id
         return found.import_id == import_id and found.login_key == candidate.user.login_key and same_id
 
 
-def refused(reason: str) -> Verdict:
+def refusal_verdict(reason: str) -> Verdict:
     return Verdict(ImportOutcome.REFUSED, reason)
 
 
-class ImportStore(Protocol):
-    async def judge_candidates(self, candidates: Sequence[Candidate], import_id: str) -> Sequence[Verdict]:
-        """Return what `import_candidates` would do with each, without storing anything."""
-
-    async def import_candidates(self, candidates: Sequence[Candidate], import_id: str) -> Sequence[Verdict]:
-        """Store the new ones with their audit records in one transaction and return what was done with each.
-
-        Raises Conflict, and stores nothing, when another process took one of the names meanwhile.
-        """
+# What the storage does with a batch of one import, by its ID: it says what it would do with each account, or stores
+# the new ones with their audit records in one transaction. Storing raises Conflict, and stores nothing, when another
+# process took one of the names meanwhile.
+BatchFunction: TypeAlias = Callable[[Sequence[AccountCandidate], str], Awaitable[Sequence[Verdict]]]

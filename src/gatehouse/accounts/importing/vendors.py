@@ -29,7 +29,7 @@ LOST_FACTOR: Final = "has a second factor that cannot be imported; without it th
 T = TypeVar("T")
 
 
-class Document(msgspec.Struct):
+class UserDocument(msgspec.Struct):
     users: list[msgspec.Raw] = []
 
 
@@ -125,7 +125,7 @@ ARGON2_VERSIONS: Final = {"1.0": 16, "1.3": 19}
 
 
 def read_keycloak(file: BinaryIO) -> tuple[int, Iterator[FileRow]]:
-    users = split_document(file, Document).users
+    users = split_document(file, UserDocument).users
     return len(users), decode_entries(users, KeycloakUser, keycloak_entry)
 
 
@@ -372,7 +372,7 @@ def parse_hash_config(text: str) -> FirebaseHashConfig:
 
 
 def read_firebase(file: BinaryIO, config: FirebaseHashConfig | None) -> tuple[int, Iterator[FileRow]]:
-    users = split_document(file, Document).users
+    users = split_document(file, UserDocument).users
     return len(users), decode_entries(users, FirebaseUser, lambda user: firebase_entry(user, config))
 
 

@@ -201,7 +201,13 @@ class AccountServices(PermissionServices):
 
     @cached_property
     def importer(self) -> Importer:
-        return Importer(store=self.storage.imports, sealer=self.masters, recorder=self.recorder, clock=self.clock)
+        return Importer(
+            judge=self.storage.imports.judge_candidates,
+            store=self.storage.imports.import_candidates,
+            sealer=self.masters,
+            recorder=self.recorder,
+            clock=self.clock,
+        )
 
     # One's own account
 

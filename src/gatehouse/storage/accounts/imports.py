@@ -1,4 +1,4 @@
-"""Storage of imported accounts, a batch in one transaction (accounts/importing/model.py: ImportStore)."""
+"""Storage of imported accounts, a batch in one transaction (accounts/importing/model.py: BatchFunction)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ from sqlalchemy import insert, select
 
 from gatehouse.accounts.importing.model import (
     IMPORT_KEY,
-    Candidate,
+    AccountCandidate,
     ExistingAccount,
     ImportOutcome,
     StoredNames,
@@ -31,7 +31,7 @@ ADD_USERNAME = Statement(insert(usernames))
 ADD_TOTP = Statement(insert(totp_factors))
 
 
-def judge_candidates(candidates: Sequence[Candidate], import_id: str) -> Verb[Sequence[Verdict]]:
+def judge_candidates(candidates: Sequence[AccountCandidate], import_id: str) -> Verb[Sequence[Verdict]]:
     people = [one.user for one in candidates]
     ids = sorted(user.user_id for user in people)
     by_id = yield EXISTING_BY_ID(ids=ids)
@@ -46,7 +46,7 @@ def judge_candidates(candidates: Sequence[Candidate], import_id: str) -> Verb[Se
     return [names.judge(one, import_id) for one in candidates]
 
 
-def import_candidates(candidates: Sequence[Candidate], import_id: str) -> Verb[Sequence[Verdict]]:
+def import_candidates(candidates: Sequence[AccountCandidate], import_id: str) -> Verb[Sequence[Verdict]]:
     verdicts = yield from judge_candidates(candidates, import_id)
     new = [
         one for one, verdict in zip(candidates, verdicts, strict=True) if verdict.outcome is ImportOutcome.IMPORTED

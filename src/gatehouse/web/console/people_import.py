@@ -50,10 +50,6 @@ class ImportResultContext(PageContext):
     parts: Sequence[str] = ()  # of a plan: the file
     is_plan: bool = False
 
-    @property
-    def hashes(self) -> Sequence[tuple[str, int]]:
-        return [(kind, count) for kind, count in sorted(self.result.totals.hashes.items()) if count]
-
 
 class ImportScreens:
     def __init__(self, *, people: PeopleImport, view: ConsoleView) -> None:

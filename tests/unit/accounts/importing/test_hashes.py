@@ -22,7 +22,7 @@ CHEAP = PasswordCost(memory_kib=64, time_cost=1, workers=8)
 LONG = "a very much longer text to encrypt.  This one even stretches over morethan one line."
 SHA_1 = "4b007901b765489abead49d926f721d065a429c1"
 SHA_256 = (
-    "55ac046e56e3089fec1691c22544b605f94185216dd0465e68b9d57c20dacbca"
+    "55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc"
     "49ca9cccf179b645991664b39d77ef317c71b845b1e30bd509112041d3a19783"
 )
 SHA_512 = (

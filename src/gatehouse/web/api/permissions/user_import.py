@@ -97,7 +97,7 @@ def result_entry(result: ImportResult) -> ImportResultEntry:
         refused=totals.refused,
         without_password=totals.without_password,
         totp=totals.totp,
-        hashes={kind: count for kind, count in sorted(totals.hashes.items()) if count},
+        hashes=dict(sorted(totals.hashes.items())),
         refused_rows=[
             RefusedRowEntry(row=one.number, account=one.title, reason=one.reason) for one in result.refused
         ],

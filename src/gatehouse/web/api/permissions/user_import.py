@@ -1,8 +1,7 @@
 """POST /api/permissions/user/import: accounts of other systems (R10)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 from starlette.requests import Request
@@ -15,17 +14,6 @@ from gatehouse.web.api.permissions.authentication import CredentialFields, Reque
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
-
-EXAMPLES: Final[Mapping[str, object]] = {
-    "plan": {
-        "action": "plan",
-        "data": {"lines": ["login,nick,email_verified", "anna@studio.example,Anna,true"]},
-    },
-    "import": {
-        "action": "import",
-        "data": {"format": "jsonl", "lines": ['{"login": "anna@studio.example", "nick": "Anna"}']},
-    },
-}
 
 
 class UserImportData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,7 +63,7 @@ class UserImportEndpoint:
         return data_response(result_entry(result))
 
     def endpoint(self) -> Endpoint:
-        endpoint = permission_endpoint(
+        return permission_endpoint(
             "user/import",
             self.handle,
             name="user_import",
@@ -84,7 +72,6 @@ class UserImportEndpoint:
             summary="Import accounts of another system: plan, import",
             body_limit=SCHEMA_BODY_LIMIT,
         )
-        return replace(endpoint, examples=EXAMPLES)
 
 
 def result_entry(result: ImportResult) -> ImportResultEntry:

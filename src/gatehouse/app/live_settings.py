@@ -139,13 +139,16 @@ class SettingsEditor:
         """
         converted = self._live.convert(changes)
         if converted:
-            await self._store.change(converted, self._clock.now(), partial(self._audit, origin))
+            await self._store.change(
+                converted, self._clock.now(), check=self._refuse_problems, audit=partial(self._records, origin)
+            )
             await self._live.reload()
 
-    def _audit(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
-        problems = self._live.problems_of(after)
-        if problems:
+    def _refuse_problems(self, after: StoredSettings) -> None:
+        if problems := self._live.problems_of(after):
             raise SettingsInvalid(problems)
+
+    def _records(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
         details = describe_changes(display_values(before), display_values(after))
         secrets = [name for name in after if is_new_secret(before.get(name), after[name])]
         if secrets:

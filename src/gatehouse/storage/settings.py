@@ -37,19 +37,21 @@ def read_stored_settings() -> Verb[StoredSettings]:
 def change_stored_settings(
     changes: Mapping[str, StoredSetting | None],
     now: int,
+    *,
+    check: Callable[[StoredSettings], None],
     audit: Callable[[StoredSettings, StoredSettings], Iterable[AuditRecord]],
 ) -> Verb[None]:
     """Store each setting, or remove it for None.
 
-    `audit` gets what is stored before and after, and returns the audit records; it may raise to refuse the change.
+    `check` gets what will be stored and raises to refuse it; `audit` gets what is stored before and after.
     """
     yield from set_value(LOCK_NAME, str(now))  # one change at a time: each is checked against the one before
     before = yield from read_stored_settings()
     after = {name: one for name, one in {**before, **changes}.items() if one is not None}
-    records = list(audit(before, after))
+    check(after)
     for name, one in changes.items():
         yield from put_stored_setting(name, one, now)
-    yield from add_audit_records(records)
+    yield from add_audit_records(audit(before, after))
 
 
 def put_stored_setting(name: str, one: StoredSetting | None, now: int) -> Verb[None]:

@@ -12,7 +12,6 @@ from msgspec import UNSET, Struct, UnsetType
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.kernel.addresses import Network
-from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.model.project import ServiceAccount
@@ -52,16 +51,6 @@ class SettingRules(Protocol):
         """Return what is wrong between stored settings, by setting."""
 
 
-class NoSettings:
-    """For installations without settings in the database: those of tests of permissions."""
-
-    def convert_setting(self, name: str, given: object) -> StoredSetting | None:  # noqa: ARG002
-        raise BadInput("cannot be changed here")
-
-    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:  # noqa: ARG002
-        return {}
-
-
 IssueToken = Callable[[ServiceAccount], Awaitable[str]]
 
 
@@ -77,7 +66,7 @@ class Context:
     rules: PasswordRules
     reachable: tuple[Network, ...] = ()  # private networks that outbound requests may reach
     issue_token: IssueToken = issue_no_token  # the JWT of a new service account
-    settings: SettingRules = NoSettings()  # noqa: RUF009 - has no state
+    settings: SettingRules | None = None  # None: tests of permissions have none
     file: ProvisionFile = field(default_factory=ProvisionFile)
     now: int
 

@@ -40,6 +40,7 @@ def sign_in_completion(services: Services, pages: PageRenderer) -> SignInComplet
         devices=services.device_cookies,
         sign_in_flows=services.sign_in_flows,
         browsers=services.browsers,
+        deny_banned_game=services.game_purpose.deny_banned,
         composer=services.mail_composer,
         pages=pages,
         clock=services.clock,

@@ -3,8 +3,8 @@
 from alembic import op
 from sqlalchemy import BigInteger, Column, PrimaryKeyConstraint, Text
 
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 
 TEXTS = ("issuer", "subject", "user_id", "provider", "label")
 

@@ -102,7 +102,7 @@ class ProviderScreens:
                 found.setdefault(rest.partition(".")[0], []).append(line)
         return found
 
-    def _listed(self, admin: AdminRequest) -> Iterator[ListedProvider]:
+    def _provider_rows(self, admin: AdminRequest) -> Iterator[ListedProvider]:
         for provider_id, lines in self._lines_by_provider(admin).items():
             values = {line.name.rpartition(".")[2]: line.value for line in lines}
             yield ListedProvider(
@@ -121,7 +121,7 @@ class ProviderScreens:
         problem: FormProblem | None = None,
     ) -> Response:
         context = ProvidersContext(
-            providers=list(self._listed(admin)),
+            providers=list(self._provider_rows(admin)),
             typed_id=form.provider if form else "",
             typed_kind=form.kind if form else "",
             problem=problem,

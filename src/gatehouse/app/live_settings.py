@@ -9,12 +9,19 @@ import structlog
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.images.loading import ImageLoader
+from gatehouse.images.model import LOGO, BadImage, StoredImage
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.sealing import SecretSealer
-from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings, setting_sealing_purpose
+from gatehouse.kernel.stored_settings import (
+    StoredSetting,
+    StoredSettings,
+    image_reference,
+    setting_sealing_purpose,
+)
 from gatehouse.settings import LoadedSettings
-from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, Setting, Value, nearest_setting
+from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, Setting, Value, display_value, nearest_setting
 from gatehouse.settings.secret import MASK, Secret
 from gatehouse.storage.settings import SettingsStorage
 
@@ -66,7 +73,7 @@ class LiveSettings:
     def _readable(self, stored: StoredSettings) -> Iterator[tuple[str, Value]]:
         for name, one in stored.items():
             try:
-                yield name, STORED_SETTINGS[name].convert(self._plain_value(name, one))
+                yield name, STORED_SETTINGS[name].convert_stored(self._plain_value(name, one))
             except (KeyError, ValueError) as error:  # stored by another version
                 log.warning("stored setting ignored", setting=name, reason=str(error))
 
@@ -95,7 +102,7 @@ class LiveSettings:
         """Return the value as it is stored, None for None. Raises BadInput."""
         try:
             entry = self._changeable(name)
-            value = None if given is None else entry.convert(given)
+            value = None if given is None else convert_value(entry, given)
         except ValueError as error:
             raise BadInput(str(error)) from error
         if value is None:
@@ -116,8 +123,15 @@ class LiveSettings:
             raise ValueError(f"is set by {self._given.sources[name]}; change it there")
         return ALL_SETTINGS[name]
 
+    def is_image(self, name: str) -> bool:
+        """Whether the setting is an image, which is loaded before `convert_setting` gets it."""
+        return name in STORED_SETTINGS and STORED_SETTINGS[name].about.image
+
     def is_changeable(self, name: str) -> bool:
         return name in STORED_SETTINGS and not self._given.is_locked(name)
+
+    def displayed_value(self, name: str) -> object:
+        return display_value(self.current.settings, name)
 
     def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
         """Return what is wrong between stored settings, by setting."""
@@ -126,21 +140,55 @@ class LiveSettings:
 
 
 class SettingsEditor:
-    def __init__(self, *, live: LiveSettings, store: SettingsStorage, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        live: LiveSettings,
+        store: SettingsStorage,
+        images: ImageLoader,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
         self._live = live
         self._store = store
+        self._images = images
         self._recorder = recorder
         self._clock = clock
 
     async def save(self, changes: Changes, origin: AuditOrigin) -> None:
-        """Store the changes together, or none of them. Raises SettingsInvalid.
+        """Store the changes together, or none of them. Raises SettingsInvalid, Unavailable.
 
-        This node uses them when it returns, the others within a second.
+        An image is given as its content or as a URL. This node uses the changes when it returns, the others within a
+        second.
         """
+        changes = await self._with_images(changes)
         converted = self._live.convert(changes)
+        images = {name: image for name, image in changes.items() if isinstance(image, StoredImage)}
         if converted:
-            await self._store.change(converted, self._clock.now(), partial(self._audit, origin))
+            await self._store.change(converted, self._clock.now(), partial(self._audit, origin), images)
             await self._live.reload()
+
+    async def _with_images(self, changes: Changes) -> Changes:
+        """Return the changes with images as they are stored, without one that is given by its present address."""
+        loaded = dict(changes)
+        for name, given in changes.items():
+            if not self._live.is_image(name) or not self._live.is_changeable(name):
+                continue
+            if given == self._live.displayed_value(name):
+                del loaded[name]
+            elif isinstance(given, bytes | str):
+                loaded[name] = await self._load_image(name, given)
+        return loaded
+
+    async def _load_image(self, name: str, given: bytes | str) -> StoredImage | None:
+        if given == "":
+            return None
+        try:
+            if isinstance(given, bytes):
+                return await self._images.convert(given, LOGO)
+            return await self._images.load(given, LOGO)
+        except BadImage as error:
+            raise SettingsInvalid({name: f"is refused: {error.detail}"}) from None
 
     def _audit(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
         problems = self._live.problems_of(after)
@@ -152,6 +200,15 @@ class SettingsEditor:
             details = {**details, **dict.fromkeys(secrets, "new value")}
         if details:
             yield self._recorder.record(AuditEvent.SETTINGS_CHANGED, origin, subject=SUBJECT, details=details)
+
+
+def convert_value(entry: Setting, given: object) -> Value:
+    """Convert a value that is to be stored; of an image only the image itself, which is stored with it."""
+    if not entry.about.image:
+        return entry.convert(given)
+    if not isinstance(given, StoredImage):
+        raise ValueError("must be the URL of an image")  # noqa: TRY004 - one kind for all complaints
+    return image_reference(given.image_id)
 
 
 def display_values(stored: StoredSettings) -> Mapping[str, object]:

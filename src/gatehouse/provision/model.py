@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import BadInput, Conflict
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.kernel.text import is_plain_line
@@ -89,6 +90,7 @@ class ReadScope:
     record_users: frozenset[str] = NO_IDS  # whose records are needed
     member_projects: frozenset[str] = NO_IDS  # names or titles of projects whose members' records are needed
     all_records: bool = False
+    logo_contents: bool = False  # with the content of logos
 
     def __or__(self, other: "ReadScope") -> "ReadScope":
         return ReadScope(
@@ -100,10 +102,11 @@ class ReadScope:
             record_users=self.record_users | other.record_users,
             member_projects=self.member_projects | other.member_projects,
             all_records=self.all_records or other.all_records,
+            logo_contents=self.logo_contents or other.logo_contents,
         )
 
 
-EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True)
+EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True, logo_contents=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +157,7 @@ class StoredState:
     removed_client_ids: frozenset[str] = NO_IDS
     permissions: PermissionState = field(default_factory=PermissionState)
     settings: StoredSettings = field(default_factory=dict)
+    images: Mapping[str, StoredImage] = field(default_factory=dict)  # by owner; mostly without content
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,14 @@ class PutSetting:
 
     name: str
     setting: StoredSetting | None
+
+
+@dataclass(frozen=True, slots=True)
+class PutImage:
+    """Stores the image of an owner, who names it by its ID, or removes it."""
+
+    owner: str
+    image: StoredImage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +306,9 @@ PermissionWrite: TypeAlias = (
     | AddServiceAccount
     | ChangeServiceAccount
 )
-Write: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PermissionWrite
+Write: TypeAlias = (
+    AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutImage | PermissionWrite
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,7 @@ from gatehouse.provision.sections.section import (
     Context,
     FileSection,
     IssueToken,
+    LoadImage,
     NoSettings,
     Options,
     PlanStage,
@@ -56,6 +57,7 @@ from gatehouse.provision.sections.section import (
     SectionPlan,
     SettingRules,
     issue_no_token,
+    load_no_image,
 )
 from gatehouse.provision.sections.service_accounts import ServiceAccountRightsStage, ServiceAccountSection
 from gatehouse.provision.sections.settings import SettingSection
@@ -137,11 +139,13 @@ class Provisioning:
         clock: Clock,
         reachable: Sequence[Network] = (),
         issue_token: IssueToken = issue_no_token,
+        load_image: LoadImage = load_no_image,
         settings: SettingRules | None = None,
     ) -> None:
         self._settings = settings or NoSettings()
         self._reachable = tuple(reachable)
         self._issue_token = issue_token
+        self._load_image = load_image
         self._store = store
         self._masters = masters
         self._passwords = passwords
@@ -222,6 +226,7 @@ class Provisioning:
         return Context(
             reachable=self._reachable,
             issue_token=self._issue_token,
+            load_image=self._load_image,
             settings=self._settings,
             file=file,
             masters=self._masters,

@@ -29,6 +29,7 @@ class SettingInfo:
     without: str = ""  # the effect when it is not set
     dev: str = ""  # the default with --dev, where it differs
     stored: bool = False  # administrators may change it while the service runs; it is kept in the database
+    image: bool = False  # a file and the environment give a path; the database holds an uploaded or fetched image
 
 
 def number(meaning: str, low: int, high: int, unit: str = "", *, stored: bool = False) -> SettingInfo:
@@ -51,6 +52,10 @@ def text(
     meaning: str, grammar: Callable[[str], object], *, without: str = "", dev: str = "", stored: bool = False
 ) -> SettingInfo:
     return SettingInfo(meaning, grammar=grammar, without=without, dev=dev, stored=stored)
+
+
+def image(meaning: str, *, without: str) -> SettingInfo:
+    return SettingInfo(meaning, grammar=grammar.absolute_path, without=without, stored=True, image=True)
 
 
 def long_secret(meaning: str) -> SettingInfo:
@@ -261,13 +266,12 @@ class BrandingSettings:
     ] = "Gatehouse"
     logo: Annotated[
         str,
-        text(
+        image(
             "PNG, JPEG or WebP file up to 256 KiB, shown 28 pixels high; SVG is not accepted.",
-            grammar.absolute_path,
             without="Gatehouse logo",
         ),
     ] = ""
-    logo_dark: Annotated[str, text("Logo for the dark theme.", grammar.absolute_path, without="`branding.logo`")] = ""
+    logo_dark: Annotated[str, image("Logo for the dark theme.", without="`branding.logo`")] = ""
     wordmark: Annotated[bool, SettingInfo("The logo contains the name, so pages don't repeat it.", stored=True)] = (
         False
     )

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, select, un
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import application_logo_owner, client_logo_owner, picture_owner, setting_image_owner
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupsFull, Malformed, NoAdministratorLeft, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID, AccessKey, Application, ApplicationKey
@@ -36,6 +37,7 @@ from gatehouse.provision.model import (
     PermissionState,
     PermissionWrite,
     PutAccessKey,
+    PutImage,
     PutSetting,
     ReadScope,
     RemoveGroup,
@@ -56,6 +58,7 @@ from gatehouse.storage.accounts.users import (
 )
 from gatehouse.storage.audit import add_audit_record, add_audit_records
 from gatehouse.storage.dry_run import DryRunRunner
+from gatehouse.storage.images import put_image, read_images, remove_image
 from gatehouse.storage.installation import set_value_once
 from gatehouse.storage.oauth.clients import all_clients, insert_client, removed_client_ids, replace_client
 from gatehouse.storage.permissions import service_accounts
@@ -386,6 +389,7 @@ KEEPS_STRUCTURE: Final = (
     AddClient,
     ChangeClient,
     PutSetting,
+    PutImage,
 )  # what projects and groups are not part of
 
 _IS_ADMINISTRATOR_ROLE = and_(
@@ -411,7 +415,7 @@ DROP_ADMINISTRATOR_ROLE = Statement(
 def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
     holders = yield ADMINISTRATORS(now=now)
     administrators = frozenset(row.user_id for row in holders)
-    return StoredState(
+    state = StoredState(
         users=tuple((yield from read_accounts(scope, administrators))),
         administrators=administrators,
         retired_user_ids=(yield from retired_user_ids(scope.user_ids)),
@@ -422,6 +426,18 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         permissions=(yield from read_permission_state(scope)),
         settings=(yield from read_stored_settings()),
     )
+    logos = read_images(logo_owners(state), contents=scope.logo_contents)
+    pictures = read_images([picture_owner(user.user_id) for user in state.users if user.picture], contents=False)
+    return replace(state, images={**(yield from logos), **(yield from pictures)})
+
+
+def logo_owners(state: StoredState) -> list[str]:
+    applications = (model.application for model in state.permissions.applications.values())
+    return [
+        *(client_logo_owner(client.client_id) for client in state.clients if client.logo),
+        *(application_logo_owner(one.application_id) for one in applications if one.logo),
+        *map(setting_image_owner, state.settings),
+    ]
 
 
 def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequence[User]]:
@@ -470,6 +486,8 @@ def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]
             yield from insert_client(client)
         case PutSetting(name, setting):
             yield from put_stored_setting(name, setting, now)
+        case PutImage(owner, image):
+            yield from remove_image(owner) if image is None else put_image(owner, image, now)
         case ChangeClient(client):
             yield from replace_client(client)
         case _:

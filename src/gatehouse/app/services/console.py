@@ -42,6 +42,7 @@ from gatehouse.web.console.applications.rules import LoginRuleScreens, RuleScree
 from gatehouse.web.console.applications.schema_changes import SchemaReview
 from gatehouse.web.console.applications.schema_versions import SchemaFileScreens, VersionScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
+from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
 from gatehouse.web.console.frame import FlashMessages
 from gatehouse.web.console.games import GameScreens
@@ -208,7 +209,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         *PeopleScreens(
             people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
         ).routes(),
-        *PersonScreens(persons).routes(),
+        *PersonScreens(persons, base_url=console.services.base_url).routes(),
         *access.routes(),
         *sessions.routes(),
     ]
@@ -320,7 +321,7 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     )
     return [
         *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
-        *ApplicationScreens(applications=applications, lists=lists, view=view).routes(),
+        *ApplicationScreens(applications=applications, lists=lists, view=view, base_url=services.base_url).routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
@@ -465,7 +466,11 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         parse=lambda name, text: STORED_SETTINGS[name].parse(text),
         view=console.view,
     )
+    branding = BrandingScreens(
+        installation=console.installation, save=services.settings_editor.save, view=console.view
+    )
     return [
+        *branding.routes(),
         *SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(),
         *screens.routes(),
         *forms.routes(tuple(STORED_SETTINGS)),

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.images.model import BadImage, ImageShape, StoredImage
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
@@ -46,7 +47,10 @@ class SettingRules(Protocol):
     """What is known about settings; this package does not know them itself."""
 
     def convert_setting(self, name: str, given: object) -> StoredSetting | None:
-        """Return the value as it is stored, None for None. Raises BadInput."""
+        """Return the value as it is stored, None for None; an image is loaded before. Raises BadInput."""
+
+    def is_image(self, name: str) -> bool:
+        """Whether the setting is an image."""
 
     def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
         """Return what is wrong between stored settings, by setting."""
@@ -57,6 +61,9 @@ class NoSettings:
 
     def convert_setting(self, name: str, given: object) -> StoredSetting | None:  # noqa: ARG002
         raise BadInput("cannot be changed here")
+
+    def is_image(self, name: str) -> bool:  # noqa: ARG002
+        return False
 
     def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:  # noqa: ARG002
         return {}
@@ -69,6 +76,13 @@ async def issue_no_token(account: ServiceAccount) -> str:  # noqa: ARG001 - the 
     return ""
 
 
+LoadImage = Callable[[str, ImageShape], Awaitable[StoredImage]]  # by URL; raises BadImage, Unavailable
+
+
+async def load_no_image(url: str, shape: ImageShape) -> StoredImage:  # noqa: ARG001 - the default loads none
+    raise BadImage("cannot be loaded here")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     masters: MasterKeys
@@ -77,6 +91,7 @@ class Context:
     rules: PasswordRules
     reachable: tuple[Network, ...] = ()  # private networks that outbound requests may reach
     issue_token: IssueToken = issue_no_token  # the JWT of a new service account
+    load_image: LoadImage = load_no_image
     settings: SettingRules = NoSettings()  # noqa: RUF009 - has no state
     file: ProvisionFile = field(default_factory=ProvisionFile)
     now: int

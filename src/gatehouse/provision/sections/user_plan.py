@@ -13,6 +13,8 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, User, check_login
 from gatehouse.accounts.profile_fields import PROFILE_FIELDS, check_name, check_username, check_zoneinfo, date_profile
 from gatehouse.audit.events import AuditEvent
+from gatehouse.images.loading import NewImage
+from gatehouse.images.model import picture_owner
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import (
     Action,
@@ -24,6 +26,7 @@ from gatehouse.provision.model import (
     RemoveUser,
     StoredState,
 )
+from gatehouse.provision.sections.images import image_writes, merged_image_id
 from gatehouse.provision.sections.section import SectionPlan, merge_field
 
 # Generated ids have ten digits (R1); imported ones may be shorter or longer.
@@ -47,6 +50,7 @@ class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     family_name: str | UnsetType | None = UNSET
     username: str | UnsetType | None = UNSET
     zoneinfo: str | UnsetType | None = UNSET
+    picture: str | UnsetType | None = UNSET  # a URL
     tags: Words = UNSET
     purchases: Words = UNSET
     email_verified: Flag = UNSET
@@ -72,6 +76,7 @@ class WantedUser:
     found: FoundUser
     password_hash: str | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
+    picture: NewImage = UNSET
 
 
 def check_user_id(text: str) -> str:
@@ -117,7 +122,7 @@ PLAIN_FIELDS: Final = (
     *("login", "nick", "lang", "country", *PROFILE_FIELDS, "tags", "purchases"),
     *("email_verified", "phone_verified", "blocked"),
 )
-FIELDS: Final[Mapping[str, str]] = {**{name: name for name in PLAIN_FIELDS}, **SECRET_FIELDS}
+FIELDS: Final[Mapping[str, str]] = {**{name: name for name in PLAIN_FIELDS}, "picture": "picture", **SECRET_FIELDS}
 EMPTY_USER: Final = User(user_id="", login=None, nick="", reg_time=0)
 ENDS_TOKENS: Final = frozenset({"password", "totp_secret", "blocked"})  # checklist LG-20
 
@@ -131,6 +136,7 @@ class MergedUser:
     after: User
     was_administrator: bool
     administrator: bool
+    picture: NewImage = UNSET
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -156,7 +162,7 @@ def plan_users(wanted: Sequence[WantedUser], state: StoredState, *, now: int, pr
     return SectionPlan(
         changes=(
             *map(user_removal, removed),
-            *(user_change(one) for one in merged if one.before is None or one.fields),
+            *(user_change(one) for one in merged if one.before is None or one.fields or one.picture is not UNSET),
         ),
         problems=tuple(problems.lines),
         spared=() if spared is None else (f"user {user_name(spared)} is kept as the last administrator",),
@@ -173,12 +179,14 @@ def merge_user(wanted: WantedUser, state: StoredState, now: int, problems: Probl
         own: merge_field(value, kept=getattr(base, own), cleared=getattr(EMPTY_USER, own))
         for own, value in given.items()
     }
+    after["picture"] = merged_image_id(wanted.picture, base.picture)
     return MergedUser(
         place=found.place,
         before=found.before,
         after=date_profile(base, replace(base, **after), now) if found.before is not None else replace(base, **after),
         was_administrator=held,
         administrator=merge_field(found.entry.administrator, kept=held, cleared=False),
+        picture=wanted.picture,
     )
 
 
@@ -247,12 +255,14 @@ def check_usernames(merged: Sequence[MergedUser], state: StoredState, problems: 
 
 def user_change(one: MergedUser) -> Change:
     after = one.after
+    picture = image_writes(picture_owner(after.user_id), one.picture)
     if one.before is None:
         return Change(
             action=Action.ADD,
             kind="user",
             name=user_name(after),
             write=AddUser(after, one.administrator),
+            further_writes=picture,
             subject=after.user_id,
             notes=(creation_note(one),),
         )
@@ -263,6 +273,7 @@ def user_change(one: MergedUser) -> Change:
         name=user_name(one.before),
         fields=one.fields,
         write=ChangeUser(after, role, ends_tokens=not ENDS_TOKENS.isdisjoint(one.fields)),
+        further_writes=picture,
         subject=after.user_id,
         notes=change_notes(one),
     )

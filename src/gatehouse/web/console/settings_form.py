@@ -98,7 +98,11 @@ class SettingFormScreens:
             raise NotFound("no such settings")
         sections = FORM_SECTIONS[part]
         every = self._installation.installation(admin.actor).lines
-        return [line for line in every if line.stored and line.name.partition(".")[0] in sections]
+        return [
+            line
+            for line in every
+            if line.stored and line.control != "image" and line.name.partition(".")[0] in sections
+        ]
 
     def _render(
         self,

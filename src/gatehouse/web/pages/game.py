@@ -144,7 +144,7 @@ class GamePages:
             session
         )
         context = GameDeniedContext(
-            application=await self._purpose.application_name_by_id(refusing),
+            application=(await self._purpose.application_by_id(refusing)).name,
             login=user.login or "",
             ask=await self._owners.owner(refusing),
             why=await self._reasons.explain(browser.signed_in, named),

@@ -247,7 +247,7 @@ async def load_picture(found: FoundUser, state: StoredState, context: Context, p
             image_id="" if found.before is None else found.before.picture,
             place=f"{found.place}.picture",
         )
-    return picture
+    return picture  # noqa: RET504 - unless a problem was collected
 
 
 def picture_document(user: User, state: StoredState) -> Document:

@@ -568,3 +568,52 @@ async def test_someone_may_be_a_member_of_several_projects_of_one_file(
     record = (await read_stored_state(storage)).permissions.record(1, "1001")
     assert {scope.project_id for scope in record.scopes} == {"one", "two"}
     assert plan_lines(await provision_setup.apply(**file)) == []
+
+
+WIKI, BLOG = "https://wiki.example", "https://blog.example"
+
+
+def site_owner(number: int, *sites: str, resource: str | None) -> dict[str, Any]:
+    return {
+        "application_id": number,
+        "name": f"Application {number}",
+        "protected_sites": dict.fromkeys(sites, "page.read"),
+        "api": None if resource is None else {"resource": resource},
+    }
+
+
+async def test_sites_and_api_resources_move_between_applications_of_a_file_in_any_order(
+    provision_setup: ProvisionSetup, storage: Storage
+) -> None:
+    async def applied(*entries: dict[str, Any], **options: bool) -> dict[int, tuple[set[str], str | None]]:
+        await provision_setup.apply(applications=list(entries), **options)
+        models = (await read_stored_state(storage)).permissions.applications.values()
+        return {
+            one.application.application_id: (set(one.application.protected_sites), one.application.api_resource)
+            for one in models
+            if not one.application.is_central and not one.application.removed
+        }
+
+    first = (site_owner(50001, WIKI, resource="urn:a"), site_owner(50002, BLOG, resource="urn:b"))
+    swapped = (site_owner(50001, BLOG, resource="urn:b"), site_owner(50002, WIKI, resource="urn:a"))
+    as_first = {50001: ({WIKI}, "urn:a"), 50002: ({BLOG}, "urn:b")}
+    assert await applied(*first) == as_first
+    assert await applied(*swapped) == {50001: ({BLOG}, "urn:b"), 50002: ({WIKI}, "urn:a")}
+    assert await applied(*reversed(first)) == as_first
+    newcomer = site_owner(50003, WIKI, BLOG, resource="urn:a")
+    assert await applied(newcomer, prune=True) == {50003: ({WIKI, BLOG}, "urn:a")}
+
+
+async def test_a_site_or_api_resource_of_two_applications_is_refused(
+    provision_setup: ProvisionSetup, storage: Storage
+) -> None:
+    await provision_setup.apply(applications=[site_owner(50002, WIKI, resource="urn:a")])
+    with pytest.raises(Unfit) as refusal:
+        await provision_setup.apply(
+            applications=[site_owner(50001, WIKI, resource="urn:b"), site_owner(50003, BLOG, resource="urn:b")]
+        )
+    assert refusal.value.problems == (
+        f"applications[0].protected_sites: application 50002 has {WIKI} already",
+        "applications[1].api.resource: application 50001 has urn:b already",
+    )
+    assert (await read_stored_state(storage)).permissions.applications.keys() == {1, 50002}

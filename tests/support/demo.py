@@ -57,6 +57,8 @@ TABS: Final = {  # more screens, behind tabs
     "rules": f"{GAME}/rules",
     "versions": f"{HUB}/versions",
     "clients": f"{HUB}/clients",
+    "api": f"{GAME}/api",
+    "sites": f"{HUB}/sites",
     "access-keys": f"{HUB}/access_keys",
     "public-keys": f"{GAME}/public_keys",
     "service-tokens": f"{GAME}/service_tokens",

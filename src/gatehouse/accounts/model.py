@@ -192,6 +192,7 @@ class Session:
     user_id: str
     rev: int
     auth: SignInMethod
+    second_factor: str = ""  # which one, if the method is TWO_STEP: a `Factor`
     strength: SessionStrength
     created_at: int
     proved_at: int

@@ -50,6 +50,7 @@ class Sessions:
         agent: str,
         replaces: str | None = None,
         mails: Sequence[OutboxMail] = (),
+        second_factor: str = "",
         strength: SessionStrength = SessionStrength.FULL,
     ) -> OpenedSession:
         """Open a session for a person who has just authenticated."""
@@ -61,6 +62,7 @@ class Sessions:
             user_id=user.user_id,
             rev=user.rev,
             auth=auth,
+            second_factor=second_factor,
             strength=strength,
             created_at=now,
             proved_at=now,

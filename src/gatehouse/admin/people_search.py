@@ -10,14 +10,11 @@ from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, exists, func, or_, select, tuple_
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
 
 from gatehouse.accounts.model import User, login_key, search_key
 from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
-from gatehouse.storage.statements import InStringList, Statement, Verb
+from gatehouse.storage.statements import DialectFunction, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import user_tags, users
 from gatehouse.storage.tables.permissions import user_records
 
@@ -50,22 +47,13 @@ class FoundPeople:
     after: PersonPosition | None  # None on the last page
 
 
-class TextPosition(FunctionElement[int]):
+class TextPosition(DialectFunction[int]):
     """The position of a text in another, from 1; 0 when it is not in it."""
 
     inherit_cache = True
-    name = "text_position"
     type = BigInteger()
-
-
-@compiles(TextPosition, "postgresql")
-def _position_on_postgres(element: TextPosition, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return f"strpos({compiler.process(element.clauses, **kw)})"
-
-
-@compiles(TextPosition, "sqlite")
-def _position_on_sqlite(element: TextPosition, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return f"instr({compiler.process(element.clauses, **kw)})"
+    on_postgres = "strpos({0})"
+    on_sqlite = "instr({0})"
 
 
 _TEXT: Final = bindparam("text", type_=Text())

@@ -165,7 +165,13 @@ class SettingsEditor:
         converted = self._live.convert(changes)
         images = {name: image for name, image in changes.items() if isinstance(image, StoredImage)}
         if converted:
-            await self._store.change(converted, self._clock.now(), partial(self._audit, origin), images)
+            await self._store.change(
+                converted,
+                self._clock.now(),
+                check=self._refuse_problems,
+                audit=partial(self._records, origin),
+                images=images,
+            )
             await self._live.reload()
 
     async def _with_images(self, changes: Changes) -> Changes:
@@ -190,10 +196,11 @@ class SettingsEditor:
         except BadImage as error:
             raise SettingsInvalid({name: f"is refused: {error.detail}"}) from None
 
-    def _audit(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
-        problems = self._live.problems_of(after)
-        if problems:
+    def _refuse_problems(self, after: StoredSettings) -> None:
+        if problems := self._live.problems_of(after):
             raise SettingsInvalid(problems)
+
+    def _records(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
         details = describe_changes(display_values(before), display_values(after))
         secrets = [name for name in after if is_new_secret(before.get(name), after[name])]
         if secrets:

@@ -12,15 +12,6 @@ from gatehouse.web.api.permissions.idempotency import IdempotentCreates
 from gatehouse.web.api.permissions.listing import Cursors, ListAsk, ListedPage, Lists, ReadPage
 from gatehouse.web.http.routing import Endpoint
 
-NEW_USER: Final = {"login": "bob@studio.example", "nick": "Bob", "tags": ["staff"]}
-USER_EXAMPLES: Final[Mapping[str, object]] = {
-    "create": {"action": "create", "data": NEW_USER},
-    "save": {"action": "save", "data": {"user_id": "1000000002", "nick": "Rob", "version": 1}},
-    "block": {"action": "block", "data": {"user_id": "1000000002"}},
-    "invite": {"action": "invite", "data": {"login": "bob@studio.example"}},
-    "reset_factors": {"action": "reset_factors", "data": {"user_id": "1000000002", "reason": "lost phone"}},
-    "search": {"action": "search", "data": {"query": "bob", "filters": {"blocked": False}, "limit": 50}},
-}
 IDEMPOTENT: Final = frozenset(
     f"permissions.{name}"
     for name in ("user", "application", "publish", "group", "client", "service_account", "access_key", "webhook")
@@ -32,7 +23,6 @@ class ListAction:
     method: str  # of ListReader
     filters: frozenset[str] = frozenset()
     action: str = "list"
-    examples: Mapping[str, object] | None = None
 
 
 LIST_ACTIONS: Final[Mapping[str, ListAction]] = {
@@ -40,7 +30,6 @@ LIST_ACTIONS: Final[Mapping[str, ListAction]] = {
         method="people",
         filters=frozenset({"login", "tag", "registered_since", "blocked"}),
         action="search",
-        examples=USER_EXAMPLES,
     ),
     "permissions.application": ListAction(method="applications", filters=frozenset({"project_id"})),
     "permissions.project": ListAction(method="projects"),
@@ -51,7 +40,6 @@ LIST_ACTIONS: Final[Mapping[str, ListAction]] = {
         method="activity", filters=frozenset({"event", "actor", "subject", "since", "until"})
     ),
 }
-LIST_EXAMPLES: Final[Mapping[str, object]] = {"list": {"action": "list", "data": {"query": "", "limit": 50}}}
 
 
 def add_management(
@@ -68,13 +56,7 @@ def add_management(
         with_list = (
             endpoint
             if listed is None
-            else lists.add(
-                endpoint,
-                readers[listed.method],
-                filters=listed.filters,
-                action=listed.action,
-                examples=listed.examples or LIST_EXAMPLES,
-            )
+            else lists.add(endpoint, readers[listed.method], filters=listed.filters, action=listed.action)
         )
         found.append(creates.wrap(with_list) if endpoint.name in IDEMPOTENT else with_list)
     return found

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -34,11 +34,14 @@ from gatehouse.keys.keyring import open_key
 from gatehouse.keys.model import KeyState, SigningKey, Tampered, WrongMasterKey, key_state
 from gatehouse.keys.rotation import KEY_LINES
 from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions.documents.rules import schema_rules
+from gatehouse.permissions.model.application import ProtectedSite
+from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.settings import LoadedSettings, LoadPurpose, Settings, SettingsRefused
 from gatehouse.settings.grammar import is_loopback
 from gatehouse.settings.secret import DEV_KEY_FILE, GROUP_AND_WORLD, path_exists
 from gatehouse.storage.database import Storage
-from gatehouse.storage.inspection import find_reserved_names, postgres_state, sqlite_state
+from gatehouse.storage.inspection import all_protected_sites, find_reserved_names, postgres_state, sqlite_state
 from gatehouse.storage.migrations import HEAD
 from gatehouse.storage.sqlite.connection import SYNCHRONOUS_FULL
 
@@ -341,6 +344,35 @@ async def about_rules(installation: CheckedInstallation) -> AsyncIterator[Findin
         yield ok("rules", "no reserved names")
 
 
+async def about_sites(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    """Check what would close a protected site to everyone."""
+    sites = await installation.storage.runner.snapshot_read(all_protected_sites)
+    if not sites:
+        return
+    problems = [*await sites_outside_schema(installation.storage, sites)]
+    if not installation.settings.server.trusted_proxies:
+        problems.append("no proxy may ask about them: list the addresses of your proxies in server.trusted_proxies")
+    if any(site.origin == installation.settings.server.base_url for site in sites):
+        problems.append(f"{installation.settings.server.base_url} is Gatehouse itself: remove this site")
+    for problem in problems:
+        yield warn("protected sites", problem)
+    if not problems:
+        yield ok("protected sites", f"{len(sites)}, each with a permission of its application")
+
+
+async def sites_outside_schema(storage: Storage, sites: Sequence[ProtectedSite]) -> list[str]:
+    models = await storage.permissions.application_models({site.application_id for site in sites})
+    known = {
+        number: schema_rules(model.schema.private_data, model.schema.public_data) for number, model in models.items()
+    }
+    return [
+        f"{site.origin} asks for {site.rule}, which is not in the schema of application {site.application_id}: "
+        "add it there, or change the site"
+        for site in sites
+        if not any(rule in known[site.application_id] for rule in read_rule(site.rule, "rule").rules)
+    ]
+
+
 DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
     about_database,
     about_clock,
@@ -349,6 +381,7 @@ DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
     about_audit,
     about_setup,
     about_rules,
+    about_sites,
 )
 
 
@@ -383,7 +416,7 @@ COLOURS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.BAD: "red"}
 @common_options
 @json_option
 def doctor(invocation: Invocation, *, as_json: bool) -> None:
-    """Check the installation: settings, files, disk, database, keys, audit log; exit 1 on problems.
+    """Check settings, files, disk, database, keys, audit log and protected sites; exit 1 on problems.
 
     Read-only; the service may be running.
     """

@@ -1,33 +1,48 @@
 """How a person signed in, as standard clients are told: `acr` and `amr` (R9, RFC 8176).
 
-Both follow from the method that the session and the grant store. A password with a passkey counts as a second factor.
+Both follow from the method and the second factor that the session and the grant store.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.second_factors.model import Factor
+from gatehouse.oauth.model import Grant
+from gatehouse.sign_in_flow.model import SignInProof
 
 ONE_FACTOR: Final = "urn:gatehouse:1"
 SECOND_FACTOR: Final = "urn:gatehouse:2"
 PASSKEY: Final = "urn:gatehouse:phr"
 ACR_VALUES: Final = (ONE_FACTOR, SECOND_FACTOR, PASSKEY)  # each one includes those before it
 
-ACR_BY_METHOD: Final[Mapping[str, str]] = {SignInMethod.TWO_STEP: SECOND_FACTOR, SignInMethod.PASSKEY: PASSKEY}
-# A passkey proves a key, the presence of a person, and their fingerprint, face or PIN: two factors.
-AMR_BY_METHOD: Final[Mapping[str, tuple[str, ...]]] = {
-    SignInMethod.LOGIN: ("pwd",),
-    SignInMethod.TWO_STEP: ("pwd", "mfa"),
-    SignInMethod.PASSKEY: ("pop", "user", "mfa"),
+# A key that its owner unlocks. `hwk` or `swk` would say where the key is stored, which only attestation proves.
+PASSKEY_AMR: Final = ("pop", "user")
+AMR_BY_FACTOR: Final[Mapping[str, tuple[str, ...]]] = {
+    Factor.TOTP: ("otp",),
+    Factor.PASSKEY: PASSKEY_AMR,
+    Factor.EMAIL: ("otp", "mca"),  # a code through another channel; RFC 8176 has no value for email
+    Factor.RECOVERY: ("otp",),
 }
 
 
-def acr_of(auth: str) -> str:
-    return ACR_BY_METHOD.get(auth, ONE_FACTOR)
+def acr_of(signed_in: SignInProof | Grant) -> str:
+    """Return the value that was reached; a passkey cannot be phished, alone or after a password."""
+    if signed_in.auth == SignInMethod.PASSKEY or signed_in.second_factor == Factor.PASSKEY:
+        return PASSKEY
+    return SECOND_FACTOR if signed_in.auth == SignInMethod.TWO_STEP else ONE_FACTOR
 
 
-def amr_of(auth: str) -> tuple[str, ...]:
-    return AMR_BY_METHOD.get(auth, ())
+def amr_of(signed_in: SignInProof | Grant) -> tuple[str, ...]:
+    """Return the methods; sign-ins from before second factors were stored have `mfa` without its kind."""
+    match signed_in.auth:
+        case SignInMethod.LOGIN:
+            return ("pwd",)
+        case SignInMethod.TWO_STEP:
+            return ("pwd", *AMR_BY_FACTOR.get(signed_in.second_factor, ()), "mfa")
+        case SignInMethod.PASSKEY:
+            return (*PASSKEY_AMR, "mfa")  # a key, and a fingerprint, face or PIN
+    return ()
 
 
 def best_acr(user: User) -> str:

@@ -242,6 +242,7 @@ class DeviceSignInPurpose:
             scopes=request.scopes,
             redirect_uri="",
             auth=proof.auth,
+            second_factor=proof.second_factor,
             auth_time=proof.proved_at,
             created_at=now,
             ends_at=request.ends_at + lifetime,

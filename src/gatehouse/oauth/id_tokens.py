@@ -87,8 +87,8 @@ class IdTokens:
             aud=client.client_id,
             nonce=grant.nonce,
             auth_time=grant.auth_time,
-            acr=grant.acr or acr_of(grant.auth),
-            amr=amr_of(grant.auth),
+            acr=grant.acr or acr_of(grant),
+            amr=amr_of(grant),
             at_hash=at_hash(access_token, alg),
             sid=grant.session_id if client.backchannel_logout_uri else None,
         )

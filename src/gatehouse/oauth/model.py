@@ -257,6 +257,7 @@ class Grant:
         str, ...
     ] = ()  # of the `claims` parameter; with their places in profile oidc: userinfo.email
     auth: str
+    second_factor: str = ""
     auth_time: int
     acr: str = ""  # if the client requires one value: the one that was met; otherwise it follows from `auth`
     code: bytes | None = None  # digest; None for the device grant

@@ -22,6 +22,7 @@ from gatehouse.permissions.errors import (
     Malformed,
     RoleFull,
 )
+from gatehouse.provision.claims import release_first
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal
 from gatehouse.provision.model import (
@@ -49,7 +50,6 @@ from gatehouse.provision.sections.section import (
     FileSection,
     IssueToken,
     LoadImage,
-    NoSettings,
     Options,
     PlanStage,
     ProvisionFile,
@@ -142,7 +142,7 @@ class Provisioning:
         load_image: LoadImage = load_no_image,
         settings: SettingRules | None = None,
     ) -> None:
-        self._settings = settings or NoSettings()
+        self._settings = settings
         self._reachable = tuple(reachable)
         self._issue_token = issue_token
         self._load_image = load_image
@@ -199,7 +199,7 @@ class Provisioning:
         )
         closed = self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject=INSTALLATION)
         await store.write_changes(
-            [write for change in changes for write in change.writes],
+            release_first(write for change in changes for write in change.writes),
             self._audit_records(changes, origin),
             setup_closed=closed if makes_administrator else None,
             now=self._clock.now(),

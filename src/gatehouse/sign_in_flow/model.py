@@ -66,6 +66,7 @@ class SignInProof:
     session_id: str  # stays the same at the next sign-in of the same person
     sign_in_id: str  # changes with every sign-in
     auth: str
+    second_factor: str = ""
     proved_at: int
     limited: bool = False  # from a short-lived token: signs in to first-party clients only (R1)
     is_new: bool = False  # created by this flow, not before it
@@ -126,6 +127,7 @@ def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:
         session_id=session.session_id,
         sign_in_id=sign_in_id_of(session),
         auth=session.auth.value,
+        second_factor=session.second_factor,
         proved_at=session.proved_at,
         limited=session.strength is not SessionStrength.FULL,
         is_new=is_new,
@@ -139,20 +141,21 @@ def sign_in_id_of(session: Session) -> str:
 
 def with_proof(flow: SignInFlow, proof: SignInProof) -> SignInFlow:
     """Return the flow with completed authentication; the session is stored in `ask`."""
-    marks = f"{int(proof.limited)} {int(proof.is_new)}"
+    marks = f"{int(proof.limited)} {int(proof.is_new)} {proof.second_factor}".rstrip()
     kept = f"{proof.session_id} {proof.sign_in_id} {proof.rev} {proof.proved_at} {marks}"
     return replace(flow, user_id=proof.user_id, auth=proof.auth, ask={**flow.ask, PROOF: kept})
 
 
 def proof_of_flow(flow: SignInFlow) -> SignInProof:
     """Return the authentication of the flow. Raises KeyError when there is none yet."""
-    session_id, sign_in, rev, proved_at, limited, is_new = flow.ask[PROOF].split(" ")
+    session_id, sign_in, rev, proved_at, limited, is_new, *second_factor = flow.ask[PROOF].split(" ")
     return SignInProof(
         user_id=flow.user_id or "",
         rev=int(rev),
         session_id=session_id,
         sign_in_id=sign_in,
         auth=flow.auth,
+        second_factor="".join(second_factor),
         proved_at=int(proved_at),
         limited=limited == "1",
         is_new=is_new == "1",

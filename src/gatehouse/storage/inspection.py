@@ -6,11 +6,18 @@ from typing import Final
 
 from sqlalchemy import Text, bindparam, or_, select, text, type_coerce
 
+from gatehouse.permissions.model.application import ProtectedSite
 from gatehouse.permissions.model.rules import RESERVED_SEGMENTS, RuleSection
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import metadata
 from gatehouse.storage.tables.installation import audit_events, audit_seals
-from gatehouse.storage.tables.permissions import application_schemas, roles, scope_records, user_records
+from gatehouse.storage.tables.permissions import (
+    application_schemas,
+    protected_sites,
+    roles,
+    scope_records,
+    user_records,
+)
 
 MAX_RECORDS: Final = 1_000  # records with something that looks like a reserved name
 AUDIT_TABLES: Final = (audit_events.name, audit_seals.name)  # what a serving role should only be able to add to
@@ -39,6 +46,7 @@ SCHEMAS = Statement(
         *(application_schemas.c[name] for name in ("application_id", "private_data", "public_data")),
     ).order_by(application_schemas.c.application_id)
 )
+PROTECTED_SITES = Statement(select(protected_sites).order_by(protected_sites.c.origin))
 ROLES = Statement(
     select(roles.c.application_id, roles.c.name, roles.c.meta).order_by(roles.c.application_id, roles.c.role_key)
 )
@@ -99,6 +107,11 @@ def _describe_reserved(where: str, private: Mapping[str, object], public: Mappin
     for section, tree in ((RuleSection.PRIVATE, private), (RuleSection.PUBLIC, public)):
         for name in sorted(RESERVED_SEGMENTS & tree.keys()):
             yield f"{section}.{name} in {where}"
+
+
+def all_protected_sites() -> Verb[Sequence[ProtectedSite]]:
+    rows = yield PROTECTED_SITES()
+    return [ProtectedSite(**row._asdict()) for row in rows]
 
 
 def sqlite_state() -> Verb[SQLiteState]:

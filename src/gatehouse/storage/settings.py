@@ -41,22 +41,24 @@ def read_stored_settings() -> Verb[StoredSettings]:
 def change_stored_settings(
     changes: Mapping[str, StoredSetting | None],
     now: int,
+    *,
+    check: Callable[[StoredSettings], None],
     audit: Callable[[StoredSettings, StoredSettings], Iterable[AuditRecord]],
     images: Mapping[str, StoredImage] = NO_IMAGES,
 ) -> Verb[None]:
     """Store each setting, or remove it for None; `images` are those that settings name by their ID.
 
-    `audit` gets what is stored before and after, and returns the audit records; it may raise to refuse the change.
+    `check` gets what will be stored and raises to refuse it; `audit` gets what is stored before and after.
     """
     yield from set_value(LOCK_NAME, str(now))  # one change at a time: each is checked against the one before
     before = yield from read_stored_settings()
     after = {name: one for name, one in {**before, **changes}.items() if one is not None}
-    records = list(audit(before, after))
+    check(after)
     for name, one in changes.items():
         yield from put_stored_setting(name, one, now)
     for name, image in images.items():
         yield from put_image(setting_image_owner(name), image, now)
-    yield from add_audit_records(records)
+    yield from add_audit_records(audit(before, after))
 
 
 def put_stored_setting(name: str, one: StoredSetting | None, now: int) -> Verb[None]:

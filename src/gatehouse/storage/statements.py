@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import msgspec
 from sqlalchemy import (
@@ -106,47 +106,47 @@ def _numbers_on_sqlite(element: InNumberList, compiler: SQLCompiler, **kw: Any) 
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - made of compiled parts
 
 
-class JoinedLines(FunctionElement[str]):
+class DialectFunction(FunctionElement[T]):
+    """A function that each database writes in its own way; `{0}` is the list of arguments."""
+
+    inherit_cache = True
+    on_postgres: ClassVar[str]
+    on_sqlite: ClassVar[str]
+
+
+@compiles(DialectFunction, "postgresql")
+def _function_on_postgres(element: DialectFunction[Any], compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return element.on_postgres.format(compiler.process(element.clauses, **kw))
+
+
+@compiles(DialectFunction, "sqlite")
+def _function_on_sqlite(element: DialectFunction[Any], compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
+    return element.on_sqlite.format(compiler.process(element.clauses, **kw))
+
+
+class JoinedLines(DialectFunction[str]):
     """All values of a column as one text, one per line: a list read without a second round trip."""
 
     inherit_cache = True
-    name = "lines"
     type = Text()
-
-
-@compiles(JoinedLines, "postgresql")
-def _lines_on_postgres(element: JoinedLines, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return f"string_agg({compiler.process(element.clauses, **kw)}, chr(10))"
-
-
-@compiles(JoinedLines, "sqlite")
-def _lines_on_sqlite(element: JoinedLines, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return f"group_concat({compiler.process(element.clauses, **kw)}, char(10))"
+    on_postgres = "string_agg({0}, chr(10))"
+    on_sqlite = "group_concat({0}, char(10))"
 
 
 def split_lines(joined: str | None) -> frozenset[str]:
     return frozenset(joined.split("\n")) if joined else frozenset()
 
 
-class Bytewise(FunctionElement[str]):
+class Bytewise(DialectFunction[str]):
     """A text that is compared byte by byte on both databases, so that a beginning of it is one range of an index."""
 
     inherit_cache = True
-    name = "bytewise"
     type = Text()
+    on_postgres = '(({0}) COLLATE "C")'
+    on_sqlite = "{0}"
 
 
-@compiles(Bytewise, "postgresql")
-def _bytewise_on_postgres(element: Bytewise, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return f'(({compiler.process(element.clauses, **kw)}) COLLATE "C")'
-
-
-@compiles(Bytewise, "sqlite")
-def _bytewise_on_sqlite(element: Bytewise, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return compiler.process(element.clauses, **kw)
-
-
-class RowsAsJson(FunctionElement[object]):
+class RowsAsJson(DialectFunction[object]):
     """Rows of these columns as one unordered JSON document: tables read without further round trips.
 
     Each row is a list. Documents in it are still text; booleans are 0 and 1 on SQLite. Without rows it is None on
@@ -154,18 +154,9 @@ class RowsAsJson(FunctionElement[object]):
     """
 
     inherit_cache = True
-    name = "rows_as_json"
     type = JsonDocument()
-
-
-@compiles(RowsAsJson, "postgresql")
-def _rows_on_postgres(element: RowsAsJson, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return f"json_agg(json_build_array({compiler.process(element.clauses, **kw)}))"
-
-
-@compiles(RowsAsJson, "sqlite")
-def _rows_on_sqlite(element: RowsAsJson, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return f"json_group_array(json_array({compiler.process(element.clauses, **kw)}))"
+    on_postgres = "json_agg(json_build_array({0}))"
+    on_sqlite = "json_group_array(json_array({0}))"
 
 
 def decode_document(text: str) -> Any:  # noqa: ANN401 - whatever was written

@@ -26,7 +26,7 @@ SCREENS: Final = (
             *("", "/remove", "/rules", "/rules/new", "/rules/login", "/rules/import"),
             *("/rules/private_data.user.kick", "/rules/private_data.user.kick/remove"),
             *("/versions", "/versions/compare?old=1&new=2", "/versions/1/restore"),
-            *("/access_keys", "/public_keys", "/service_tokens"),
+            *("/api", "/sites", "/access_keys", "/public_keys", "/service_tokens"),
             *("/clients", "/new_client", "/clients/wiki", "/clients/wiki/recipe", "/clients/wiki/remove"),
         )
     ),

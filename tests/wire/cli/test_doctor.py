@@ -189,3 +189,28 @@ applications:
     refusal = filled_installation.run("apply", file)
     assert refusal.code != 0
     assert "secret_data: this name is reserved" in refusal.err
+
+
+def test_doctor_finds_protected_sites_that_are_closed_to_everyone(
+    filled_installation: CommandLine, tmp_path: Path
+) -> None:
+    assert "protected sites" not in worst_findings(filled_installation)
+    file = tmp_path / "file.yaml"
+    file.write_text(
+        """\
+applications:
+  - application_id: 50001
+    name: Wiki
+    schema: {private_data: {page: {read: {value: false}}}}
+    protected_sites: {"https://wiki.example": page.read, "https://docs.example": page.write}
+"""
+    )
+    filled_installation("apply", file)
+    output = [line for line in filled_installation.run("doctor").out.splitlines() if " protected sites: " in line]
+    assert [line.partition(": ")[2].partition(":")[0] for line in output] == ["https", "no proxy may ask about them"]
+    assert "docs.example asks for page.write, which is not in the schema of application 50001" in output[0]
+    file.write_text(file.read_text().replace("page.write", "page.read"))
+    filled_installation("apply", file)
+    trusted = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
+    found = worst_findings(filled_installation, **trusted)["protected sites"]
+    assert found == ("ok", "2, each with a permission of its application")

@@ -15,7 +15,10 @@ from tests.support.tokens import application_private_key
 
 APPLICATIONS = "/console/applications"
 PAGE = f"{APPLICATIONS}/{SHOP}"
-TABS = ("", "/rules", "/matrix", "/users", "/versions", "/clients", "/access_keys", "/public_keys", "/service_tokens")
+TABS = (
+    *("", "/rules", "/matrix", "/users", "/versions", "/clients", "/api", "/sites"),
+    *("/access_keys", "/public_keys", "/service_tokens"),
+)
 SHOWN = re.compile(r'<pre id="secret"[^>]*><code>([^<]+)</code>')
 RULE = {"section": "private_data", "description": "", "value": "", "protected": ""}
 
@@ -48,8 +51,8 @@ async def confirm_password(browser_client: HttpBrowser) -> None:
     ("user_id", "listed", "tabs"),
     [
         (ADA, "Central Shop Wiki", TABS),
-        (OLGA, "Shop Wiki", ("", "/rules", "/matrix", "/users", "/versions", "/clients", *TABS[6:8])),
-        (DEV, "Shop", ("", "/rules", "/matrix", "/versions", *TABS[6:8])),
+        (OLGA, "Shop Wiki", (*TABS[:7], *TABS[8:10])),
+        (DEV, "Shop", ("", "/rules", "/matrix", "/versions", *TABS[8:10])),
         (MAX, "Shop", ("", "/users")),
         (PIA, "", ()),
     ],

@@ -7,11 +7,12 @@ from urllib.parse import urlencode
 import pytest
 
 from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.acr import ACR_VALUES, ONE_FACTOR, PASSKEY, SECOND_FACTOR
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from tests.support.browser import HttpBrowser
+from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, totp_code
 from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, success_body
 from tests.support.service import RunningService
 from tests.wire.oauth.authorize_responses import redirect_error, redirect_parameters, wants_sign_in
@@ -25,9 +26,13 @@ def essential_acr(*values: str) -> str:
     return requested("id_token", acr={"essential": True, "values": list(values)})
 
 
-async def open_session(service: RunningService, user: User, browser: HttpBrowser, auth: SignInMethod) -> None:
+async def open_session(
+    service: RunningService, user: User, browser: HttpBrowser, auth: SignInMethod, second_factor: str = ""
+) -> None:
     """Give the browser the session of a person who has signed in that way."""
-    opened = await service.services.sessions.open(user, auth, origin=AuditOrigin(actor="test"), agent="")
+    opened = await service.services.sessions.open(
+        user, auth, second_factor=second_factor, origin=AuditOrigin(actor="test"), agent=""
+    )
     browser.client.cookies.set("gh_session", opened.secret)
 
 
@@ -45,22 +50,24 @@ async def id_claims(client: RelyingPartyClient, location: str) -> dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("auth", "context"),
+    ("signed_in", "context"),
     [
-        (SignInMethod.LOGIN, (ONE_FACTOR, ["pwd"])),
-        (SignInMethod.TWO_STEP, (SECOND_FACTOR, ["pwd", "mfa"])),
-        (SignInMethod.PASSKEY, (PASSKEY, ["pop", "user", "mfa"])),
+        ((SignInMethod.LOGIN, ""), (ONE_FACTOR, ["pwd"])),
+        ((SignInMethod.TWO_STEP, Factor.EMAIL), (SECOND_FACTOR, ["pwd", "otp", "mca", "mfa"])),
+        ((SignInMethod.TWO_STEP, Factor.PASSKEY), (PASSKEY, ["pwd", "pop", "user", "mfa"])),
+        ((SignInMethod.TWO_STEP, ""), (SECOND_FACTOR, ["pwd", "mfa"])),  # of a session from before the migration
+        ((SignInMethod.PASSKEY, ""), (PASSKEY, ["pop", "user", "mfa"])),
     ],
 )
 async def test_id_token_says_how_the_person_signed_in_also_after_a_refresh(
     service: RunningService,
     anna: User,
     browser_client: HttpBrowser,
-    auth: SignInMethod,
+    signed_in: tuple[SignInMethod, str],
     context: tuple[str, list[str]],
 ) -> None:
     oidc_client = await an_oidc_client(service)
-    await open_session(service, anna, browser_client, auth)
+    await open_session(service, anna, browser_client, *signed_in)
     signed_in_at = service.clock.now()
     await service.clock.advance(100)
     response = await browser_client.get(oidc_client.authorize_path())
@@ -69,6 +76,30 @@ async def test_id_token_says_how_the_person_signed_in_also_after_a_refresh(
     for token in (tokens["id_token"], refreshed["id_token"]):
         claims = claims_of(token)
         assert (claims["acr"], claims["amr"], claims["auth_time"]) == (*context, signed_in_at)
+
+
+async def test_amr_names_the_second_factor_of_a_sign_in_and_of_a_reauthentication(
+    service: RunningService, anna: User, browser_client: HttpBrowser
+) -> None:
+    client = await an_oidc_client(service, first_party=False)
+    account_browser = AccountBrowser(service)
+    await account_browser.sign_in_and_open_account(anna.login or "")
+    secret, recovery_codes = await account_browser.set_up_totp(service)
+    await service.clock.advance(3_600)
+    await browser_client.get(client.authorize_path())
+    await browser_client.follow()
+    await browser_client.post("/sign-in", login=anna.login or "", password=PASSWORD)
+    await browser_client.follow()
+    await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
+    await browser_client.follow()
+    response = await browser_client.post("/sign-in/consent", decision="allow")
+    assert (await id_claims(client, response.headers["location"]))["amr"] == ["pwd", "otp", "mfa"]
+
+    await account_browser.post_with_csrf("/account/totp/remove")
+    await account_browser.confirm(password=PASSWORD, otp=recovery_codes[0])
+    response = await account_browser.get(client.authorize_path())
+    assert (await id_claims(client, response.headers["location"]))["amr"] == ["pwd", "otp", "mfa"]
+    await account_browser.client.aclose()
 
 
 async def test_acr_values_ask_for_a_factor_that_the_person_has_and_otherwise_tell_what_was_reached(

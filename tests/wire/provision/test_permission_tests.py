@@ -24,6 +24,8 @@ users:
   - {login: bob@studio.example, nick: Bob, user_id: "1002", email_verified: true}
 clients:
   - {client_id: web, client_secret: {env: NOT_SET}}
+settings:
+  - {name: mail.password, secret: {env: NOT_SET}}
 projects:
   - title: Mind Games
     owners: ["1001"]

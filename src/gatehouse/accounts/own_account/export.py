@@ -76,6 +76,7 @@ class ExportedSession(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     browser: str
     proved_by: str
+    second_factor: str
 
 
 class ExportedRole(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,6 +228,7 @@ def exported_session(one: Session) -> ExportedSession:
         address=one.address,
         browser=one.agent,
         proved_by=one.auth.value,
+        second_factor=one.second_factor,
     )
 
 

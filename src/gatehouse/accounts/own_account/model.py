@@ -262,7 +262,14 @@ class OwnAccountStore(Protocol):
         """
 
     async def rotate_session_secret(
-        self, digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int
+        self,
+        digest: bytes,
+        fresh: bytes,
+        auth: SignInMethod,
+        entry: AuditRecord,
+        now: int,
+        *,
+        second_factor: str = "",
     ) -> bool:
         """Give a session a new secret and record that its owner has just reauthenticated, in one transaction.
 

@@ -56,31 +56,37 @@ class Reauthentication:
         Raises SignInRefused, SecondFactorWrong, PasskeyRefused or TooMany, counted as at sign-in; SessionEnded and
         NothingToProve.
         """
-        auth = await self._verify(signed_in.user, proof, client)
+        auth, second_factor = await self._verify(signed_in.user, proof, client)
         secret = new_secret()
         entry = self._recorder.record(
             AuditEvent.PROVED_AGAIN, client.origin, subject=signed_in.user.user_id, details={"auth": auth.value}
         )
         now = self._clock.now()
-        if not await self._store.rotate_session_secret(signed_in.session.digest, sha256(secret), auth, entry, now):
+        renewed = await self._store.rotate_session_secret(
+            signed_in.session.digest, sha256(secret), auth, entry, now, second_factor=second_factor
+        )
+        if not renewed:
             raise SessionEnded
         return secret
 
-    async def _verify(self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient) -> SignInMethod:
+    async def _verify(
+        self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient
+    ) -> tuple[SignInMethod, str]:
+        """Return the method, and the second factor that was used, if any."""
         if proof.credential:
             await self._passkeys.authenticate(
                 proof.credential, browser=client.browser, origin=client.origin, user=user
             )
-            return SignInMethod.PASSKEY
+            return SignInMethod.PASSKEY, ""
         second = bool(enabled_factors(user))
         if user.password_hash is None and not second:
             raise NothingToProve
         if user.password_hash is not None:
             await self._verify_password(user, proof, client)
         if not second:
-            return SignInMethod.LOGIN
-        await self._factors.verify(user, proof.otp.strip(), origin=client.origin, device=client.device)
-        return SignInMethod.TWO_STEP
+            return SignInMethod.LOGIN, ""
+        used = await self._factors.verify(user, proof.otp.strip(), origin=client.origin, device=client.device)
+        return SignInMethod.TWO_STEP, used.value
 
     async def _verify_password(
         self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient

@@ -30,6 +30,7 @@ from gatehouse.web.console.access_check import CheckScreens
 from gatehouse.web.console.access_simulate import SimulateScreens
 from gatehouse.web.console.access_who import WhoCanScreens
 from gatehouse.web.console.activity import ActivityScreens, RefusalScreens
+from gatehouse.web.console.applications.apis import ApiScreens
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
 from gatehouse.web.console.applications.assignments import AssignmentTable
 from gatehouse.web.console.applications.clients import ClientScreens
@@ -42,6 +43,7 @@ from gatehouse.web.console.applications.rules import LoginRuleScreens, RuleScree
 from gatehouse.web.console.applications.schema_changes import SchemaReview
 from gatehouse.web.console.applications.schema_versions import SchemaFileScreens, VersionScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
+from gatehouse.web.console.applications.sites import SiteScreens
 from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
 from gatehouse.web.console.frame import FlashMessages
@@ -325,6 +327,13 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
+        *ApiScreens(applications=applications, view=view, base_url=services.base_url).routes(),
+        *SiteScreens(
+            applications=applications,
+            view=view,
+            is_proxy_trusted=bool(services.settings.server.trusted_proxies),
+            base_url=services.base_url,
+        ).routes(),
         *clients.routes(),
     ]
 

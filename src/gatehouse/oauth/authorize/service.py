@@ -136,8 +136,9 @@ class GrantCreator:
             code_challenge=request.code_challenge,
             wanted_claims=request.wanted_claims,
             auth=proof.auth,
+            second_factor=proof.second_factor,
             auth_time=proof.proved_at,
-            acr=met_value(request.acr_values, acr_of(proof.auth)) if request.acr_is_essential else "",
+            acr=met_value(request.acr_values, acr_of(proof)) if request.acr_is_essential else "",
             code=code,
             code_ends_at=code_ends_at,
             created_at=now,
@@ -275,7 +276,7 @@ class AuthorizeService:
         """
         if proof.is_new or not request.acr_values:
             return False
-        reached = acr_of(proof.auth)
+        reached = acr_of(proof)
         is_enough = not request.acr_is_essential or met_value(request.acr_values, reached)
         if is_enough and request.wants(Prompt.NONE):
             return False
@@ -284,7 +285,7 @@ class AuthorizeService:
 
     def refuse_unmet_acr(self, request: AuthorizationRequest, proof: SignInProof) -> None:
         """Refuse a sign-in below an essential acr; a preference is told what was reached."""
-        if request.acr_is_essential and not met_value(request.acr_values, acr_of(proof.auth)):
+        if request.acr_is_essential and not met_value(request.acr_values, acr_of(proof)):
             raise UnmetAuthenticationRequirements
 
     async def refuse_wrong_user(self, request: AuthorizationRequest, client: Client, user: User) -> None:

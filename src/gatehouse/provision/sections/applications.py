@@ -16,6 +16,7 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ApplicationSchema
+from gatehouse.provision.claims import Claim, claims_of
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     Action,
@@ -76,6 +77,7 @@ class ApplicationSection:
                 await planning.plan(located)
         if options.prune:
             planning.remove_unnamed()
+        planning.refuse_shared_claims()
         return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
@@ -96,6 +98,7 @@ class ApplicationPlanner:
         self._context = context
         self._options = options
         self._places: dict[int, str] = {}
+        self._removed: set[int] = set()
         self._users = known_user_ids(state, context.file)
         self._named = {
             located.entry.application_id
@@ -113,7 +116,6 @@ class ApplicationPlanner:
         if first != located.place:
             raise Malformed(f"{located.place}: is the same application as {first}")
         self._refuse_namesake(found)
-        self._refuse_same_resource(found)
         found = await self._with_logo(found)
         keys = wanted_keys(found, self._permissions, self._context, self._options)
         change = (
@@ -131,6 +133,17 @@ class ApplicationPlanner:
             application = model.application
             if number not in self._places and not application.is_central and self._permissions.is_live(application):
                 self.changes.append(application_removal(application))
+                self._removed.add(number)
+
+    def refuse_shared_claims(self) -> None:
+        """Refuse two applications with one site or API resource, after all entries: their order does not matter."""
+        owners: dict[Claim, int] = {}
+        kept = self._permissions.applications.keys() - self._removed
+        for number in sorted(kept, key=lambda number: (number in self._places, number)):  # those of the file last
+            for field, claimed in sorted(claims_of(self._permissions.applications[number].application)):
+                owner = owners.setdefault((field, claimed), number)
+                if owner != number and number in self._places:
+                    self.problems.add(f"{self._places[number]}.{field}", f"application {owner} has {claimed} already")
 
     def _resolve(self, located: Located[ApplicationFileEntry]) -> FoundApplication:
         place, entry = located.place, located.entry
@@ -208,16 +221,6 @@ class ApplicationPlanner:
                 raise Malformed(
                     f"{found.place}.name: application {other.application_id} of the project already has this name"
                 )
-
-    def _refuse_same_resource(self, found: FoundApplication) -> None:
-        own = found.after.application
-        if own.api_resource is None:
-            return
-        for model in self._permissions.applications.values():
-            other = model.application
-            same = other.api_resource == own.api_resource and not other.removed
-            if same and other.application_id != own.application_id:
-                raise Malformed(f"{found.place}.api.resource: application {other.application_id} declares it already")
 
 
 def application_addition(found: FoundApplication, keys: WantedKeys) -> Change:

@@ -13,7 +13,6 @@ from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.images.model import BadImage, ImageShape, StoredImage
 from gatehouse.kernel.addresses import Network
-from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.model.project import ServiceAccount
@@ -56,19 +55,6 @@ class SettingRules(Protocol):
         """Return what is wrong between stored settings, by setting."""
 
 
-class NoSettings:
-    """For installations without settings in the database: those of tests of permissions."""
-
-    def convert_setting(self, name: str, given: object) -> StoredSetting | None:  # noqa: ARG002
-        raise BadInput("cannot be changed here")
-
-    def is_image(self, name: str) -> bool:  # noqa: ARG002
-        return False
-
-    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:  # noqa: ARG002
-        return {}
-
-
 IssueToken = Callable[[ServiceAccount], Awaitable[str]]
 
 
@@ -92,7 +78,7 @@ class Context:
     reachable: tuple[Network, ...] = ()  # private networks that outbound requests may reach
     issue_token: IssueToken = issue_no_token  # the JWT of a new service account
     load_image: LoadImage = load_no_image
-    settings: SettingRules = NoSettings()  # noqa: RUF009 - has no state
+    settings: SettingRules | None = None  # None: tests of permissions have none
     file: ProvisionFile = field(default_factory=ProvisionFile)
     now: int
 

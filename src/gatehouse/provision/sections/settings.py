@@ -27,6 +27,7 @@ from gatehouse.provision.sections.section import (
     Located,
     Options,
     SectionPlan,
+    SettingRules,
     reveal_secret,
     sealed_document,
 )
@@ -60,8 +61,8 @@ class SettingSection:
         if options.prune:
             wanted |= dict.fromkeys(before.keys() - wanted.keys())
         after = {name: one for name, one in {**before, **wanted}.items() if one is not None}
-        if not problems.lines:
-            for name, what in context.settings.problems_of(after).items():
+        if wanted and not problems.lines:
+            for name, what in setting_rules(context).problems_of(after).items():
                 problems.add(f"{self.name}: {name}", what)
         changes = [
             setting_change(name, before.get(name), one, images.get(name, UNSET))
@@ -85,7 +86,7 @@ async def load_images(
     loaded = []
     for placed in entries:
         name, value = placed.entry.name, placed.entry.value
-        if not context.settings.is_image(name) or not isinstance(value, str):
+        if not is_image(name, context) or not isinstance(value, str):
             loaded.append(placed)
             continue
         stored = state.settings.get(name, StoredSetting())
@@ -126,20 +127,31 @@ def wanted_setting(
     entry: SettingFileEntry, before: StoredSetting | None, context: Context, options: Options
 ) -> StoredSetting | None:
     """Return the setting as it is stored; the stored one if it is the same."""
+    rules = setting_rules(context)
     if (entry.value is UNSET) == (entry.secret is UNSET):
         raise BadInput("needs either value or secret")
     if entry.value is None or entry.secret is None:
-        return context.settings.convert_setting(entry.name, None)
+        return rules.convert_setting(entry.name, None)
     if isinstance(entry.value, StoredSetting):
         return entry.value
     if isinstance(entry.secret, UnsetType):
-        return context.settings.convert_setting(entry.name, entry.value)
+        return rules.convert_setting(entry.name, entry.value)
     text = reveal_secret(entry.secret, context, options, purpose=setting_sealing_purpose(entry.name)).text
     if before is not None and before.sealed is not None:
         opened = context.masters.try_open(before.sealed, purpose=setting_sealing_purpose(entry.name))
         if opened is not None and constant_time_equal(opened, text):
             return before
-    return context.settings.convert_setting(entry.name, text)
+    return rules.convert_setting(entry.name, text)
+
+
+def is_image(name: str, context: Context) -> bool:
+    return context.settings is not None and context.settings.is_image(name)
+
+
+def setting_rules(context: Context) -> SettingRules:
+    if context.settings is None:
+        raise BadInput("cannot be changed here")
+    return context.settings
 
 
 def setting_change(name: str, before: StoredSetting | None, after: StoredSetting | None, image: NewImage) -> Change:
@@ -158,7 +170,7 @@ def setting_change(name: str, before: StoredSetting | None, after: StoredSetting
 
 def setting_document(name: str, one: StoredSetting, state: StoredState, context: Context) -> Document:
     purpose = setting_sealing_purpose(name)
-    if context.settings.is_image(name):
+    if is_image(name, context):
         return {"name": name, "value": exported_url(setting_image_owner(name), state)}
     if one.sealed is None:
         return {"name": name, "value": one.value}

@@ -47,6 +47,7 @@ from gatehouse.provision.tests.cases import CaseFailure, ExpectedPermission, Hyp
 
 SECRET_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {"users": ("password",), "applications": ("access_keys",)}
 ANY_TOTP: Final = "JBSWY3DPEHPK3PXP"  # a fact is whether a user has one, not which
+WITHOUT_EFFECT: Final = ("clients", "settings")  # on permissions
 UNKNOWN_RULE: Final = "The rule is not in the schema of the application, and no role or entry contains it."
 
 
@@ -70,7 +71,7 @@ async def build_model_runner(document: Document, clock: Clock) -> "ModelRunner":
 
 
 def without_secrets(document: Document) -> Document:
-    kept: dict[str, Any] = {name: records for name, records in document.items() if name != "clients"}
+    kept: dict[str, Any] = {name: records for name, records in document.items() if name not in WITHOUT_EFFECT}
     kept = deepcopy(kept)
     for name, fields in SECRET_FIELDS.items():
         for record in dicts_in(kept.get(name)):

@@ -128,7 +128,12 @@ SET_PASSWORD = Statement(
 RENEW_SESSION_PROOF = Statement(
     update(sessions)
     .where(sessions.c.digest == bindparam("old"))
-    .values(digest=bindparam("fresh"), auth=bindparam("by"), proved_at=bindparam("at"))
+    .values(
+        digest=bindparam("fresh"),
+        auth=bindparam("by"),
+        second_factor=bindparam("with_factor"),
+        proved_at=bindparam("at"),
+    )
     .returning(sessions.c.session_id)
 )
 DROP_ACCOUNT = Statement(delete(users).where(_THIS_USER).returning(users.c.user_id))
@@ -299,9 +304,10 @@ def set_password(
 
 
 def rotate_session_secret(
-    digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int
+    digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int, *, second_factor: str = ""
 ) -> Verb[bool]:
-    if not (yield RENEW_SESSION_PROOF(old=digest, fresh=fresh, by=auth.value, at=now)):
+    renewed = yield RENEW_SESSION_PROOF(old=digest, fresh=fresh, by=auth.value, with_factor=second_factor, at=now)
+    if not renewed:
         return False
     yield from add_audit_record(entry)
     return True

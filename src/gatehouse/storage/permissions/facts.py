@@ -5,9 +5,6 @@ from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, exists, func, or_, select, union
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
 
 from gatehouse.accounts.model import User
 from gatehouse.permissions.errors import ApplicationNotFound
@@ -41,6 +38,7 @@ from gatehouse.storage.runner import SqlStore, cached_read, read, snapshot_read,
 from gatehouse.storage.statements import (
     EMPTY_DOCUMENT,
     BoundStatement,
+    DialectFunction,
     InNumberList,
     InStringList,
     JoinedLines,
@@ -194,23 +192,13 @@ class PermissionStorage(SqlStore):
 # Reads about many people at once (CandidateStore): candidates by index, a page at a time.
 
 
-class DomainOf(FunctionElement[str]):
+class DomainOf(DialectFunction[str]):
     """The part after the only `@` of a login key."""
 
     inherit_cache = True
-    name = "domain_of"
     type = Text()
-
-
-@compiles(DomainOf, "postgresql")
-def _domain_on_postgres(element: DomainOf, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return f"split_part({compiler.process(element.clauses, **kw)}, '@', 2)"
-
-
-@compiles(DomainOf, "sqlite")
-def _domain_on_sqlite(element: DomainOf, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    login = compiler.process(element.clauses, **kw)
-    return f"substr({login}, instr({login}, '@') + 1)"
+    on_postgres = "split_part({0}, '@', 2)"
+    on_sqlite = "substr({0}, instr({0}, '@') + 1)"
 
 
 _THIS_APPLICATION: Final = bindparam("application", type_=BigInteger())

@@ -8,13 +8,10 @@ order of their keys.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import ColumnElement, Integer, bindparam, delete, func, insert, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
 
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.errors import GroupNotFound, ProjectNotFound, RoleNotFound, VersionConflict
@@ -30,7 +27,16 @@ from gatehouse.permissions.model.project import (
 )
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY
 from gatehouse.storage.permissions.row_readers import Cells, columns
-from gatehouse.storage.statements import InNumberList, InStringList, Row, RowsAsJson, Statement, Verb, decode_document
+from gatehouse.storage.statements import (
+    DialectFunction,
+    InNumberList,
+    InStringList,
+    Row,
+    RowsAsJson,
+    Statement,
+    Verb,
+    decode_document,
+)
 from gatehouse.storage.tables.permissions import (
     applications,
     group_members,
@@ -44,7 +50,7 @@ from gatehouse.storage.tables.permissions import (
 ADVISORY_LOCK_ID: Final[ColumnElement[int]] = literal_column(str(0x7374_7275), Integer)  # any constant of our own
 
 
-class AdvisoryLock(FunctionElement[int]):
+class AdvisoryLock(DialectFunction[int]):
     """A lock of the transaction. SQLite needs none: it has one writer at a time.
 
     PostgreSQL queues advisory locks; at a row lock new shared holders would overtake an exclusive waiter.
@@ -52,16 +58,8 @@ class AdvisoryLock(FunctionElement[int]):
 
     inherit_cache = True
     type = Integer()
-
-
-@compiles(AdvisoryLock, "postgresql")
-def _lock_on_postgres(element: AdvisoryLock, compiler: SQLCompiler, **kw: Any) -> str:  # noqa: ANN401
-    return compiler.process(element.clauses, **kw)
-
-
-@compiles(AdvisoryLock, "sqlite")
-def _lock_on_sqlite(_element: AdvisoryLock, _compiler: SQLCompiler, **_kw: Any) -> str:  # noqa: ANN401
-    return "1"
+    on_postgres = "{0}"
+    on_sqlite = "1"
 
 
 STRUCTURE_VERSION = func.coalesce(

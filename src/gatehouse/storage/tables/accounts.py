@@ -139,6 +139,7 @@ sessions = Table(
     text_column("user_id"),
     number_column("rev"),  # the account's epoch when it began; a session with an older one is invalid
     text_column("auth"),
+    text_column("second_factor", server_default=text("''")),
     text_column("strength"),  # full, or limited after a short-lived token (R1)
     time_column("created_at"),
     time_column("proved_at"),  # when the person last used a password or factor

@@ -66,6 +66,7 @@ grants = Table(  # one sign-in to one client, with its code and the number of it
     text_column("code_challenge"),
     document_column("wanted_claims"),
     text_column("auth"),
+    text_column("second_factor", server_default=text("''")),
     time_column("auth_time"),
     text_column("acr", server_default=text("''")),
     Column("code", LargeBinary, unique=True),  # digest

@@ -90,6 +90,10 @@ class ForwardAuthEndpoint:
             section="interface R9",
             summary="Ask whether a request to a protected site may pass; for reverse proxies",
             request=ForwardAuthQuery,
+            examples={
+                "nginx": {"rule": "page.edit"},
+                "Caddy or Traefik": {"application_id": "50001", "redirect": "1"},
+            },
             answers={200: None, FOUND: None, UNAUTHORIZED: PlainFailure, FORBIDDEN: HtmlPageOrFailure},
             error_headers=NO_VISITOR,
         )

@@ -75,8 +75,9 @@ def field_conflicts(typed: msgspec.Struct, stored: msgspec.Struct) -> tuple[Fiel
 
 
 def _comparable_text(value: object) -> str:
-    """Browsers end lines with CR LF."""
-    return str(value).replace("\r\n", "\n").strip()
+    """Browsers end lines with CR LF; a list has a line for each entry."""
+    text = join_lines(value) if isinstance(value, tuple) else str(value)
+    return text.replace("\r\n", "\n").strip()
 
 
 # Lists: what their addresses ask for, and the same rows as a file.

@@ -202,7 +202,19 @@ def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iter
     if endpoint.request is None or method not in NO_BODY:
         return
     for name, required, schema in schemas.fields(endpoint.request):
-        yield {"name": name, "in": "query", "required": required, "schema": schema}
+        parameter: Json = {"name": name, "in": "query", "required": required, "schema": schema}
+        if examples := _parameter_examples(endpoint, name):
+            parameter["examples"] = examples
+        yield parameter
+
+
+def _parameter_examples(endpoint: Endpoint, name: str) -> Json:
+    """Return each value of the parameter once, under the title of the first example that has it."""
+    examples: Json = {}
+    for title, given in endpoint.examples.items():
+        if name in given and {"value": given[name]} not in examples.values():
+            examples[title] = {"value": given[name]}
+    return examples
 
 
 def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:

@@ -96,7 +96,8 @@ class Endpoint:
     accepts: frozenset[BodyKind] = JSON_ONLY
     answers: Mapping[int, type | None] = field(default_factory=dict)
     also_request: type[msgspec.Struct] | None = None  # another body that it accepts
-    examples: Mapping[str, object] = field(default_factory=dict)  # bodies by title, for the OpenAPI document
+    # For the OpenAPI document: bodies by title, or the parameters of a query.
+    examples: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     idempotent: bool = False  # takes the header Idempotency-Key
     also_as: str = ""  # another media type of its 200 response
     event_stream: str = ""  # an example, if its 200 response is a stream of server-sent events

@@ -100,7 +100,7 @@ class SecondFactorPages:
     async def _try_factor(self, request: Request, browser: Browser, form: FactorForm) -> Response:
         step = await self._find_step(browser, form.interaction)
         try:
-            await self._prove(request, step, form)
+            used = await self._prove(request, step, form)
         except (SecondFactorWrong, PasskeyRefused):
             step = replace(step, flow=await self._sign_in_flows.count_failure(step.flow))
             problem = PageProblem(what=ProblemKind.PASSKEY_FAILED if form.credential else ProblemKind.WRONG_CODE)
@@ -108,7 +108,7 @@ class SecondFactorPages:
         except TooMany as blocked:
             return await self._throttled_page(request, step, form.method, blocked)
         return await self._completion.open_session(
-            request, step.browser, step.user, SignInMethod.TWO_STEP, step.handle
+            request, step.browser, step.user, SignInMethod.TWO_STEP, step.handle, second_factor=used.value
         )
 
     async def choose_method(self, request: Request) -> Response:
@@ -132,14 +132,14 @@ class SecondFactorPages:
         problem = PageProblem(what=ProblemKind.THROTTLED, seconds=blocked.retry_after)
         return await self._form_page(request, step, method, problem=problem, status=TOO_MANY_REQUESTS)
 
-    async def _prove(self, request: Request, step: SecondFactorStep, form: FactorForm) -> None:
+    async def _prove(self, request: Request, step: SecondFactorStep, form: FactorForm) -> Factor:
         origin = origin_of(request, step.user.user_id)
         if form.credential:
             browser = sha256(step.browser.browser_id)
             await self._passkeys.authenticate(form.credential, browser=browser, origin=origin, user=step.user)
-            return
+            return Factor.PASSKEY
         method = None if form.method in (None, FactorMethod.PASSKEY) else Factor(form.method)
-        await self._factors.verify(
+        return await self._factors.verify(
             step.user, form.otp.strip(), method, origin=origin, device=device_name(step.browser.agent)
         )
 

@@ -205,7 +205,14 @@ class SignInCompletion:
         return see_other(step_address(FlowStep.FACTOR, handle))
 
     async def open_session(
-        self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
+        self,
+        request: Request,
+        browser: Browser,
+        user: User,
+        auth: SignInMethod,
+        handle: str,
+        *,
+        second_factor: str = "",
     ) -> Response:
         """Open a new session, never one the browser brought along (LG-01), and continue."""
         opened = await self._sessions.open(
@@ -215,6 +222,7 @@ class SignInCompletion:
             agent=browser.agent,
             replaces=browser.session,
             mails=self._new_device_mails(request, browser, user),
+            second_factor=second_factor,
         )
         proof = proof_of_session(opened.session, is_new=True)
         response = await self.continue_flow(request, browser, proof, handle)

@@ -4,7 +4,7 @@ from alembic import op
 from sqlalchemy import Column, Text, text
 
 revision = "0015"
-down_revision = "0011"
+down_revision = "0012"
 
 
 def upgrade() -> None:

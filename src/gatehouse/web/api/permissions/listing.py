@@ -128,7 +128,6 @@ class Lists:
         *,
         filters: frozenset[str] = frozenset(),
         action: str = "list",
-        examples: Mapping[str, object],
     ) -> Endpoint:
         """Return the endpoint with one more action."""
 
@@ -143,7 +142,6 @@ class Lists:
             handler=handle,
             summary=f"{endpoint.summary}, {action}",
             also_request=ListRequest,
-            examples={**endpoint.examples, **examples},
         )
 
     async def _answer(self, request: Request, path: str, filters: frozenset[str], read_page: ReadPage) -> Response:

@@ -11,7 +11,8 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.secret_data import Extent, RecordPart
-from gatehouse.web.console.frame import NewSecretContext
+from gatehouse.web.api.permissions.applications import application_record
+from gatehouse.web.console.frame import ApiCall, NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleView
 from gatehouse.web.pages.translations import Translator
@@ -25,6 +26,8 @@ TABS: Final[Mapping[str, Operation | None]] = {
     "users": None,
     "versions": Operation.SCHEMA_GET,
     "clients": Operation.APPLICATION_SAVE,
+    "api": Operation.APPLICATION_SAVE,
+    "sites": Operation.ADMINISTER,
     "access_keys": Operation.ACCESS_KEYS,
     "public_keys": Operation.APPLICATION_KEYS,
     "service_tokens": Operation.ADMINISTER,
@@ -71,6 +74,19 @@ def application_head(admin: AdminRequest, model: ApplicationModel, tab: str) -> 
         may_remove=is_open(admin.rights, Operation.APPLICATION_DELETE, about)
         and not application.removed
         and not application.is_central,
+    )
+
+
+def application_call(application: Application, base_url: str) -> ApiCall:
+    """The call that reads an application with everything in it."""
+    return ApiCall(
+        path="application",
+        body={
+            "action": "get",
+            "data": {"application_id": application.application_id},
+            "options": {"full": True},
+        },
+        record=application_record(application, base_url, full=True),
     )
 
 

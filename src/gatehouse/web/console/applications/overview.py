@@ -16,8 +16,13 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
-from gatehouse.web.api.permissions.applications import application_record
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.head import (
+    ENTRY,
+    ApplicationHead,
+    application_call,
+    application_head,
+    application_path,
+)
 from gatehouse.web.console.forms import FieldConflict, field_conflicts, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.image_forms import LogoForm
@@ -163,15 +168,7 @@ class ApplicationScreens:
             may_move=may_move,
             may_publish=is_open(admin.rights, Operation.SERVICE_META, about) and not application.removed,
             may_set_keys=is_open(admin.rights, Operation.APPLICATION_KEYS, about),
-            call=ApiCall(
-                path="application",
-                body={
-                    "action": "get",
-                    "data": {"application_id": application.application_id},
-                    "options": {"full": True},
-                },
-                record=application_record(application, self._base_url, full=True),
-            ),
+            call=application_call(application, self._base_url),
             problem=problem,
             conflicts=overview_conflicts(model, form, service, problem),
         )

@@ -1,0 +1,160 @@
+"""Sites behind a reverse proxy that an application protects, for administrators (R9)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.kernel.errors import NotFound
+from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
+from gatehouse.permissions.documents.rules import schema_rules
+from gatehouse.permissions.documents.sites import is_site_origin
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.application import MAX_PROTECTED_SITES, Application
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.questions.parsing import read_rule
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.console.applications.head import (
+    ENTRY,
+    ApplicationHead,
+    application_call,
+    application_head,
+    application_path,
+    tab_trail,
+)
+from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+TAB: Final = "sites"
+MAX_RULES_OFFERED: Final = 1_000
+COLUMNS: Final = {"origin": lambda site: site.origin, "permission": lambda site: site.rule}
+
+
+class SiteForm(CsrfForm, frozen=True, kw_only=True):
+    site_origin: str = ""
+    rule: str = ""
+
+
+class SiteQuery(msgspec.Struct, frozen=True, kw_only=True):
+    site_origin: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteRow:
+    origin: str
+    rule: str
+    is_rule_known: bool  # in the schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitesContext(PageContext):
+    template = "console/applications/sites.html"
+
+    head: ApplicationHead
+    application: Application
+    sites: Sequence[SiteRow]
+    form: SiteForm
+    rules: Sequence[tuple[str, str]]  # name, description
+    max_sites: int
+    is_proxy_trusted: bool
+    call: ApiCall
+    problem: FormProblem | None = None
+
+
+class SiteScreens:
+    def __init__(
+        self, *, applications: ApplicationCommands, view: ConsoleView, is_proxy_trusted: bool, base_url: str
+    ) -> None:
+        self._applications = applications
+        self._view = view
+        self._base_url = base_url
+        self._is_proxy_trusted = is_proxy_trusted
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render(request, admin, SiteForm())
+
+    async def add(self, request: Request, admin: AdminRequest, form: SiteForm) -> Response:  # noqa: ARG002
+        application = admin.authenticated.require_application(Operation.ADMINISTER).application
+        origin, rule = form.site_origin.strip().removesuffix("/"), form.rule.strip()
+        if not is_site_origin(origin):
+            raise Malformed("site_origin: enter an origin like https://wiki.example (http on loopback only)")
+        if origin in application.protected_sites:
+            raise Malformed("site_origin: this site is in the list; remove it to change its permission")
+        read_rule(rule, "rule")
+        await self._save(admin, application, {**application.protected_sites, origin: rule})
+        return self._view.redirect_with_flash(application_path(application.application_id, TAB), "site_added")
+
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        application = admin.authenticated.require_application(Operation.ADMINISTER).application
+        origin, t = read_query(request, SiteQuery).site_origin, self._view.words(request)
+        if origin not in application.protected_sites:
+            raise NotFound("no such site")
+        return Confirmation(
+            title=t("applications.site_remove_title"),
+            trail=tab_trail(t, application, TAB),
+            text=t("applications.site_remove_text"),
+            consequences=[origin],
+            hidden=[("site_origin", origin)],
+            button=t("applications.site_remove"),
+        )
+
+    async def remove(self, request: Request, admin: AdminRequest, form: SiteForm) -> Response:  # noqa: ARG002
+        application = admin.authenticated.require_application(Operation.ADMINISTER).application
+        left = {origin: rule for origin, rule in application.protected_sites.items() if origin != form.site_origin}
+        await self._save(admin, application, left)
+        return self._view.redirect_with_flash(application_path(application.application_id, TAB), "site_removed")
+
+    async def _save(self, admin: AdminRequest, application: Application, sites: Mapping[str, str]) -> None:
+        """Replace the sites, unless someone else changed the application since it was read."""
+        draft = ApplicationDraft(
+            application_id=application.application_id, protected_sites=dict(sites), version=application.version
+        )
+        await self._applications.save(admin.actor, draft)
+
+    async def _render(
+        self, request: Request, admin: AdminRequest, form: SiteForm, problem: FormProblem | None = None
+    ) -> Response:
+        model = admin.authenticated.require_application(Operation.ADMINISTER)
+        application = model.application
+        sites, rules = await run_off_loop(OFF_LOOP_WEIGHT, sites_and_rules, model)
+        if problem is None and read_list_query(request).is_file:
+            return csv_file(f"protected-sites-{application.application_id}", COLUMNS, sites)
+        context = SitesContext(
+            head=application_head(admin, model, TAB),
+            application=application,
+            sites=sites,
+            form=form,
+            rules=rules,
+            max_sites=MAX_PROTECTED_SITES,
+            is_proxy_trusted=self._is_proxy_trusted,
+            call=application_call(application, self._base_url),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        view, path = self._view, "/applications/{application_id:int}/sites"
+        return [
+            view.page(path, self.show),
+            view.form(path, SiteForm, self.add, rerender=self._render, fresh=True),
+            *view.confirmation(f"{path}/remove", SiteForm, self.confirm_removal, self.remove),
+        ]
+
+
+def sites_and_rules(model: ApplicationModel) -> tuple[Sequence[SiteRow], Sequence[tuple[str, str]]]:
+    """The sites, and the permissions to choose from: name and description."""
+    known = schema_rules(model.schema.private_data, model.schema.public_data)
+    sites = [
+        SiteRow(origin=origin, rule=rule, is_rule_known=any(one in known for one in read_rule(rule, "rule").rules))
+        for origin, rule in model.application.protected_sites.items()
+    ]
+    rules = sorted((rule.path, leaf.description) for rule, leaf in known.items())
+    return sites, rules[:MAX_RULES_OFFERED]

@@ -252,4 +252,4 @@ async def logo_path(clients: ClientStore, client: Client) -> str:
 
 
 async def may_log_in_to_client(rules: ApplicationAccess, user: User, client: Client) -> bool:
-    return client.application_id is None or await rules.may_log_in(user, (client.application_id,))
+    return await rules.may_log_in(user, () if client.application_id is None else (client.application_id,))

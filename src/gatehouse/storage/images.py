@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.images.model import StoredImage
+from gatehouse.images.model import (
+    StoredImage,
+    application_logo_owner,
+    client_logo_owner,
+    picture_owner,
+    setting_image_owner,
+)
+from gatehouse.provision.model import StoredState
 from gatehouse.storage.runner import SqlStore, read
 from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.images import images
@@ -47,6 +54,11 @@ def remove_image(owner: str) -> Verb[None]:
     yield DROP_IMAGE(of_owner=owner)
 
 
+def set_image(owner: str, image: StoredImage | None, now: int) -> Verb[None]:
+    """Replace the owner's image, or delete it for None; part of other store methods."""
+    yield from remove_image(owner) if image is None else put_image(owner, image, now)
+
+
 def find_image(image_id: str) -> Verb[StoredImage | None]:
     rows = yield IMAGE(image_id=image_id)
     return StoredImage(content=bytes(rows[0].content), media_type=rows[0].media_type) if rows else None
@@ -61,6 +73,19 @@ def read_images(owners: Sequence[str], *, contents: bool) -> Verb[Mapping[str, S
         else StoredImage(content=b"", source=row.source)
         for row in rows
     }
+
+
+def images_of_state(state: StoredState, *, contents: bool) -> Verb[Mapping[str, StoredImage]]:
+    """Return the images that a configuration file may name: `contents` with that of logos, never of pictures."""
+    applications = (model.application for model in state.permissions.applications.values())
+    logos = [
+        *(client_logo_owner(client.client_id) for client in state.clients if client.logo),
+        *(application_logo_owner(one.application_id) for one in applications if one.logo),
+        *map(setting_image_owner, state.settings),
+    ]
+    pictures = [picture_owner(user.user_id) for user in state.users if user.picture]
+    found = yield from read_images(logos, contents=contents)
+    return {**found, **(yield from read_images(pictures, contents=False))}
 
 
 class ImageStorage(SqlStore):

@@ -18,11 +18,15 @@ WEBHOOK = "/settings/webhooks/{webhook_id}"
 # Each form of the console, and the call that does the same: path and action; "" for a path with one action.
 CALLS: Mapping[str, tuple[str, str]] = {
     "/people/new": ("user", "create"),
+    "/people/import": ("user/import", "plan"),
+    "/people/import/run": ("user/import", "import"),
     "/people/{user_id}": ("user", "save"),
     "/people/{user_id}/email": ("user", "save"),
     "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data
     "/people/{user_id}/sessions": ("user", "end_sessions"),
     "/people/{user_id}/methods/remove": ("user", "reset_factors"),
+    "/people/{user_id}/bans": ("user/ban", "save"),
+    "/people/{user_id}/bans/lift": ("user/ban", "lift"),
     "/projects/new": ("publish", ""),
     PROJECT: ("project", "save"),
     f"{PROJECT}/remove": ("project", "delete"),

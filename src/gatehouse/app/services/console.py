@@ -13,6 +13,7 @@ from gatehouse.admin.home import HomeStore
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.admin.people_import import PeopleImport
 from gatehouse.admin.projects import ProjectListStore
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.search import SearchStore
@@ -54,8 +55,10 @@ from gatehouse.web.console.lazy_console import ConsoleHandler, SignInGate
 from gatehouse.web.console.lookup import Suggestions
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people import PeopleScreens
+from gatehouse.web.console.people_import import ImportScreens
 from gatehouse.web.console.person import PersonLoader, PersonScreens
 from gatehouse.web.console.person_access import PersonAccessScreens
+from gatehouse.web.console.person_bans import PersonBanScreens
 from gatehouse.web.console.person_sessions import PersonSessionScreens
 from gatehouse.web.console.projects.allow_lists import AllowListScreens
 from gatehouse.web.console.projects.applications import ProjectApplicationScreens
@@ -207,13 +210,17 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     access = PersonAccessScreens(
         persons, permission_loader=services.permission_loader, views=services.user_record_views
     )
+    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names)
     return [
         *PeopleScreens(
             people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
         ).routes(),
-        *PersonScreens(persons, base_url=console.services.base_url).routes(),
+        *bans.list_routes(),
+        *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
+        *PersonScreens(persons, base_url=services.base_url).routes(),
         *access.routes(),
         *sessions.routes(),
+        *bans.routes(),
     ]
 
 

@@ -4,7 +4,7 @@ from alembic import op
 from sqlalchemy import Column, Text, text
 
 revision = "0015"
-down_revision = "0012"
+down_revision = "0013"
 
 
 def upgrade() -> None:

@@ -110,6 +110,7 @@ CONFIRM_GAME: Final = sso.ConfirmGameContext(
     interaction=ASK,
     gsid="signing_in",
     application="Sky Raiders",
+    logo="/static/0/mark.svg",
     asked_at=NOW - 12,
     now=NOW,
     place="192.0.2.7",
@@ -229,7 +230,9 @@ FULL_ACCOUNT: Final = replace(
         ),
     ),
     applications=(
-        account.ConnectedApplication(client_id="atlas", name="Sky Atlas", scopes=SCOPES, since=NOW - 12 * DAY),
+        account.ConnectedApplication(
+            client_id="atlas", name="Sky Atlas", scopes=SCOPES, since=NOW - 12 * DAY, logo="/static/0/mark.svg"
+        ),
     ),
     permissions=OwnPermissions(
         places=(

@@ -9,15 +9,23 @@ import structlog
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.images.loading import ImageLoader
+from gatehouse.images.model import LOGO, BadImage, StoredImage
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.sealing import SecretSealer
-from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings, setting_sealing_purpose
+from gatehouse.kernel.stored_settings import (
+    StoredSetting,
+    StoredSettings,
+    image_reference,
+    setting_sealing_purpose,
+)
 from gatehouse.settings import LoadedSettings, Settings
 from gatehouse.settings.entries import (
     Setting,
     Value,
     all_names,
+    display_value,
     find_setting,
     find_stored_setting,
     nearest_setting,
@@ -76,8 +84,7 @@ class LiveSettings:
     def _readable(self, stored: StoredSettings) -> Iterator[tuple[str, Value]]:
         for name, one in stored.items():
             try:
-                entry = setting_of_name(name)
-                yield name, entry.convert(self._plain_value(name, one))
+                yield name, setting_of_name(name).convert_stored(self._plain_value(name, one))
             except (KeyError, ValueError) as error:  # stored by another version
                 log.warning("stored setting ignored", setting=name, reason=str(error))
 
@@ -106,7 +113,7 @@ class LiveSettings:
         """Return the value as it is stored, None for None. Raises BadInput."""
         try:
             entry = self._changeable(name)
-            value = None if given is None else entry.convert(given)
+            value = None if given is None else convert_value(entry, given)
         except ValueError as error:
             raise BadInput(str(error)) from error
         if value is None:
@@ -128,8 +135,16 @@ class LiveSettings:
             raise ValueError(f"is set by {self._given.sources[name]}; change it there")
         return entry
 
+    def is_image(self, name: str) -> bool:
+        """Whether the setting is an image, which is loaded before `convert_setting` gets it."""
+        entry = find_stored_setting(name)
+        return entry is not None and entry.about.image
+
     def is_changeable(self, name: str) -> bool:
         return find_stored_setting(name) is not None and not self._given.is_locked(name)
+
+    def displayed_value(self, name: str) -> object:
+        return display_value(self.current.settings, name)
 
     def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:
         """Return what is wrong with or between the settings after a change, by setting."""
@@ -141,23 +156,61 @@ class LiveSettings:
 
 
 class SettingsEditor:
-    def __init__(self, *, live: LiveSettings, store: SettingsStorage, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        live: LiveSettings,
+        store: SettingsStorage,
+        images: ImageLoader,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
         self._live = live
         self._store = store
+        self._images = images
         self._recorder = recorder
         self._clock = clock
 
     async def save(self, changes: Changes, origin: AuditOrigin) -> None:
-        """Store the changes together, or none of them. Raises SettingsInvalid.
+        """Store the changes together, or none of them. Raises SettingsInvalid, Unavailable.
 
-        This node uses them when it returns, the others within a second.
+        An image is given as its content or as a URL. This node uses the changes when it returns, the others within a
+        second.
         """
+        changes = await self._with_images(changes)
         converted = self._live.convert(changes)
+        images = {name: image for name, image in changes.items() if isinstance(image, StoredImage)}
         if converted:
             await self._store.change(
-                converted, self._clock.now(), check=self._refuse_problems, audit=partial(self._records, origin)
+                converted,
+                self._clock.now(),
+                check=self._refuse_problems,
+                audit=partial(self._records, origin),
+                images=images,
             )
             await self._live.reload()
+
+    async def _with_images(self, changes: Changes) -> Changes:
+        """Return the changes with images as they are stored, without one that is given by its present address."""
+        loaded = dict(changes)
+        for name, given in changes.items():
+            if not self._live.is_image(name) or not self._live.is_changeable(name):
+                continue
+            if given == self._live.displayed_value(name):
+                del loaded[name]
+            elif isinstance(given, bytes | str):
+                loaded[name] = await self._load_image(name, given)
+        return loaded
+
+    async def _load_image(self, name: str, given: bytes | str) -> StoredImage | None:
+        if given == "":
+            return None
+        try:
+            if isinstance(given, bytes):
+                return await self._images.convert(given, LOGO)
+            return await self._images.load(given, LOGO)
+        except BadImage as error:
+            raise SettingsInvalid({name: f"is refused: {error.detail}"}) from None
 
     def _refuse_problems(self, before: StoredSettings, after: StoredSettings) -> None:
         if problems := self._live.problems_of(before, after):
@@ -178,6 +231,15 @@ def changed_fixed_settings(before: Settings, after: Settings) -> Iterator[str]:
         entry = setting_of_name(name)
         if entry.about.fixed and value_of(before, entry) != value_of(after, entry):
             yield name
+
+
+def convert_value(entry: Setting, given: object) -> Value:
+    """Convert a value that is to be stored; of an image only the image itself, which is stored with it."""
+    if not entry.about.image:
+        return entry.convert(given)
+    if not isinstance(given, StoredImage):
+        raise ValueError("must be the URL of an image")  # noqa: TRY004 - one kind for all complaints
+    return image_reference(given.image_id)
 
 
 def display_values(stored: StoredSettings) -> Mapping[str, object]:

@@ -16,6 +16,7 @@ from typing import Final
 from gatehouse.accounts.password_rules import BreachedPasswordFile
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import image_media_type
+from gatehouse.kernel.stored_settings import referenced_image
 from gatehouse.settings.grammar import UrlOrigin, is_loopback, parse_origin, ws_url_of
 from gatehouse.settings.info import MIN_SECRET_LENGTH
 from gatehouse.settings.model import Settings
@@ -185,6 +186,8 @@ def wordmark_has_a_logo(candidate: Candidate) -> None:
 
 
 def file_is_an_image(path: str) -> None:
+    if referenced_image(path):  # of the database: it was encoded anew when it was stored
+        return
     try:
         content = read_start(Path(path), MAX_LOGO_BYTES + 1) if path else b""
     except OSError as error:

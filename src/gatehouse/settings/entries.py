@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Final, Literal, cast, get_args, get_origin, get_type_hints
 
 from gatehouse.kernel.addresses import Network
+from gatehouse.kernel.stored_settings import referenced_image
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingInfo
@@ -48,6 +49,14 @@ class Setting:
     def from_text(self, text: str) -> Value:
         """Convert the value of an environment variable or flag."""
         return self.convert(self.parse(text))
+
+    def convert_stored(self, given: object) -> Value:
+        """Convert a value of the database; raise ValueError as `convert`. Only there an image is not a path."""
+        if not self.about.image:
+            return self.convert(given)
+        if not referenced_image(given):
+            raise ValueError("must be an image")
+        return str(given)
 
     def convert(self, given: object) -> Value:
         """Convert a TOML value; raise ValueError with a text that never repeats a secret."""
@@ -259,6 +268,8 @@ def display_value(settings: Settings, name: str) -> DisplayValue:
     value = value_of(settings, setting_of_name(name))
     if isinstance(value, tuple):
         return [display_text(member) for member in value]
+    if image_id := referenced_image(value):
+        return f"{settings.server.base_url}/images/{image_id}"
     return display_text(value) if isinstance(value, Secret) else value
 
 

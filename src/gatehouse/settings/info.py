@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
+from gatehouse.settings.grammar import absolute_path
+
 YEAR_DAYS: Final = 365
 MIN_SECRET_LENGTH: Final = 32  # characters; `gatehouse.kernel.ids.new_secret` makes longer ones
 MAX_RATE: Final = 1_000_000
@@ -21,6 +23,7 @@ class SettingInfo:
     without: str = ""  # the effect when it is not set
     dev: str = ""  # the default with --dev, where it differs
     stored: bool = False  # administrators may change it while the service runs; it is kept in the database
+    image: bool = False  # a file and the environment give a path; the database holds an uploaded or fetched image
     fixed: bool = False  # a provider keeps its first value
 
 
@@ -50,6 +53,10 @@ def text(
     fixed: bool = False,
 ) -> SettingInfo:
     return SettingInfo(meaning, grammar=grammar, without=without, dev=dev, stored=stored, fixed=fixed)
+
+
+def image(meaning: str, *, without: str) -> SettingInfo:
+    return SettingInfo(meaning, grammar=absolute_path, without=without, stored=True, image=True)
 
 
 def long_secret(meaning: str) -> SettingInfo:

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
-from gatehouse.settings.info import SettingInfo, days, long_secret, number, per_minute, seconds, text
+from gatehouse.settings.info import SettingInfo, days, image, long_secret, number, per_minute, seconds, text
 from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import DatabaseUrl, Secret
 
@@ -218,13 +218,12 @@ class BrandingSettings:
     ] = "Gatehouse"
     logo: Annotated[
         str,
-        text(
+        image(
             "PNG, JPEG or WebP file up to 256 KiB, shown 28 pixels high; SVG is not accepted.",
-            grammar.absolute_path,
             without="Gatehouse logo",
         ),
     ] = ""
-    logo_dark: Annotated[str, text("Logo for the dark theme.", grammar.absolute_path, without="`branding.logo`")] = ""
+    logo_dark: Annotated[str, image("Logo for the dark theme.", without="`branding.logo`")] = ""
     wordmark: Annotated[bool, SettingInfo("The logo contains the name, so pages don't repeat it.", stored=True)] = (
         False
     )

@@ -212,11 +212,18 @@ class OwnAccountStore(Protocol):
         """Replace the picture, or remove it; the former one is deleted. Raises UserNotFound."""
 
     async def change_account(
-        self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
+        self,
+        user: User,
+        entries: Sequence[AuditRecord],
+        mails: Sequence[OutboxMail],
+        *,
+        ends_links: bool,
+        picture: StoredImage | None = None,
     ) -> None:
         """Replace the account if its version has not changed, all or nothing.
 
-        With `ends_links` every link mailed before stops working. Raises UserChanged, LoginTaken and UsernameTaken.
+        `picture`: a new one, which the account names by its ID; that of an account that names none is deleted. With
+        `ends_links` every link mailed before stops working. Raises UserChanged, LoginTaken and UsernameTaken.
         """
 
     async def save_email_change(

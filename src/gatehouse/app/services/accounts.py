@@ -224,7 +224,7 @@ class AccountServices(PermissionServices):
     @cached_property
     def account_profile(self) -> AccountProfile:
         return AccountProfile(
-            store=self.storage.profile, images=self.image_converter, recorder=self.recorder, clock=self.clock
+            store=self.storage.profile, images=self.image_loader, recorder=self.recorder, clock=self.clock
         )
 
     @cached_property

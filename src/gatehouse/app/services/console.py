@@ -45,6 +45,7 @@ from gatehouse.web.console.applications.schema_changes import SchemaReview
 from gatehouse.web.console.applications.schema_versions import SchemaFileScreens, VersionScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
 from gatehouse.web.console.applications.sites import SiteScreens
+from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
 from gatehouse.web.console.frame import FlashMessages
 from gatehouse.web.console.games import GameScreens
@@ -217,7 +218,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         ).routes(),
         *bans.list_routes(),
         *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
-        *PersonScreens(persons).routes(),
+        *PersonScreens(persons, base_url=services.base_url).routes(),
         *access.routes(),
         *sessions.routes(),
         *bans.routes(),
@@ -330,15 +331,16 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     )
     return [
         *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
-        *ApplicationScreens(applications=applications, lists=lists, view=view).routes(),
+        *ApplicationScreens(applications=applications, lists=lists, view=view, base_url=services.base_url).routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
-        *ApiScreens(applications=applications, view=view).routes(),
+        *ApiScreens(applications=applications, view=view, base_url=services.base_url).routes(),
         *SiteScreens(
             applications=applications,
             view=view,
             is_proxy_trusted=bool(services.settings.server.trusted_proxies),
+            base_url=services.base_url,
         ).routes(),
         *clients.routes(),
     ]
@@ -484,7 +486,11 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         parse=lambda name, text: setting_of_name(name).parse(text),
         view=console.view,
     )
+    branding = BrandingScreens(
+        installation=console.installation, save=services.settings_editor.save, view=console.view
+    )
     return [
+        *branding.routes(),
         *SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(),
         *screens.routes(),
         *forms.routes([*STORED_SETTINGS, *(f"{PROVIDERS}.one.{key}" for key in PROVIDER_SETTINGS)]),

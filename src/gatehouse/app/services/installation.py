@@ -131,6 +131,8 @@ def lines_in_sections(lines: Sequence[SettingListItem], sections: Sequence[str])
 
 
 def form_control(entry: Setting) -> str:
+    if entry.about.image:
+        return "image"
     if entry.is_secret:
         return "secret"
     if entry.is_list:

@@ -19,7 +19,7 @@ from gatehouse.accounts.own_account.model import (
     SiteSignInRecord,
 )
 from gatehouse.audit.model import AuditRecord
-from gatehouse.images.model import StoredImage
+from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
@@ -40,7 +40,6 @@ from gatehouse.storage.accounts.users import (
     SET_USERNAME,
     assign_username,
     delete_user_data,
-    picture_owner,
     refuse_last_administrator,
     reserve_username,
     update_user,
@@ -238,9 +237,18 @@ def generate_username(user_id: str, candidates: Sequence[str], entry: AuditRecor
 
 
 def change_account(
-    whole: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
+    whole: User,
+    entries: Sequence[AuditRecord],
+    mails: Sequence[OutboxMail],
+    *,
+    ends_links: bool,
+    picture: StoredImage | None = None,
 ) -> Verb[None]:
     yield from update_user(whole)
+    if picture is not None:
+        yield from put_image(picture_owner(whole.user_id), picture, entries[0].at)
+    elif not whole.picture:
+        yield from remove_image(picture_owner(whole.user_id))
     if ends_links:
         yield from end_links(whole.user_id)
     yield from mail.queue_mails(mails, whole.user_id)

@@ -29,10 +29,11 @@ from gatehouse.accounts.model import (
 )
 from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage import personal_data, single_use
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.images import remove_image
+from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
@@ -224,8 +225,12 @@ SET_BLOCKED = Statement(
 )
 
 
-def create_user(user: User, entry: AuditRecord, *, administrator: bool = False) -> Verb[None]:
+def create_user(
+    user: User, entry: AuditRecord, *, administrator: bool = False, picture: StoredImage | None = None
+) -> Verb[None]:
     yield from insert_user(user)
+    if picture is not None:
+        yield from put_image(picture_owner(user.user_id), picture, entry.at)
     if administrator:
         yield from assign_root_role(CENTRAL_APPLICATION, user.user_id, ADMINISTRATOR_ROLE)
         yield from set_value_once(SETUP_CLOSED, str(entry.at))  # a setup link ends with the first administrator
@@ -293,11 +298,6 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from remove_image(picture_owner(user_id))
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)
-
-
-def picture_owner(user_id: str) -> str:
-    """Return the owner under which an account's picture is stored."""
-    return f"user:{user_id}"
 
 
 def _insert_user_sets(user: User) -> Verb[None]:

@@ -117,7 +117,11 @@ class SettingFormScreens:
     def _lines(self, admin: AdminRequest, part: str) -> Sequence[SettingListItem]:
         sections = sections_of(part)
         every = self._installation.installation(admin.actor).lines
-        found = [line for line in every if line.stored and line.name.rpartition(".")[0] in sections]
+        found = [
+            line
+            for line in every
+            if line.stored and line.control != "image" and line.name.rpartition(".")[0] in sections
+        ]
         if not found:
             raise NotFound("no such provider")
         return found

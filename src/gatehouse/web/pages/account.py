@@ -68,7 +68,11 @@ class ConnectedApplicationForms:
 def connected_applications(given: Sequence[tuple[Consent, Client]]) -> tuple[ConnectedApplication, ...]:
     return tuple(
         ConnectedApplication(
-            client_id=client.client_id, name=client.name, scopes=consent.scopes, since=consent.given_at
+            client_id=client.client_id,
+            name=client.name,
+            scopes=consent.scopes,
+            since=consent.given_at,
+            logo=image_path(client.logo),
         )
         for consent, client in given
     )

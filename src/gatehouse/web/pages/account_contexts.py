@@ -33,6 +33,7 @@ class ConnectedApplication:
     name: str
     scopes: tuple[str, ...]
     since: int
+    logo: str = ""  # path of its logo, or of its application's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

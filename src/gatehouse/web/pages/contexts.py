@@ -406,6 +406,7 @@ class ConfirmSignInContext(PageContext):
     csrf: str
     interaction: str
     application: str  # its name
+    logo: str = ""  # path of its logo
     code: str = ""  # shown on the device, to compare
     scopes: tuple[str, ...] = ()
     asked_at: int
@@ -426,6 +427,7 @@ class ConfirmGameContext(PageContext):
     interaction: str
     gsid: str
     application: str = ""  # its name, when the game names one
+    logo: str = ""  # path of its logo
     choices: tuple[str, ...] = ()  # the game shows one of them
     asked_at: int
     now: int

@@ -3,8 +3,8 @@
 from alembic import op
 from sqlalchemy import BigInteger, Column, PrimaryKeyConstraint, Text
 
-revision = "0014"
-down_revision = "0013"
+revision = "0016"
+down_revision = "0015"
 
 TEXTS = ("issuer", "subject", "user_id", "provider", "label")
 

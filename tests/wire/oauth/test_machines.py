@@ -259,7 +259,8 @@ async def test_mt_05_a_service_account_gets_tokens_with_its_jwt_until_it_is_revo
     assert (claims["sub"], claims["client_id"]) == (account["user_id"], account["user_id"])
     assert (claims["scope"], claims["roles"]) == ("match.report roles", ["reporter"])
     assert (await introspect(machine, body["access_token"]))["active"] is True
-    for name, secret in ((account["user_id"], machine.secret), ("reporter", account["jwt"])):
+    other, own = await create_account(studio), account["user_id"]
+    for name, secret in ((own, machine.secret), ("reporter", account["jwt"]), (own, other["jwt"])):
         assert oauth_error(await ask_token(service, name, secret, **fields)) == (401, "invalid_client")
     revoke = {"action": "delete", "data": {"project_id": PROJECT, "user_id": account["user_id"]}}
     await studio.expect_ok("serviceAccount", revoke, studio.owner.headers)
@@ -282,15 +283,20 @@ async def test_mt_06_a_service_account_with_a_key_signs_an_assertion_and_its_jwt
     claims = {"iss": account["user_id"], "sub": account["user_id"], "aud": service.base_url, "exp": now + 60}
     other = generate_private_key(65537, 2048)
 
-    async def ask(key: Any, **changes: object) -> httpx2.Response:
+    async def ask(key: Any, kind: str = ASSERTION_TYPE, **changes: object) -> httpx2.Response:
         signed = jwt.encode({"alg": "RS256"}, {**claims, "jti": token_hex(8), **changes}, RSAKey.import_key(key))
-        proof = {"client_assertion": signed, "client_assertion_type": ASSERTION_TYPE}
+        proof = {"client_assertion": signed, "client_assertion_type": kind}
         body = {"grant_type": "client_credentials", "resource": RESOURCE, **proof}
         return await service.client.post(TOKEN, data=body)
 
     assert claims_of(success_body(await ask(private))["access_token"])["sub"] == account["user_id"]
     assert oauth_error(await ask(other)) == (401, "invalid_client")
+    assert oauth_error(await ask(private, "urn:other")) == (401, "invalid_client")
     assert oauth_error(await ask(private, aud="https://other.example")) == (401, "invalid_client")
+    for ranges, status in ((["10.0.0.0/8"], 401), (["127.0.0.0/8"], 200)):
+        bound = await create_account(studio, public_key=pem, ip_ranges=ranges)
+        response = await ask(private, iss=bound["user_id"], sub=bound["user_id"])
+        assert response.status_code == status, response.text
     assert success_body(await ask(private, jti="once"))
     assert oauth_error(await ask(private, jti="once")) == (401, "invalid_client")
 

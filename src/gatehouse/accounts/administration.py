@@ -42,6 +42,14 @@ from gatehouse.tokens.claims import MAX_TAG_BYTES, json_length
 MAX_CUSTOM_TAG_BYTES: Final = MAX_TAG_BYTES - 128  # the rest is for system tags
 LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 COUNTRY_CODE: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
+# Generated ids have ten digits (R1); those of files may be shorter or longer.
+USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+
+
+def check_user_id(text: str) -> str:
+    if not USER_ID.fullmatch(text):
+        raise BadAccount("must be 1 to 19 digits, not starting with 0")
+    return text
 
 
 def check_nick(text: str) -> str:

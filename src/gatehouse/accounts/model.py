@@ -61,6 +61,7 @@ CENTRAL_APPLICATION: Final = 1  # the service itself
 
 JOINED_KEY: Final = "joined"  # in `meta`: how the account was created
 SELF_REGISTERED: Final = "registered"  # by an unverified client
+IMPORTED_ACCOUNT: Final = "imported"  # from another system, where anyone may have registered it
 
 MAX_NICK_LENGTH: Final = 64
 MAX_TAG_LENGTH: Final = 64
@@ -114,12 +115,12 @@ class User:
 
     @property
     def may_add_factors(self) -> bool:
-        """False for a self-registered account whose address was never verified.
+        """False for a self-registered or imported account whose address was never verified.
 
         Otherwise a stranger could register another person's address, add a passkey, and still have access after the
         owner has set a password.
         """
-        return self.email_verified or self.meta.get(JOINED_KEY) != SELF_REGISTERED
+        return self.email_verified or self.meta.get(JOINED_KEY) not in {SELF_REGISTERED, IMPORTED_ACCOUNT}
 
     @property
     def login_key(self) -> str | None:

@@ -3,6 +3,7 @@
 from functools import cache
 
 from gatehouse.admin.people import DirectPermissions
+from gatehouse.admin.people_import import PeopleImport
 from gatehouse.admin.schema_versions import schema_at_version
 from gatehouse.app.management import add_management
 from gatehouse.app.services import Services
@@ -47,6 +48,7 @@ from gatehouse.web.api.permissions.service_accounts import (
 )
 from gatehouse.web.api.permissions.settings import SettingsEndpoint, SettingsPartReader
 from gatehouse.web.api.permissions.user_admin import UserAdminEndpoint, UserAdminServices
+from gatehouse.web.api.permissions.user_import import UserImportEndpoint
 from gatehouse.web.api.permissions.user_permissions import (
     FindDirectPermissions,
     UserRecordEndpoint,
@@ -224,6 +226,7 @@ def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> l
     return [
         *UserEndpoints(people=people, authenticator=authenticator).endpoints(),
         user_admin_endpoint(services, authenticator),
+        UserImportEndpoint(people=PeopleImport(services.importer), authenticator=authenticator).endpoint(),
         *UserSessionEndpoints(
             people=people,
             sessions=services.sessions,

@@ -28,6 +28,7 @@ class AuditEvent(StrEnum):
     KEY_ROTATED = "key.rotated", "A new signing key was published and takes over as scheduled."
     KEY_DISTRUSTED = "key.distrusted", "A signing key was distrusted; everything it signed is invalid."
     USER_CREATED = "user.created", "An account was created."
+    USER_IMPORTED = "user.imported", "An account was imported from another system."
     USER_CHANGED = "user.changed", "An account was changed by an administrator."
     USER_BLOCKED = "user.blocked", "An account was blocked; its sessions and tokens ended."
     USER_UNBLOCKED = "user.unblocked", "An account was unblocked."

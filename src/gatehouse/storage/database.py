@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.storage.accounts.imports import ImportStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
 from gatehouse.storage.accounts.registration import RegistrationStorage
 from gatehouse.storage.accounts.second_factors import PasskeyStorage, SecondFactorStorage
@@ -59,6 +60,7 @@ class Storage:
     groups: GroupStorage
     idempotency: IdempotencyStorage
     images: ImageStorage
+    imports: ImportStorage
     installation: InstallationStorage
     sign_in_flows: SignInFlowStorage
     keys: KeyStorage
@@ -136,6 +138,7 @@ def build_storage(runner: Runner) -> Storage:
         groups=GroupStorage(runner),
         idempotency=IdempotencyStorage(runner),
         images=ImageStorage(runner),
+        imports=ImportStorage(runner),
         installation=InstallationStorage(runner),
         sign_in_flows=SignInFlowStorage(runner),
         keys=KeyStorage(runner),

@@ -127,6 +127,7 @@ UNPUBLISHED_EVENTS: Final = frozenset(
             AuditEvent.KEY_ROTATED,
             AuditEvent.KEY_DISTRUSTED,
         ),
+        AuditEvent.USER_IMPORTED,  # a million at once would delay every other message
         *(AuditEvent.CLIENT_REFUSED, AuditEvent.GAME_VIOLATION, AuditEvent.GAME_ENDED, AuditEvent.GAME_BLOCKED),
         *(AuditEvent.LOGOUT_TOLD, AuditEvent.LOGOUT_GIVEN_UP),
         *(

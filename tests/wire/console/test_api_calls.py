@@ -58,7 +58,7 @@ WITHOUT = {
     "an act on an object, which says what breaks": (*("applications/client_act", "confirm", "settings/rotate"),),
     "the form of something that is not there yet": (
         *("applications/new", "people/new", "projects/new", "projects/new_account", "roles/new"),
-        *("projects/find_member", "applications/import"),
+        *("projects/find_member", "applications/import", "people/import", "people/import_result"),
     ),
     "a secret, which no call shows again": ("secret",),
     "a summary before or after it is saved": ("review", "staged_result", "staged_review"),

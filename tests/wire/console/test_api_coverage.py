@@ -18,6 +18,8 @@ WEBHOOK = "/settings/webhooks/{webhook_id}"
 # Each form of the console, and the call that does the same: path and action; "" for a path with one action.
 CALLS: Mapping[str, tuple[str, str]] = {
     "/people/new": ("user", "create"),
+    "/people/import": ("user/import", "plan"),
+    "/people/import/run": ("user/import", "import"),
     "/people/{user_id}": ("user", "save"),
     "/people/{user_id}/email": ("user", "save"),
     "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data

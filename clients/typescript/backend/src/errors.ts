@@ -15,7 +15,19 @@ export class Unauthenticated extends GatehouseError {
 /** The caller is known and lacks the permission. */
 export class Denied extends GatehouseError {
   override readonly status = 403;
-  override readonly publicMessage = "You are not allowed to do this.";
+  override readonly publicMessage: string = "You are not allowed to do this.";
+}
+
+/** The access token lacks a scope that the request needs. */
+export class MissingScope extends Denied {
+  override readonly publicMessage = "The access token lacks a scope.";
+  /** What the request needs. */
+  readonly scopes: readonly string[];
+
+  constructor(message: string, scopes: readonly string[]) {
+    super(message);
+    this.scopes = scopes;
+  }
 }
 
 /** Nothing was decided: Gatehouse cannot be reached, or refuses this application. */
@@ -32,6 +44,19 @@ export class SignInFailed extends GatehouseError {
 
   constructor(code: string, message: string) {
     super(`${code}: ${message}`);
+    this.code = code;
+  }
+}
+
+/** The service refused a call of the management API: bad data, a conflict, or nothing found. `message` is its answer. */
+export class CallRefused extends GatehouseError {
+  override readonly status = 400;
+  override readonly publicMessage = "The service refused the call.";
+  /** The status of HTTP. */
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
     this.code = code;
   }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { Denied, GatehouseError, Unauthenticated } from "./errors.js";
-import { checkBaseUrl, type Fetch } from "./http.js";
-import { type Credential, PermissionCache, type Permissions, type Place } from "./permissions.js";
+import { ChangeFollower } from "./changes.js";
+import { Denied, Unauthenticated } from "./errors.js";
+import { bearerToken, checkBaseUrl, type Fetch, type HeaderReader } from "./http.js";
+import { type Credential, ownHeaders, PermissionCache, type Permissions, type Place } from "./permissions.js";
 import { type Clock, KeyCache, SYSTEM_CLOCK, type User, UserJwtVerifier } from "./tokens.js";
-
-const BEARER = /^bearer +([^\s,]+)$/i;
 
 export interface GatehouseOptions {
   /** Exactly as the service calls itself: scheme and host, without a trailing slash. */
@@ -24,6 +23,7 @@ export class Gatehouse {
   readonly #verifier: UserJwtVerifier;
   readonly #permissions: PermissionCache;
   readonly #needsFactor: boolean;
+  readonly #follower: ChangeFollower;
 
   constructor(options: GatehouseOptions) {
     const { applicationId, credential } = options;
@@ -35,6 +35,14 @@ export class Gatehouse {
     this.#verifier = new UserJwtVerifier(baseUrl, applicationId, keys, clock);
     this.#permissions = new PermissionCache(baseUrl, applicationId, credential, { fetch: fetcher, clock, mostUsers });
     this.#needsFactor = options.needsFactor ?? false;
+    this.#follower = new ChangeFollower({
+      url: `${baseUrl}/api/permissions/changes?application_id=${applicationId}`,
+      headers: ownHeaders(credential),
+      handle: (notice) => this.#permissions.handleChange(notice),
+      fetch: fetcher,
+      clock,
+    });
+    this.#permissions.liveSince = () => this.#follower.liveSince;
   }
 
   /** Return the owner of a user JWT. Throws Unauthenticated, or Denied when it is for another application. */
@@ -58,69 +66,22 @@ export class Gatehouse {
   }
 
   /** Return the user of a request, by its headers `Authorization` and `Factor`, whose JWT was not revoked. */
-  async authenticate(header: (name: string) => string | null | undefined): Promise<User> {
-    const found = BEARER.exec(header("authorization") ?? "");
-    if (!found?.[1]) throw new Unauthenticated("no Bearer token");
-    const user = await this.user(found[1], header("factor") ?? undefined);
+  async authenticate(header: HeaderReader): Promise<User> {
+    const user = await this.user(bearerToken(header), header("factor") ?? undefined);
     await this.permissions(user);
     return user;
   }
-}
 
-/** Wrap a fetch-style handler (Hono, Bun, Deno, Next.js): it runs for users who have the rule, or for any user. */
-export function withUser(
-  gatehouse: Gatehouse,
-  handler: (request: Request, user: User) => Response | Promise<Response>,
-  rule?: string,
-  place: (request: Request) => Place = () => ({}),
-): (request: Request) => Promise<Response> {
-  return async (request) => {
-    let user: User;
-    try {
-      user = await gatehouse.authenticate((name) => request.headers.get(name));
-      if (rule !== undefined) await gatehouse.require(user, rule, place(request));
-    } catch (error) {
-      if (!(error instanceof GatehouseError)) throw error;
-      return Response.json(errorBody(error), { status: error.status, headers: { "Cache-Control": "no-store" } });
-    }
-    return handler(request, user);
-  };
-}
+  /**
+   * Follow the change stream until `close`; return whether it is open already. While it is open, permissions are cached
+   * until they change, at most for five minutes. While it is cut, `max_age` counts, and it is opened again.
+   */
+  async followChanges(): Promise<boolean> {
+    return this.#follower.start();
+  }
 
-/** The parts of an Express request and response that the middleware uses. */
-export interface ExpressRequest {
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  user?: unknown;
-}
-export interface ExpressResponse {
-  status(code: number): { json(body: unknown): unknown };
-}
-
-/** Express middleware: sets `request.user` for users who have the rule, or for any user, and answers all others. */
-export function requireUser<R extends ExpressRequest>(
-  gatehouse: Gatehouse,
-  rule?: string,
-  place: (request: R) => Place = () => ({}),
-): (request: R, response: ExpressResponse, next: (error?: unknown) => void) => Promise<void> {
-  return async (request, response, next) => {
-    try {
-      const user = await gatehouse.authenticate((name) => singleHeader(request.headers[name]));
-      if (rule !== undefined) await gatehouse.require(user, rule, place(request));
-      request.user = user;
-    } catch (error) {
-      if (error instanceof GatehouseError) response.status(error.status).json(errorBody(error));
-      else next(error);
-      return;
-    }
-    next();
-  };
-}
-
-function singleHeader(value: string | string[] | undefined): string | undefined {
-  if (Array.isArray(value)) throw new Unauthenticated("a header is repeated");
-  return value;
-}
-
-function errorBody(error: GatehouseError): { status: "ERROR"; error: string } {
-  return { status: "ERROR", error: error.publicMessage };
+  /** Stop following the change stream, whose connection keeps a Node process running. */
+  async close(): Promise<void> {
+    await this.#follower.close();
+  }
 }

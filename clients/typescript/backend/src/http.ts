@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { Unavailable } from "./errors.js";
+import { Unauthenticated, Unavailable } from "./errors.js";
 
 const TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_CHARACTERS = 8 * 2 ** 20;
 const BASE_URL = /^(https?):\/\/([a-z0-9.-]{1,253}|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?$/;
+const BEARER = /^bearer +([^\s,]+)$/i;
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 export type Fetch = typeof fetch;
@@ -42,6 +43,22 @@ export function asObject(value: unknown): Json {
   return value as Json;
 }
 
+/** Returns a header of the request by its lower-case name. */
+export type HeaderReader = (name: string) => string | null | undefined;
+
+/** Return the Bearer token of a request, empty if it has no `Authorization` header. Throws Unauthenticated. */
+export function bearerToken(header: HeaderReader): string {
+  const given = header("authorization") ?? "";
+  const token = BEARER.exec(given)?.[1] ?? "";
+  if (given !== "" && token === "") throw new Unauthenticated("the Authorization header is not a Bearer token");
+  return token;
+}
+
+/** The `Authorization` header of an OAuth client (RFC 6749 §2.3.1). */
+export function basicAuthorization(clientId: string, secret: string): string {
+  return `Basic ${btoa(`${encodeURIComponent(clientId)}:${encodeURIComponent(secret)}`)}`;
+}
+
 export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new TextEncoder().encode(text));
 }
@@ -57,6 +74,10 @@ export function decodeBase64url(text: string): Uint8Array<ArrayBuffer> {
 
 export async function sha256(text: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytesOf(text)));
+}
+
+export async function sha256Hex(text: string): Promise<string> {
+  return Array.from(await sha256(text), (one) => one.toString(16).padStart(2, "0")).join("");
 }
 
 /** Compare without telling by the time how much was equal. */

@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What users hold, read from `list_short` and cached for as long as each response allows (max_age, ETag).
+// What users hold, read from `list_short` and cached for as long as each response allows (max_age, ETag), or until it
+// changes while the change stream is open.
 
+import type { ChangeNotice } from "./changes.js";
 import { Denied, Unauthenticated, Unavailable } from "./errors.js";
-import { type Fetch, type Json, readJson, send } from "./http.js";
+import { type Fetch, type Json, readJson, send, sha256Hex } from "./http.js";
 import type { Clock, User } from "./tokens.js";
 
+const FOLLOWED_MAX_AGE = 300; // seconds an answer is used at most while the change stream is open
+const BUCKET_DIGITS = 3;
+
 export type Credential = { readonly accessKey: string } | { readonly serviceJwt: string };
+
+/** The headers of a request that the application makes for itself. */
+export function ownHeaders(credential: Credential): Record<string, string> {
+  return "accessKey" in credential
+    ? { Authorization: `Bearer ${credential.accessKey}` }
+    : { "Service-Jwt": credential.serviceJwt };
+}
 
 /** A resource of a project. */
 export interface Resource {
@@ -60,6 +72,9 @@ interface CachedPermissions {
   readonly askedAt: number; // by the monotonic clock
   readonly maxAge: number; // seconds
   readonly endsAt: number; // Unix time at which something in it ends; 0 for never
+  readonly userId: string;
+  readonly userBucket: string;
+  readonly isFollowed: boolean; // no change came while it was requested: it is valid until one comes
 }
 
 export class PermissionCache {
@@ -71,6 +86,9 @@ export class PermissionCache {
   readonly #most: number;
   readonly #entries = new Map<string, CachedPermissions>(); // the least recently used first
   readonly #running = new Map<string, Promise<CachedPermissions>>();
+  #changes = 0; // notices so far
+  /** When the change stream was opened; undefined while there is none. */
+  liveSince: () => number | undefined = () => undefined;
 
   constructor(
     baseUrl: string,
@@ -86,19 +104,37 @@ export class PermissionCache {
     this.#most = options.mostUsers;
   }
 
+  /** Use no entry again that the change may concern, until the service has confirmed it. */
+  handleChange(notice: ChangeNotice): void {
+    this.#changes += 1;
+    for (const [jwt, known] of this.#entries) {
+      const isConcerned = notice.userId === known.userId || notice.userBucket === known.userBucket;
+      if (notice.concernsEveryone || isConcerned) {
+        this.#entries.set(jwt, { ...known, askedAt: -Infinity, isFollowed: false });
+      }
+    }
+  }
+
   /** Throws Unauthenticated or Denied as the service answers, Unavailable when it does not. */
   async get(user: User): Promise<Permissions> {
     const began = this.#clock.monotonic();
     let known = this.#entries.get(user.jwt);
     while (known === undefined || !this.#isFresh(known, began)) known = await this.#fetchShared(user);
-    this.#store(user.jwt, known);
+    this.#markUsed(user.jwt);
     return known.permissions;
   }
 
   #isFresh(known: CachedPermissions, began: number): boolean {
     if (known.askedAt >= began) return true;
     const hasEnded = known.endsAt > 0 && known.endsAt <= this.#clock.now();
-    return began - known.askedAt < known.maxAge && !hasEnded;
+    const maxAge = this.#isFollowed(known) ? Math.max(known.maxAge, FOLLOWED_MAX_AGE) : known.maxAge;
+    return began - known.askedAt < maxAge && !hasEnded;
+  }
+
+  /** Whether the change stream was open all the time since the entry was requested. */
+  #isFollowed(known: CachedPermissions): boolean {
+    const since = this.liveSince();
+    return known.isFollowed && since !== undefined && known.askedAt >= since;
   }
 
   async #fetchShared(user: User): Promise<CachedPermissions> {
@@ -110,6 +146,8 @@ export class PermissionCache {
   }
 
   async #request(user: User): Promise<CachedPermissions> {
+    const userBucket = (await sha256Hex(user.userId)).slice(0, BUCKET_DIGITS);
+    const changes = this.#changes;
     const askedAt = this.#clock.monotonic();
     const before = this.#entries.get(user.jwt);
     const { headers, body } = this.#credentials(user.jwt);
@@ -118,9 +156,14 @@ export class PermissionCache {
     headers["Content-Type"] = "application/json";
     const response = await send(this.#fetch, this.#url, { method: "POST", headers, body: JSON.stringify(ask) });
     try {
-      return response.status === 304 && before !== undefined
-        ? { ...before, askedAt }
-        : parseAnswer(response, await readJson(response), user.userId, askedAt);
+      const answer =
+        response.status === 304 && before !== undefined
+          ? before
+          : parseAnswer(response, await readJson(response), user.userId);
+      // Stored before anything else can run, so that no notice is missed.
+      const known = { ...answer, userBucket, askedAt, isFollowed: changes === this.#changes };
+      this.#store(user.jwt, known);
+      return known;
     } catch (error) {
       this.#entries.delete(user.jwt);
       throw error;
@@ -128,10 +171,14 @@ export class PermissionCache {
   }
 
   #credentials(jwt: string): { headers: Record<string, string>; body: Json } {
-    if ("accessKey" in this.#credential) {
-      return { headers: { Authorization: `Bearer ${this.#credential.accessKey}` }, body: { jwt } };
-    }
-    return { headers: { Authorization: `Bearer ${jwt}`, "Service-Jwt": this.#credential.serviceJwt }, body: {} };
+    const headers = ownHeaders(this.#credential);
+    if ("accessKey" in this.#credential) return { headers, body: { jwt } };
+    return { headers: { ...headers, Authorization: `Bearer ${jwt}` }, body: {} };
+  }
+
+  #markUsed(jwt: string): void {
+    const known = this.#entries.get(jwt); // not necessarily the one that was just used
+    if (known !== undefined) this.#store(jwt, known);
   }
 
   #store(jwt: string, known: CachedPermissions): void {
@@ -144,7 +191,9 @@ export class PermissionCache {
   }
 }
 
-function parseAnswer(response: Response, answer: Json, userId: string, askedAt: number): CachedPermissions {
+type Answer = Pick<CachedPermissions, "permissions" | "etag" | "maxAge" | "endsAt" | "userId">;
+
+function parseAnswer(response: Response, answer: Json, userId: string): Answer {
   const error = String(answer["error"] ?? response.status);
   if (response.status === 401 || error === "invalid token") throw new Unauthenticated("the service refused the JWT");
   if (response.status === 403 || response.status === 404) throw new Denied(error);
@@ -155,7 +204,7 @@ function parseAnswer(response: Response, answer: Json, userId: string, askedAt: 
   return {
     permissions: new Permissions(data.map(String)),
     etag: response.headers.get("ETag") ?? "",
-    askedAt,
+    userId,
     maxAge: typeof max_age === "number" ? max_age : 0,
     endsAt: typeof expired === "number" ? expired : 0,
   };

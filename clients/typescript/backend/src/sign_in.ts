@@ -3,7 +3,17 @@
 // Sign people in with OpenID Connect: authorization code with PKCE, state, nonce and iss (RFC 9207).
 
 import { SignInFailed, Unauthenticated } from "./errors.js";
-import { checkBaseUrl, encodeBase64url, equalTexts, type Fetch, type Json, readJson, send, sha256 } from "./http.js";
+import {
+  basicAuthorization,
+  checkBaseUrl,
+  encodeBase64url,
+  equalTexts,
+  type Fetch,
+  type Json,
+  readJson,
+  send,
+  sha256,
+} from "./http.js";
 import { checkTimes, type Clock, KeyCache, SYSTEM_CLOCK, verifySignature } from "./tokens.js";
 
 const SECRET_BYTES = 32;
@@ -90,9 +100,7 @@ export class SignIn {
       ...(clientSecret === undefined ? { client_id: clientId } : {}),
     });
     const headers: Record<string, string> = { Accept: "application/json" };
-    if (clientSecret !== undefined) {
-      headers["Authorization"] = `Basic ${btoa(`${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`)}`;
-    }
+    if (clientSecret !== undefined) headers["Authorization"] = basicAuthorization(clientId, clientSecret);
     const response = await send(this.#fetch, `${baseUrl}/proxy/oauth/token`, { method: "POST", headers, body });
     const answer = await readJson(response);
     if (response.status !== 200) {

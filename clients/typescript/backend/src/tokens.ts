@@ -3,7 +3,7 @@
 // Verify the JWTs of the service. WebCrypto does the mathematics; a JWT never names its key or its algorithm freely.
 
 import { Denied, Unauthenticated, Unavailable } from "./errors.js";
-import { asObject, bytesOf, decodeBase64url, equalTexts, type Fetch, type Json, readJson, send, sha256 } from "./http.js";
+import { asObject, bytesOf, decodeBase64url, equalTexts, type Fetch, type Json, readJson, send, sha256Hex } from "./http.js";
 
 const MAX_TOKEN_LENGTH = 8_192;
 const LEEWAY = 60; // seconds that iat may lie ahead
@@ -115,14 +115,20 @@ function isAlgorithm(value: unknown): value is Algorithm {
 }
 
 /** Verify the signature of a JWT with one of the algorithms and return its claims. Throws Unauthenticated. */
-export async function verifySignature(jwt: string, keys: KeyCache, allowed: readonly Algorithm[]): Promise<Json> {
+export async function verifySignature(
+  jwt: string,
+  keys: KeyCache,
+  allowed: readonly Algorithm[],
+  expectedType = "JWT",
+): Promise<Json> {
   const parts = jwt.split(".");
   const [head, body, signature] = parts;
   if (jwt.length > MAX_TOKEN_LENGTH || parts.length !== 3 || !head || !body || !signature) {
     throw new Unauthenticated("not a JWT");
   }
   const header = decodePart(head);
-  const { alg, kid } = header;
+  const { alg, kid, typ = "JWT" } = header;
+  if (typ !== expectedType) throw new Unauthenticated("wrong token type");
   if (!isAlgorithm(alg) || !allowed.includes(alg) || typeof kid !== "string" || "crit" in header) {
     throw new Unauthenticated("not an accepted header");
   }
@@ -200,7 +206,7 @@ export class UserJwtVerifier {
 }
 
 async function checkFactor(claims: Json, salt: string, factor: string): Promise<void> {
-  const expected = Array.from(await sha256(factor + salt), (one) => one.toString(16).padStart(2, "0")).join("");
+  const expected = await sha256Hex(factor + salt);
   const { fac } = claims;
   if (typeof fac !== "string" || factor.length > 1_024 || !equalTexts(expected, fac)) {
     throw new Unauthenticated("wrong factor");

@@ -5,6 +5,7 @@ from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
+from gatehouse.accounts.importing.importer import Importer
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
 from gatehouse.accounts.own_account.claims import ProfileClaims
 from gatehouse.accounts.own_account.email_change import EmailChanges, EmailVerification
@@ -192,6 +193,18 @@ class AccountServices(PermissionServices):
             rules=self.password_rules,
             sign_in=self.password_sign_in,
             composer=self.mail_composer,
+            recorder=self.recorder,
+            clock=self.clock,
+        )
+
+    # Accounts of other systems
+
+    @cached_property
+    def importer(self) -> Importer:
+        return Importer(
+            judge=self.storage.imports.judge_candidates,
+            store=self.storage.imports.import_candidates,
+            sealer=self.masters,
             recorder=self.recorder,
             clock=self.clock,
         )

@@ -13,6 +13,7 @@ from gatehouse.admin.home import HomeStore
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.admin.people_import import PeopleImport
 from gatehouse.admin.projects import ProjectListStore
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.search import SearchStore
@@ -53,6 +54,7 @@ from gatehouse.web.console.lazy_console import ConsoleHandler, SignInGate
 from gatehouse.web.console.lookup import Suggestions
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people import PeopleScreens
+from gatehouse.web.console.people_import import ImportScreens
 from gatehouse.web.console.person import PersonLoader, PersonScreens
 from gatehouse.web.console.person_access import PersonAccessScreens
 from gatehouse.web.console.person_sessions import PersonSessionScreens
@@ -210,6 +212,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         *PeopleScreens(
             people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
         ).routes(),
+        *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
         *PersonScreens(persons).routes(),
         *access.routes(),
         *sessions.routes(),

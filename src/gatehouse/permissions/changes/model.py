@@ -35,6 +35,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
     **dict.fromkeys(
         (
             AuditEvent.USER_CREATED,
+            AuditEvent.USER_IMPORTED,
             AuditEvent.USER_CHANGED,
             AuditEvent.USER_BLOCKED,
             AuditEvent.USER_UNBLOCKED,

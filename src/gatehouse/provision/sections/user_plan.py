@@ -1,6 +1,5 @@
 """Accounts in a file: their fields, and the changes to them (R7)."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -8,8 +7,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.accounts.administration import check_country, check_labels, check_lang, check_nick, check_tags
-from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.administration import (
+    check_country,
+    check_labels,
+    check_lang,
+    check_nick,
+    check_tags,
+    check_user_id,
+)
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, User, check_login
 from gatehouse.accounts.profile_fields import PROFILE_FIELDS, check_name, check_username, check_zoneinfo, date_profile
 from gatehouse.audit.events import AuditEvent
@@ -25,9 +30,6 @@ from gatehouse.provision.model import (
     StoredState,
 )
 from gatehouse.provision.sections.section import SectionPlan, merge_field
-
-# Generated ids have ten digits (R1); imported ones may be shorter or longer.
-USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 
 Flag = bool | UnsetType | None
 Words = frozenset[str] | UnsetType | None
@@ -72,12 +74,6 @@ class WantedUser:
     found: FoundUser
     password_hash: str | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
-
-
-def check_user_id(text: str) -> str:
-    if not USER_ID.fullmatch(text):
-        raise BadAccount("must be 1 to 19 digits, not starting with 0")
-    return text
 
 
 FIELD_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {

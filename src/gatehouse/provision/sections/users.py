@@ -1,9 +1,6 @@
 """Accounts of people, with password and TOTP secret."""
 
-import base64
-import binascii
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from msgspec import UNSET, UnsetType
 
@@ -11,6 +8,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import AccountKind, User, login_key
 from gatehouse.accounts.password_rules import PasswordRules, refuse_too_long
 from gatehouse.accounts.profile_fields import username_key
+from gatehouse.accounts.second_factors.codes import check_totp
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import BadInput
@@ -34,8 +32,6 @@ from gatehouse.provision.sections.user_plan import (
     check_entry,
     plan_users,
 )
-
-TOTP_BYTES: Final = range(10, 65)  # 80 bits are the least that authenticator apps use; SHA-512 takes 64 bytes
 
 
 async def resolve_user_secrets(
@@ -92,18 +88,6 @@ def wanted_totp(found: FoundUser, context: Context, options: Options) -> bytes |
     if opened is not None and constant_time_equal(secret, opened):
         return kept
     return context.masters.seal(secret.encode(), purpose=totp_sealing_purpose(found.user_id))
-
-
-def check_totp(text: str) -> str:
-    """The secret in its stored form: base32 in capitals, without spaces and padding."""
-    secret = text.replace(" ", "").rstrip("=").upper()
-    try:
-        raw = base64.b32decode(secret + "=" * (-len(secret) % 8))
-    except (binascii.Error, ValueError):
-        raise BadAccount("must be base32: the letters A to Z and the digits 2 to 7") from None
-    if len(raw) not in TOTP_BYTES:
-        raise BadAccount(f"must have {TOTP_BYTES[0]} to {TOTP_BYTES[-1]} bytes, not {len(raw)}")
-    return secret
 
 
 def stored_totp(user: User, context: Context) -> str:

@@ -222,8 +222,7 @@ def insert_user(user: User) -> Verb[None]:
     """Insert the account; part of every method that creates one."""
     if not (yield RESERVE_ID(user_id=user.user_id)):
         raise UserIdTaken
-    fields = {**_user_columns(user), "user_id": user.user_id, "kind": user.kind, "reg_time": user.reg_time}
-    if not (yield INSERT_USER(**fields, username=None, rev=user.rev, version=user.version)):
+    if not (yield INSERT_USER(**{**insert_values(user), "username": None})):
         raise LoginTaken
     if user.username is not None:
         yield from assign_username(user.user_id, user.username)
@@ -413,6 +412,19 @@ class AccountStorage(SqlStore):
     setup_is_closed = read(setup_is_closed)
     setup_link_is_open = read(setup_link_is_open)
     complete_setup = write(complete_setup)
+
+
+def insert_values(user: User) -> dict[str, object]:
+    """Return every column of a new account."""
+    return {
+        **_user_columns(user),
+        "user_id": user.user_id,
+        "kind": user.kind,
+        "reg_time": user.reg_time,
+        "username": user.username,
+        "rev": user.rev,
+        "version": user.version,
+    }
 
 
 def _user_columns(user: User) -> dict[str, object]:

@@ -2,13 +2,23 @@
 import { createInterface } from "node:readline";
 
 const settings = JSON.parse(process.argv[2]);
-const { Gatehouse, SignIn, requireUser, withUser } = await import(settings.module);
+const { Gatehouse, Management, ProtectedResource, SignIn, TokenSource, requireUser, withUser } = await import(
+  settings.module
+);
 let now = settings.now;
-let requests = 0;
+let requests = 0; // for permissions
 const clock = { now: () => now, monotonic: () => now };
-const counted = (...call) => {
-  requests += 1;
-  return fetch(...call);
+const streams = []; // the Last-Event-ID of each attempt to open the change stream
+let streamGate = Promise.resolve(); // further attempts wait for it
+let openGate;
+const counted = async (url, init) => {
+  if (url.includes("/changes")) {
+    streams.push(init.headers["Last-Event-ID"] ?? "");
+    await streamGate;
+  } else if (url.endsWith("/meta/data")) {
+    requests += 1;
+  }
+  return fetch(url, init);
 };
 const gatehouse = new Gatehouse({ ...settings.gatehouse, clock, fetch: counted });
 const signIn = new SignIn({ ...settings.signIn, clock });
@@ -36,12 +46,29 @@ const commands = {
   express: async ({ headers, rule }) => {
     const request = { headers };
     let answer;
-    const response = { status: (code) => ({ json: (body) => (answer = [code, body]) }) };
+    const response = { set: () => response, status: (code) => ({ json: (body) => (answer = [code, body]) }) };
     await requireUser(gatehouse, rule)(request, response, (error) => {
       if (error) throw error;
       answer = [200, { user: request.user.userId }];
     });
     return answer;
+  },
+  follow: () => gatehouse.followChanges(),
+  holdStreams: async () => void (streamGate = new Promise((resolve) => (openGate = resolve))),
+  releaseStreams: async () => openGate(),
+  streams: async () => streams,
+  token: (given) => new TokenSource({ baseUrl: settings.gatehouse.baseUrl, clock, ...given }).token(),
+  verify: async ({ token, scopes = [], ...given }) => {
+    const api = new ProtectedResource({ baseUrl: settings.gatehouse.baseUrl, clock, ...given });
+    return (await api.verify(token, ...scopes)).subject;
+  },
+  manage: async ({ token, factor, method, arguments: given }) => {
+    const management = new Management({ baseUrl: settings.gatehouse.baseUrl, token, factor, pageSize: 1 });
+    const result = await management[method](...given); // an iterator stays what it is
+    if (!(Symbol.asyncIterator in Object(result))) return result;
+    const entries = [];
+    for await (const entry of result) entries.push(entry);
+    return entries;
   },
 };
 
@@ -55,3 +82,4 @@ for await (const line of createInterface({ input: process.stdin })) {
   }
   process.stdout.write(`${JSON.stringify(out)}\n`);
 }
+await gatehouse.close();

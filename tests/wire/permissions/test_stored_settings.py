@@ -93,6 +93,35 @@ async def test_invalid_locked_and_unknown_settings_change_nothing(studio: Studio
     assert await services.storage.settings.read_all() == {}
 
 
+async def test_provider_is_complete_or_turned_off_and_keeps_its_issuer(studio: Studio) -> None:
+    admin, services = await create_administrator(studio), studio.service.services
+    name = "providers__studio__"
+    assert "providers.studio.client_id is missing" in await refused(
+        studio, admin, **{f"{name}issuer": "https://id.studio.example"}
+    )
+    lines = await save(
+        studio,
+        admin,
+        **{
+            f"{name}issuer": "https://id.studio.example",
+            f"{name}client_id": "hub",
+            f"{name}client_secret": "s3cret-of-the-studio",
+            f"{name}tags": ["department=art:artist"],
+        },
+    )
+    assert lines["providers.studio.client_secret"]["value"] == "********"
+    assert set(services.provider_sign_in.every()) == {"studio"}
+    for changed in ({"issuer": "https://evil.example"}, {"kind": "google"}, {"issuer": None}):
+        ((key, value),) = changed.items()
+        assert await refused(studio, admin, **{f"{name}{key}": value})
+    assert "managed automatically" in await refused(studio, admin, **{f"{name}tags": ["a=b:linked_google"]})
+    assert "did you mean providers.studio.scopes?" in await refused(studio, admin, **{f"{name}scope": ["openid"]})
+    assert "is unknown" in await refused(studio, admin, providers__Studio__issuer="https://id.studio.example")
+    gone = dict.fromkeys(f"{name}{key}" for key in ("issuer", "client_id", "client_secret", "tags"))
+    assert "providers.studio.issuer" not in await save(studio, admin, **gone)
+    assert services.provider_sign_in.every() == {}
+
+
 async def test_only_administrators_in_person_change_settings(studio: Studio) -> None:
     for person in (studio.other_user, studio.owner):
         ask = {"action": "save", "data": {"settings": {"branding.name": "Mine"}}}

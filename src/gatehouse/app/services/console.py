@@ -24,6 +24,7 @@ from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.app.services.installation import installation_admin, posture
 from gatehouse.app.services.people import people_admin
 from gatehouse.permissions.questions.who_can import WhoCan
+from gatehouse.providers.sign_in import callback_path
 from gatehouse.settings.entries import PROVIDER_SETTINGS, PROVIDERS, STORED_SETTINGS, setting_of_name
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
@@ -484,6 +485,7 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         installation=console.installation,
         save=services.settings_editor.save,
         parse=lambda name, text: setting_of_name(name).parse(text),
+        callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
         view=console.view,
     )
     branding = BrandingScreens(

@@ -1,8 +1,8 @@
 """Sign-in providers: the list, a new one, and the end of one. Their settings are changed in settings_form.py."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, get_args
+from dataclasses import dataclass, field
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,8 +10,8 @@ from starlette.responses import Response
 from gatehouse.admin.settings import SettingListItem
 from gatehouse.kernel.errors import BadInput, NotFound
 from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.providers.model import PRESETS
 from gatehouse.settings.entries import PROVIDER_ID, PROVIDERS
-from gatehouse.settings.providers import ProviderKind
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
 from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
@@ -19,7 +19,7 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 PATH: Final = f"{ENTRY.path}/providers"
-KINDS: Final[Sequence[str]] = get_args(ProviderKind)
+KIND_TITLES: Final[Mapping[str, str]] = {kind: preset.title or "OpenID Connect" for kind, preset in PRESETS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class ProvidersContext(PageContext):
     template = "console/settings/providers.html"
 
     providers: Sequence[ListedProvider]
-    kinds: Sequence[str] = KINDS
+    kinds: Mapping[str, str] = field(default_factory=lambda: KIND_TITLES)
     typed_id: str = ""
     typed_kind: str = ""
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
@@ -107,8 +107,8 @@ class ProviderScreens:
             values = {line.name.rpartition(".")[2]: line.value for line in lines}
             yield ListedProvider(
                 provider_id=provider_id,
-                kind=values["kind"],
-                name=values["name"],
+                kind=KIND_TITLES[values["kind"]],
+                name=values["name"] or KIND_TITLES[values["kind"]],
                 enabled=values["enabled"] == "true",
                 is_stored=any(line.is_in_database for line in lines),
             )

@@ -27,6 +27,19 @@ FORM_SECTIONS: Final[Mapping[str, Sequence[str]]] = {
     "policies": ("accounts", "sessions", "game"),
 }
 
+# Fields that only some kinds of providers have.
+KINDS_WITH: Final[Mapping[str, Sequence[str]]] = {
+    "provider__kind": (),  # fixed
+    "provider__issuer": ("oidc", "github"),
+    "provider__tenant": ("microsoft",),
+    "provider__team_id": ("apple",),
+    "provider__key_id": ("apple",),
+    "provider__private_key": ("apple",),
+    "provider__client_id": ("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
+    "provider__client_secret": ("oidc", "google", "microsoft", "discord", "github", "twitch", "epic"),
+    "provider__scopes": ("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
+}
+
 ParseSetting = Callable[[str, str], object]
 
 
@@ -39,6 +52,7 @@ class SettingFormContext(PageContext):
     back: str
     lines: Sequence[SettingListItem]
     names: Mapping[str, str]  # of the fields
+    callback: str = ""  # the address to register at a provider
     values: Mapping[str, str]  # as they were typed
     problem: FormProblem | None = None
 
@@ -76,12 +90,22 @@ def form_with(settings: Sequence[str]) -> type[CsrfForm]:
 
 class SettingFormScreens:
     def __init__(
-        self, *, installation: InstallationReader, save: SaveSettings, parse: ParseSetting, view: ConsoleView
+        self,
+        *,
+        installation: InstallationReader,
+        save: SaveSettings,
+        parse: ParseSetting,
+        callback: Callable[[str], str],
+        view: ConsoleView,
     ) -> None:
-        """`parse` reads the text of a setting as a value; what it cannot read, `save` refuses."""
+        """`parse` reads the text of a setting as a value; what it cannot read, `save` refuses.
+
+        `callback` returns the redirect URI of a provider.
+        """
         self._installation = installation
         self._save = save
         self._parse = parse
+        self._callback = callback
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
@@ -124,7 +148,8 @@ class SettingFormScreens:
         ]
         if not found:
             raise NotFound("no such provider")
-        return found
+        kind = next((line.value for line in found if line.name.endswith(".kind")), "")
+        return [line for line in found if kind in KINDS_WITH.get(field_name(line.name), (kind,))]
 
     def _render(
         self,
@@ -141,6 +166,7 @@ class SettingFormScreens:
             back=f"{ENTRY.path}/{tab_of(part)}",
             lines=lines,
             names={line.name: field_name(line.name) for line in lines},
+            callback=self._callback(part.partition(".")[2]) if PROVIDER_PART.fullmatch(part) else "",
             values=values,
             problem=problem,
         )

@@ -75,6 +75,7 @@ class AccountServices(PermissionServices):
             rules=self.login_rules,
             country_of=self.geoip.country,
             tokens=self.user_tokens,
+            devices=self.sign_in_devices,
             recorder=self.recorder,
             clock=self.clock,
             settings=LoginSettings(

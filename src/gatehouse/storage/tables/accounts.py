@@ -141,6 +141,20 @@ ban_devices = Table(  # devices on which a ban counts for every account
     Index(None, "device"),
 )
 
+identities = Table(  # at sign-in providers and game platforms (R10)
+    "identities",
+    metadata,
+    text_column("issuer"),
+    text_column("subject"),
+    text_column("user_id"),
+    text_column("provider"),
+    text_column("label"),
+    time_column("created_at"),
+    time_column("used_at"),
+    PrimaryKeyConstraint("issuer", "subject"),
+    Index(None, "user_id"),
+)
+
 totp_factors = Table(
     "totp_factors",
     metadata,

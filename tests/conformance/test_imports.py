@@ -24,7 +24,11 @@ from tests.support.clock import MovableClock
 MASTERS = MasterKeys(bytes(range(32)))
 BCRYPT = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
 STEAM = ProviderIssuer("steam", "https://steamcommunity.com/openid")
-ISSUERS = {"steam": STEAM, "google": ProviderIssuer("google", "https://accounts.google.com"), "microsoft": ProviderIssuer("microsoft", "")}
+ISSUERS = {
+    "steam": STEAM,
+    "google": ProviderIssuer("google", "https://accounts.google.com"),
+    "microsoft": ProviderIssuer("microsoft", ""),
+}
 LINKED = "login,provider,subject,user_id"
 HEADER = "login,nick,username,password_hash,totp_secret,tags,purchases,email_verified,user_id"
 FULL = f'anna@studio.example,Anna,anna,{BCRYPT},JBSWY3DPEHPK3PXP,"beta,vip",steam:480,true,4711'

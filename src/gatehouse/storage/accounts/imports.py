@@ -45,9 +45,11 @@ def judge_candidates(candidates: Sequence[AccountCandidate], import_id: str) -> 
     by_login = yield EXISTING_BY_LOGIN(login_keys=sorted(user.login_key for user in people if user.login_key))
     linked = [identity for one in candidates for identity in one.identities]
     by_identity = (
-        (yield EXISTING_BY_IDENTITY(
-            issuers=sorted({one.issuer for one in linked}), subjects=sorted({one.subject for one in linked})
-        ))
+        (
+            yield EXISTING_BY_IDENTITY(
+                issuers=sorted({one.issuer for one in linked}), subjects=sorted({one.subject for one in linked})
+            )
+        )
         if linked
         else []
     )

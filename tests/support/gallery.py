@@ -328,6 +328,10 @@ STATES: Final[Mapping[str, PageContext]] = {
     "game-denied": sso.GameDeniedContext(application="Sky Raiders", login=ANNA, ask="Mind Games"),
     "game-denied-explained": sso.GameDeniedContext(application="Sky Raiders", login=ANNA, why=WHY_DENIED),
     "game-denied-unnamed": sso.GameDeniedContext(login=LONG_LOGIN),
+    "banned": sso.BannedContext(login=LONG_LOGIN),
+    "banned-in-game": sso.BannedContext(
+        login=ANNA, application="Sky Raiders", public_text="Cheating in ranked games", until=1_900_000_000
+    ),
     "device-done": sso.DeviceDoneContext(is_signed_in=True),
     "device-cancelled": sso.DeviceDoneContext(is_signed_in=False),
     "sign-out": SIGN_OUT,

@@ -1,5 +1,6 @@
 """Errors of accounts."""
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 
 
@@ -64,7 +65,13 @@ class SignInRefused(Refused):
 
 
 class LoginDenied(Refused):
+    """`ban`: set if a ban is the reason, which the person is told; any other reason is not."""
+
     public = "This account is not allowed to use the application."
+
+    def __init__(self, detail: str = "", *, ban: UserBan | None = None) -> None:
+        super().__init__(detail)
+        self.ban = ban
 
 
 class ShortTokenDead(Refused):

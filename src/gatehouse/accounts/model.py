@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.kernel.text import is_plain_line, nfc
 
@@ -111,6 +112,7 @@ class User:
     zoneinfo: str = ""  # of the IANA database, such as Europe/Berlin
     picture: str = ""  # ID of the stored image
     updated_at: int = 0  # last change of the profile; 0 since registration
+    bans: tuple[UserBan, ...] = ()  # also those that have ended
     version: int = 1
 
     @property

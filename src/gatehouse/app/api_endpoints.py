@@ -36,7 +36,9 @@ from gatehouse.web.api.permissions.application_keys import (
 )
 from gatehouse.web.api.permissions.applications import ApplicationEndpoints, ClientEndpoint
 from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.bans import BanEndpoint
 from gatehouse.web.api.permissions.changes import ChangesEndpoint
+from gatehouse.web.api.permissions.listing import Cursors
 from gatehouse.web.api.permissions.lookups import ActivityEndpoint, FindRecord, GameSessionEndpoint
 from gatehouse.web.api.permissions.projects import GroupEndpoints, ProjectEndpoints
 from gatehouse.web.api.permissions.questions import QuestionEndpoints, SimulationEndpoint
@@ -226,6 +228,12 @@ def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> l
     return [
         *UserEndpoints(people=people, authenticator=authenticator).endpoints(),
         user_admin_endpoint(services, authenticator),
+        BanEndpoint(
+            bans=services.ban_commands,
+            cursors=Cursors(masters=services.masters, clock=services.clock),
+            authenticator=authenticator,
+            clock=services.clock,
+        ).endpoint(),
         UserImportEndpoint(people=PeopleImport(services.importer), authenticator=authenticator).endpoint(),
         *UserSessionEndpoints(
             people=people,

@@ -41,6 +41,7 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         devices=services.device_cookies,
         sign_in_flows=flows,
         browsers=browsers,
+        deny_banned_game=services.game_purpose.deny_banned,
         composer=services.mail_composer,
         pages=pages,
         clock=services.clock,

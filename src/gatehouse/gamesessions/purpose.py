@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
@@ -92,6 +93,10 @@ class GameSignInPurpose:
         """Return the session until it expires, in any state, for the pages that show it."""
         return await self._store.find_session(gsid, self._clock.now())
 
+    async def find_ban(self, session: GameSession) -> UserBan | None:
+        """Return the ban that denies the person of the session its applications now."""
+        return await self._results.find_ban(session)
+
     async def destination(self, interaction: SignInFlow) -> Destination:
         session = await self._pending_session(interaction.ask[GSID_KEY])
         return Destination(
@@ -133,10 +138,7 @@ class GameSignInPurpose:
         if proof.limited:
             raise SignInFlowGone
         if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
-            await self._fail(
-                session, origin, "the account is not allowed to use the application", user_id=proof.user_id
-            )
-            return page_url(DENIED_PATH, session.gsid)
+            return await self._deny(session, origin, proof.user_id)
         details: Details = {
             "gsid": session.gsid,
             "app_id": session.app_id,
@@ -149,6 +151,14 @@ class GameSignInPurpose:
         if not confirmed:
             raise SignInFlowGone
         return page_url(DONE_PATH, session.gsid)
+
+    async def deny_banned(self, interaction: SignInFlow, user_id: str, origin: AuditOrigin) -> None:
+        """End the session of a person who is banned from the installation, so that the game is told."""
+        await self._deny(await self._pending_session(interaction.ask[GSID_KEY]), origin, user_id)
+
+    async def _deny(self, session: GameSession, origin: AuditOrigin, user_id: str) -> str:
+        await self._fail(session, origin, "the account is not allowed to use the application", user_id=user_id)
+        return page_url(DENIED_PATH, session.gsid)
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
         session = await self._pending_session(interaction.ask[GSID_KEY])

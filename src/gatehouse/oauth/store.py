@@ -239,4 +239,4 @@ async def scope_texts(clients: ClientStore, scopes: Sequence[str]) -> tuple[str,
 
 
 async def may_log_in_to_client(rules: ApplicationAccess, user: User, client: Client) -> bool:
-    return client.application_id is None or await rules.may_log_in(user, (client.application_id,))
+    return await rules.may_log_in(user, () if client.application_id is None else (client.application_id,))

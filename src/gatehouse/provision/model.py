@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, TypeVar
 
+from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
@@ -89,6 +90,7 @@ class ReadScope:
     record_users: frozenset[str] = NO_IDS  # whose records are needed
     member_projects: frozenset[str] = NO_IDS  # names or titles of projects whose members' records are needed
     all_records: bool = False
+    bans: bool = False  # all that are active
 
     def __or__(self, other: "ReadScope") -> "ReadScope":
         return ReadScope(
@@ -100,10 +102,11 @@ class ReadScope:
             record_users=self.record_users | other.record_users,
             member_projects=self.member_projects | other.member_projects,
             all_records=self.all_records or other.all_records,
+            bans=self.bans or other.bans,
         )
 
 
-EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True)
+EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True, bans=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +157,15 @@ class StoredState:
     removed_client_ids: frozenset[str] = NO_IDS
     permissions: PermissionState = field(default_factory=PermissionState)
     settings: StoredSettings = field(default_factory=dict)
+    bans: tuple[Ban, ...] = ()  # the active ones, by person
+
+
+@dataclass(frozen=True, slots=True)
+class PutBan:
+    """Bans a person instead of the active ban of the same scope; without `after` that is lifted."""
+
+    before: Ban | None
+    after: Ban | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +306,9 @@ PermissionWrite: TypeAlias = (
     | AddServiceAccount
     | ChangeServiceAccount
 )
-Write: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PermissionWrite
+Write: TypeAlias = (
+    AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutBan | PermissionWrite
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

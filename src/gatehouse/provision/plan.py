@@ -41,6 +41,7 @@ from gatehouse.provision.model import (
 )
 from gatehouse.provision.sections.application_users import ApplicationUsersStage
 from gatehouse.provision.sections.applications import ApplicationSection
+from gatehouse.provision.sections.bans import BanSection
 from gatehouse.provision.sections.clients import ClientSection
 from gatehouse.provision.sections.groups import GroupSection
 from gatehouse.provision.sections.memberships import MembershipSection
@@ -71,6 +72,7 @@ GROUPS: Final = GroupSection()
 MEMBERSHIPS: Final = MembershipSection()
 SERVICE_ACCOUNTS: Final = ServiceAccountSection()
 SETTINGS: Final = SettingSection()
+BANS: Final = BanSection()
 
 # In the order of a file.
 SECTIONS: Final[tuple[FileSection[Any], ...]] = (
@@ -82,6 +84,7 @@ SECTIONS: Final[tuple[FileSection[Any], ...]] = (
     MEMBERSHIPS,
     SERVICE_ACCOUNTS,
     SETTINGS,
+    BANS,
 )
 # In the order of the writes: a service names groups and roles, and a user may hold rights on anything.
 STAGES: Final[tuple[PlanStage[Any], ...]] = (
@@ -96,6 +99,7 @@ STAGES: Final[tuple[PlanStage[Any], ...]] = (
     ServiceAccountRightsStage(),
     ApplicationUsersStage(),
     SETTINGS,
+    BANS,
 )
 
 

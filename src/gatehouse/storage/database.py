@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.storage.accounts.bans import BanStorage
 from gatehouse.storage.accounts.imports import ImportStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
 from gatehouse.storage.accounts.registration import RegistrationStorage
@@ -48,6 +49,7 @@ class Storage:
 
     runner: Runner
     accounts: AccountStorage
+    bans: BanStorage
     application_keys: ApplicationKeyStorage
     applications: ApplicationStorage
     audit: AuditStorage
@@ -126,6 +128,7 @@ def build_storage(runner: Runner) -> Storage:
     return Storage(
         runner=runner,
         accounts=AccountStorage(runner),
+        bans=BanStorage(runner),
         application_keys=ApplicationKeyStorage(runner),
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),

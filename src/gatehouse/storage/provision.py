@@ -36,6 +36,7 @@ from gatehouse.provision.model import (
     PermissionState,
     PermissionWrite,
     PutAccessKey,
+    PutBan,
     PutSetting,
     ReadScope,
     RemoveGroup,
@@ -43,6 +44,7 @@ from gatehouse.provision.model import (
     StoredState,
     Write,
 )
+from gatehouse.storage.accounts.bans import active_bans, put_ban
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     SETUP_CLOSED,
@@ -84,6 +86,7 @@ from gatehouse.storage.permissions.record_checks import LOCK_ADMINISTRATOR_ROLE
 from gatehouse.storage.permissions.row_readers import (
     ASSIGNMENT_COLUMNS,
     ENTRY_COLUMNS,
+    NOT_BANNED,
     UNEXPIRED,
     columns,
     records_from_row,
@@ -380,13 +383,8 @@ def _without_version(one: T) -> T:
 # Apply configuration files (provision/model.py): verbs of other packages in one transaction.
 
 
-KEEPS_STRUCTURE: Final = (
-    AddUser,
-    ChangeUser,
-    AddClient,
-    ChangeClient,
-    PutSetting,
-)  # what projects and groups are not part of
+# What projects and groups are not part of.
+KEEPS_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient, PutSetting, PutBan)
 
 _IS_ADMINISTRATOR_ROLE = and_(
     role_assignments.c.application_id == CENTRAL_APPLICATION,
@@ -399,6 +397,7 @@ FIND_ACTIVE_ADMINISTRATOR = Statement(
     select(users.c.user_id)
     .join(role_assignments, role_assignments.c.user_id == users.c.user_id)
     .where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED, users.c.kind == AccountKind.PERSON.value, users.c.blocked.is_(False))
+    .where(NOT_BANNED)
     .limit(1)
 )
 DROP_ADMINISTRATOR_ROLE = Statement(
@@ -421,6 +420,7 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         removed_client_ids=(yield from removed_client_ids()),
         permissions=(yield from read_permission_state(scope)),
         settings=(yield from read_stored_settings()),
+        bans=tuple((yield from active_bans(now))) if scope.bans else (),
     )
 
 
@@ -470,6 +470,8 @@ def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]
             yield from insert_client(client)
         case PutSetting(name, setting):
             yield from put_stored_setting(name, setting, now)
+        case PutBan(before, after):
+            yield from put_ban(before, after, by=by, now=now)
         case ChangeClient(client):
             yield from replace_client(client)
         case _:

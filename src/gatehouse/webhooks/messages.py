@@ -21,6 +21,8 @@ ACCOUNT_EVENTS: Final = (
         AuditEvent.USER_CHANGED,
         AuditEvent.USER_BLOCKED,
         AuditEvent.USER_UNBLOCKED,
+        AuditEvent.USER_BANNED,
+        AuditEvent.USER_BAN_LIFTED,
         AuditEvent.USER_ERASED,
     ),
     *(AuditEvent.USER_REMOVED, AuditEvent.USER_REGISTERED, AuditEvent.REGISTERED_AGAIN, AuditEvent.USER_INVITED),
@@ -160,7 +162,7 @@ OPERATOR_ACTOR: Final = "cli"
 PUBLIC_DETAILS: Final = (
     *("application_id", "app_id", "project_id", "client", "client_id", "grant_id", "key_id", "kid", "jti"),
     *("administrator", "auth", "device", "factor", "field", "fields", "profile", "request_id", "role", "scope"),
-    *("strength", "users"),
+    *("strength", "users", "ban_id", "until"),
     *("expected", "sealed", "recorded", "place"),  # where the audit log was broken
 )
 

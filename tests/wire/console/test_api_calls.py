@@ -46,7 +46,7 @@ OBJECTS = (
     f"/console/roles/{SHOP}/moderator/members",
     f"/console/people/{PIA}",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
-    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods")),
+    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods", "bans")),
     f"/console/access/check?user_id={PIA}&application_id={SHOP}&rule=user.kick",
     f"/console/access/simulate?change=give_role&user_id={PIA}&application_id={SHOP}&role=cashier",
     "/console/settings",
@@ -64,7 +64,7 @@ WITHOUT = {
     "a summary before or after it is saved": ("review", "staged_result", "staged_review"),
     "a list of objects, which have their pages": (
         *("activity/list", "activity/refusals", "applications/list", "games/list"),
-        *("people/activity", "people/list", "projects/applications", "projects/list"),
+        *("people/activity", "people/bans", "people/list", "projects/applications", "projects/list"),
         *("roles/list", "groups/who"),
     ),
     "a form that is a part of its tab, which has the call": ("people/email", "projects/lists", "settings/change"),

@@ -57,6 +57,7 @@ from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
 from gatehouse.web.console.person import PersonLoader, PersonScreens
 from gatehouse.web.console.person_access import PersonAccessScreens
+from gatehouse.web.console.person_bans import PersonBanScreens
 from gatehouse.web.console.person_sessions import PersonSessionScreens
 from gatehouse.web.console.projects.allow_lists import AllowListScreens
 from gatehouse.web.console.projects.applications import ProjectApplicationScreens
@@ -208,14 +209,17 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     access = PersonAccessScreens(
         persons, permission_loader=services.permission_loader, views=services.user_record_views
     )
+    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names)
     return [
         *PeopleScreens(
             people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
         ).routes(),
+        *bans.list_routes(),
         *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
         *PersonScreens(persons).routes(),
         *access.routes(),
         *sessions.routes(),
+        *bans.routes(),
     ]
 
 

@@ -77,6 +77,7 @@ class GameServices(AccountServices):
             store=self.storage.game_sessions,
             waiters=self.waiters,
             write_behind=self.write_behind,
+            results=self.game_results,
             refusals=self.game_refusals,
             clock=self.clock,
             node=self.node,

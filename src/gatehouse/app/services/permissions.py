@@ -27,6 +27,7 @@ from gatehouse.permissions.commands.application_credentials import (
     ServiceTokenCommands,
 )
 from gatehouse.permissions.commands.applications import ApplicationCommands
+from gatehouse.permissions.commands.bans import BanCommands
 from gatehouse.permissions.commands.full_removal import FullRemoval
 from gatehouse.permissions.commands.groups import GroupCommands
 from gatehouse.permissions.commands.memberships import MembershipCommands
@@ -240,6 +241,17 @@ class PermissionServices(CoreServices):
     def user_label_commands(self) -> UserLabelCommands:
         return UserLabelCommands(
             accounts=self.storage.accounts, administration=self.administration, projects=self.storage.projects
+        )
+
+    @cached_property
+    def ban_commands(self) -> BanCommands:
+        return BanCommands(
+            store=self.storage.bans,
+            applications=self.storage.applications,
+            projects=self.storage.projects,
+            permission_loader=self.permission_loader,
+            recorder=self.recorder,
+            clock=self.clock,
         )
 
     @cached_property

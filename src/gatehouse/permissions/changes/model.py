@@ -39,6 +39,8 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.USER_CHANGED,
             AuditEvent.USER_BLOCKED,
             AuditEvent.USER_UNBLOCKED,
+            AuditEvent.USER_BANNED,
+            AuditEvent.USER_BAN_LIFTED,
             AuditEvent.USER_ERASED,
             AuditEvent.USER_REMOVED,
             AuditEvent.USER_REGISTERED,

@@ -6,6 +6,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import (
     LoginTaken,
     SetupClosed,
@@ -32,12 +33,13 @@ from gatehouse.storage.images import remove_image
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
-from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, UNEXPIRED
+from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, NOT_BANNED, UNEXPIRED
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.permissions.user_records import assign_root_role
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
+    bans,
     login_tokens,
     passkeys,
     recovery_codes,
@@ -72,6 +74,7 @@ _ADMINISTRATORS = (
         UNEXPIRED,
         ACCOUNT_NOT_ENDED,
         users.c.blocked.is_(False),
+        NOT_BANNED,
     )
     .order_by(role_assignments.c.user_id)
 )
@@ -97,7 +100,7 @@ SETUP_LINK: Final = "setup"  # kind of the single-use record
 SETUP_CLOSED: Final = "setup_closed"
 
 FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
-SEPARATE_COLUMNS: Final = frozenset({"username"})  # set by `assign_username` only
+SEPARATE_COLUMNS: Final = frozenset({"username", "bans"})  # set by `assign_username` and in bans.py only
 CHANGEABLE_COLUMNS: Final = tuple(
     column.name for column in users.c if column.name not in FIXED_COLUMNS | SEPARATE_COLUMNS
 )
@@ -184,7 +187,7 @@ DROP_USER_DATA = tuple(
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys),
+        *(grants, consents, idempotency_keys, bans),
     )
 )
 REPLACE_HASH = Statement(
@@ -422,6 +425,7 @@ def insert_values(user: User) -> dict[str, object]:
         "kind": user.kind,
         "reg_time": user.reg_time,
         "username": user.username,
+        "bans": [],
         "rev": user.rev,
         "version": user.version,
     }
@@ -460,7 +464,12 @@ def user_from_row(fields: dict[str, Any]) -> User:
     fields["kind"] = AccountKind(fields["kind"])
     fields["tags"] = split_lines(fields["tags"])
     fields["purchases"] = split_lines(fields["purchases"])
+    fields["bans"] = bans_from_document(fields["bans"])
     return User(**fields)
+
+
+def bans_from_document(document: Sequence[Mapping[str, Any]]) -> tuple[UserBan, ...]:
+    return tuple(UserBan(**ban) for ban in document)
 
 
 # An administrator created by the operator.

@@ -438,6 +438,17 @@ class GameDeniedContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BannedContext(PageContext):
+    template = "banned.html"
+    status = 403
+
+    login: str
+    application: str = ""  # empty for the whole installation
+    public_text: str = ""
+    until: int = 0  # 0 for no end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDoneContext(PageContext):
     template = "device_done.html"
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -166,6 +167,15 @@ async def test_a_dry_run_tells_the_same_and_stores_nothing(storage: Storage) -> 
     assert await storage.accounts.all_users() == []
     assert await imported_records(storage) == []
     assert await run(an_importer(storage), *lines) == planned
+
+
+async def test_an_import_makes_50_000_accounts_a_minute(storage: Storage) -> None:
+    """Measured in CPU time, which other tests on the machine do not change much; it takes a third of it."""
+    lines = [FULL.replace("anna", f"p{number}").replace("4711", str(number)) for number in range(1, 2_001)]
+    started = time.process_time()
+    totals, _ = await run(an_importer(storage), *lines)
+    assert totals.imported == 2_000
+    assert time.process_time() - started < 2_000 / 50_000 * 60
 
 
 class InterruptedStore:

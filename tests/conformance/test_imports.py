@@ -171,7 +171,7 @@ async def test_a_dry_run_tells_the_same_and_stores_nothing(storage: Storage) -> 
 
 async def test_an_import_makes_50_000_accounts_a_minute(storage: Storage) -> None:
     """Measured in CPU time, which other tests on the machine do not change much; it takes a third of it."""
-    lines = [FULL.replace("anna", f"p{number}").replace("4711", str(number)) for number in range(1, 2_001)]
+    lines = [FULL.replace("anna", f"p{number}").replace("4711", str(number)) for number in range(10, 2_010)]
     started = time.process_time()
     totals, _ = await run(an_importer(storage), *lines)
     assert totals.imported == 2_000

@@ -15,13 +15,16 @@ from gatehouse.accounts.model import (
     UserSession,
 )
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.mail.model import OutboxMail
 from gatehouse.tokens.claims import PermissionClaims
 
 
 class AccountStore(Protocol):
-    async def create_user(self, user: User, record: AuditRecord, *, administrator: bool = False) -> None:
-        """Store a new account under an ID that was never used and a free login, all or nothing.
+    async def create_user(
+        self, user: User, record: AuditRecord, *, administrator: bool = False, picture: StoredImage | None = None
+    ) -> None:
+        """Store a new account under an ID that was never used and a free login, with its picture, all or nothing.
 
         With `administrator` it has that role of application 1 from the same transaction on, and setup is closed. Of
         two callers racing for one login, user name or ID exactly one succeeds; the other gets LoginTaken,

@@ -183,7 +183,9 @@ def basic_permission_endpoints(
     services: Services, readiness: Readiness, authenticator: RequestAuthenticator
 ) -> list[Endpoint]:
     return [
-        *ApplicationEndpoints(applications=services.application_commands, authenticator=authenticator).endpoints(),
+        *ApplicationEndpoints(
+            applications=services.application_commands, authenticator=authenticator, base_url=services.base_url
+        ).endpoints(),
         CustomKeyEndpoint(keys=services.custom_key_commands, authenticator=authenticator).endpoint(),
         *PublicKeyEndpoints(services.application_keys).endpoints(),
         ExchangeJwtEndpoint(services.jwt_exchange).endpoint(),

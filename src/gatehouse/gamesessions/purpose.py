@@ -14,7 +14,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, GameSessionState
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.store import GameApplications, GameSessionStore
+from gatehouse.gamesessions.store import GameApplications, GameLoginSettings, GameSessionStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, NetworkNearness, compare_networks
@@ -99,8 +99,12 @@ class GameSignInPurpose:
 
     async def destination(self, interaction: SignInFlow) -> Destination:
         session = await self._pending_session(interaction.ask[GSID_KEY])
+        application = await self.application(session)
         return Destination(
-            application=await self.application_name(session), hand_over=page_url(LINK_PATH, session.gsid)
+            application=application.name,
+            application_id=self.first_application_id(session),
+            logo=application.logo,
+            hand_over=page_url(LINK_PATH, session.gsid),
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
@@ -115,9 +119,11 @@ class GameSignInPurpose:
 
     async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
         session = await self._pending_session(interaction.ask[GSID_KEY])
+        application = await self.application(session)
         return ConfirmationQuestion(
             kind=KIND,
-            application=await self.application_name(session),
+            application=application.name,
+            logo=application.logo,
             choices=code_choices_for(session, origin),
             asked_at=session.created_at,
             address=session.address,
@@ -185,12 +191,12 @@ class GameSignInPurpose:
         """Return the first application that the session names; 0 for none."""
         return next(iter(self.application_ids(session)), 0)
 
-    async def application_name(self, session: GameSession) -> str:
-        """Return the name of that application; empty when there is none."""
-        return await self.application_name_by_id(self.first_application_id(session))
+    async def application(self, session: GameSession) -> GameLoginSettings:
+        """Return the settings of that application, with its name and logo."""
+        return await self.application_by_id(self.first_application_id(session))
 
-    async def application_name_by_id(self, application_id: int) -> str:
-        return (await self._applications.game_login_settings(application_id)).name if application_id else ""
+    async def application_by_id(self, application_id: int) -> GameLoginSettings:
+        return await self._applications.game_login_settings(application_id) if application_id else GameLoginSettings()
 
     async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
         refusal = self._refusals.end_refusal(session.gsid, origin, reason)

@@ -9,6 +9,7 @@ from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import BadInput, Conflict
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.kernel.text import is_plain_line
@@ -91,6 +92,7 @@ class ReadScope:
     member_projects: frozenset[str] = NO_IDS  # names or titles of projects whose members' records are needed
     all_records: bool = False
     bans: bool = False  # all that are active
+    logo_contents: bool = False  # with the content of logos
 
     def __or__(self, other: "ReadScope") -> "ReadScope":
         return ReadScope(
@@ -103,10 +105,11 @@ class ReadScope:
             member_projects=self.member_projects | other.member_projects,
             all_records=self.all_records or other.all_records,
             bans=self.bans or other.bans,
+            logo_contents=self.logo_contents or other.logo_contents,
         )
 
 
-EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True, bans=True)
+EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True, bans=True, logo_contents=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +160,7 @@ class StoredState:
     removed_client_ids: frozenset[str] = NO_IDS
     permissions: PermissionState = field(default_factory=PermissionState)
     settings: StoredSettings = field(default_factory=dict)
+    images: Mapping[str, StoredImage] = field(default_factory=dict)  # by owner; mostly without content
     bans: tuple[Ban, ...] = ()  # the active ones, by person
 
 
@@ -174,6 +178,14 @@ class PutSetting:
 
     name: str
     setting: StoredSetting | None
+
+
+@dataclass(frozen=True, slots=True)
+class PutImage:
+    """Stores the image of an owner, who names it by its ID, or removes it."""
+
+    owner: str
+    image: StoredImage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +319,18 @@ PermissionWrite: TypeAlias = (
     | ChangeServiceAccount
 )
 Write: TypeAlias = (
-    AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutBan | PermissionWrite
+    AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutBan | PutImage | PermissionWrite
 )
+
+
+def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
+    """Return the ids of the projects in which a file creates or changes groups."""
+    return frozenset(
+        group.project_id
+        for one in writes
+        if isinstance(one, AddGroup | ChangeGroup)
+        for group in [one.group if isinstance(one, AddGroup) else one.after]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ from gatehouse.provision.sections.section import (
     Context,
     FileSection,
     IssueToken,
+    LoadImage,
     Options,
     PlanStage,
     ProvisionFile,
@@ -57,6 +58,7 @@ from gatehouse.provision.sections.section import (
     SectionPlan,
     SettingRules,
     issue_no_token,
+    load_no_image,
 )
 from gatehouse.provision.sections.service_accounts import ServiceAccountRightsStage, ServiceAccountSection
 from gatehouse.provision.sections.settings import SettingSection
@@ -141,11 +143,13 @@ class Provisioning:
         clock: Clock,
         reachable: Sequence[Network] = (),
         issue_token: IssueToken = issue_no_token,
+        load_image: LoadImage = load_no_image,
         settings: SettingRules | None = None,
     ) -> None:
         self._settings = settings
         self._reachable = tuple(reachable)
         self._issue_token = issue_token
+        self._load_image = load_image
         self._store = store
         self._masters = masters
         self._passwords = passwords
@@ -226,6 +230,7 @@ class Provisioning:
         return Context(
             reachable=self._reachable,
             issue_token=self._issue_token,
+            load_image=self._load_image,
             settings=self._settings,
             file=file,
             masters=self._masters,

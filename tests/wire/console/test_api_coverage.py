@@ -67,6 +67,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     f"{APPLICATION}/service_tokens/{{jti}}/revoke": ("serviceToken", "delete"),
     f"{APPLICATION}/new_client": ("client", "create"),
     f"{APPLICATION}/clients/{{client_id}}": ("client", "save"),
+    f"{APPLICATION}/logo": ("application", "save"),
+    f"{APPLICATION}/logo/remove": ("application", "save"),
     f"{APPLICATION}/clients/{{client_id}}/logo": ("client", "save"),
     f"{APPLICATION}/clients/{{client_id}}/logo/remove": ("client", "save"),
     f"{APPLICATION}/clients/{{client_id}}/remove": ("client", "delete"),
@@ -90,6 +92,12 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/settings/keys/rotate": ("settings", "rotate_key"),
     "/settings/email": ("settings", "test_email"),
     "/settings/change": ("settings", "save"),
+    "/settings/providers": ("settings", "save"),
+    "/settings/providers/{provider}/remove": ("settings", "save"),
+    "/settings/branding/light": ("settings", "save"),
+    "/settings/branding/light/remove": ("settings", "save"),
+    "/settings/branding/dark": ("settings", "save"),
+    "/settings/branding/dark/remove": ("settings", "save"),
 }
 
 

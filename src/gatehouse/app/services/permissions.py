@@ -154,16 +154,22 @@ class PermissionServices(CoreServices):
         return ApplicationCommands(
             store=self.storage.applications,
             projects=self.storage.projects,
+            images=self.image_loader,
             masters=self.masters,
             recorder=self.recorder,
             clock=self.clock,
             reachable=self.settings.outbound.allow,
+            base_url=self.base_url,
         )
 
     @cached_property
     def application_clients(self) -> ApplicationClients:
         return ApplicationClients(
-            clients=self.clients, logos=self.client_logos, applications=self.storage.applications, clock=self.clock
+            clients=self.clients,
+            images=self.image_loader,
+            applications=self.storage.applications,
+            clock=self.clock,
+            base_url=self.base_url,
         )
 
     @cached_property

@@ -176,8 +176,9 @@ class PersonLoader:
 
 
 class PersonScreens:
-    def __init__(self, loader: PersonLoader) -> None:
+    def __init__(self, loader: PersonLoader, *, base_url: str) -> None:
         self._loader = loader
+        self._base_url = base_url
         self._people_admin = loader.people_admin
         self._view = loader.view
 
@@ -285,7 +286,7 @@ class PersonScreens:
             call=ApiCall(
                 path="user",
                 body={"action": "get", "data": {"user_id": user.user_id}},
-                record=user_entry(user),
+                record=user_entry(user, self._base_url),
             ),
             problem=problem,
             conflicts=conflicts,

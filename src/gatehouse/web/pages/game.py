@@ -141,14 +141,14 @@ class GamePages:
             return self._end_page(request, GameEnd.OVER)
         ban = await self._purpose.find_ban(session)
         if ban is not None:
-            application = await self._purpose.application_name(session)
-            return self._pages.render(request, banned_page(user, ban, application))
+            application = await self._purpose.application(session)
+            return self._pages.render(request, banned_page(user, ban, application.name))
         named = self._purpose.application_ids(session)
         refusing = await self._reasons.find_refusing_application(user, named) or self._purpose.first_application_id(
             session
         )
         context = GameDeniedContext(
-            application=await self._purpose.application_name_by_id(refusing),
+            application=(await self._purpose.application_by_id(refusing)).name,
             login=user.login or "",
             ask=await self._owners.owner(refusing),
             why=await self._reasons.explain(browser.signed_in, named),

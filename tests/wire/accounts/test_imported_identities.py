@@ -35,6 +35,7 @@ async def test_im_10_an_imported_identity_signs_its_owner_in(
 ) -> None:
     more = {"tenant": TENANT} if kind == "microsoft" else {}
     async with a_vendor(service, kind, create_accounts=False, **more) as vendor:
+        vendor.tenant = more.get("tenant", vendor.tenant)
         await import_lines(service, f"vendor;{subject};4711", header="provider;subject;user_id")
         response = await sign_in_with(browser_client, vendor, **claims)
     assert (response.status_code, response.headers.get("location")) == (303, "/account"), response.text

@@ -12,6 +12,7 @@ STORAGE_MAY_IMPORT = {"model", "store", "errors", "events", "conditions", "limit
 
 LAZY_IMPORTS = {
     ("images/worker.py", "PIL"),  # after the limits of the process are set
+    ("accounts/importing/hashes.py", "bcrypt"),
     ("accounts/second_factors/passkeys.py", "gatehouse.accounts.second_factors.ceremony"),
     ("app/api_endpoints.py", "gatehouse.app.services.activity"),
     ("app/api_endpoints.py", "gatehouse.app.services.installation"),

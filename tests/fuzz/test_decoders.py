@@ -1,5 +1,6 @@
 """Every decoder of external input accepts any bytes or refuses them with its own error, quickly."""
 
+import io
 import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
@@ -13,6 +14,10 @@ import pytest
 from hypothesis import example, given, seed
 from hypothesis import strategies as st
 
+from gatehouse.accounts.importing.files import open_import_file
+from gatehouse.accounts.importing.hashes import parse_hash
+from gatehouse.accounts.importing.model import ImportFormat
+from gatehouse.accounts.importing.vendors import parse_hash_config
 from gatehouse.accounts.login_result import check_fixed_ips
 from gatehouse.admin.assignments import read_end as read_end_of_list
 from gatehouse.kernel.addresses import parse_address, parse_web_url
@@ -113,7 +118,47 @@ part = text_of(
 )
 pem = text_of("\n= +/", "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----", "MIIB", "AQAB", "ssh-rsa ")
 
+csv_text = text_of(
+    "\r\n,;\"'\t\0", "login,nick\n", "login;email_verified\n", "a@b.example,", '"', "true", "\ufeff", "$2b$10$"
+)
+account = text_of(
+    '{}[]",:\n',
+    *('{"users":[', "[{", '"credentials":[{', '"type":"password"', '"secretData":"{}"', '"email":"a@b.example"'),
+    *(
+        '"passwordHash":"AAAA"',
+        '"mfa_factors":[]',
+        '"custom_password_hash":{"algorithm":"scrypt","cost":-1}',
+        '"login"',
+    ),
+)
+foreign_hash = text_of(
+    *("$=,./+{}", "$2b$10$", "pbkdf2_sha256$", "$pbkdf2-sha512$", "i=1000,l=64", "$scrypt$", "ln=14,r=8,p=1", "99"),
+    *(
+        "$argon2id$v=19$",
+        "m=65536,t=3,p=4",
+        "$6$rounds=",
+        "$5$",
+        "{SSHA512}",
+        "$salted-sha256$prefix$",
+        "c2FsdA",
+        "==",
+    ),
+)
+
+
+def import_rows(source: ImportFormat) -> Read:
+    return lambda body: list(open_import_file(io.BytesIO(body), source).rows)
+
+
 DECODERS: Final = (
+    Decoder("import csv", import_rows(ImportFormat.CSV), as_bytes(csv_text)),
+    *(
+        Decoder(f"import {source}", import_rows(source), as_bytes(account))
+        for source in ImportFormat
+        if source is not ImportFormat.CSV
+    ),
+    Decoder("password hash", parse_hash, foreign_hash),
+    Decoder("hash parameters", parse_hash_config, text_of("{}:,\n=", "rounds", "mem_cost", "base64_signer_key", "8")),
     Decoder(
         "json",
         parse_json.decode_json,

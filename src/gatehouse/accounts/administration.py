@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from gatehouse.accounts.errors import BadAccount, SetupLinkDead, UserChanged
 from gatehouse.accounts.model import (
     MAX_NICK_LENGTH,
@@ -16,6 +18,7 @@ from gatehouse.accounts.model import (
     SetupLink,
     User,
     check_login,
+    is_service_tag,
 )
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.password_rules import PasswordRules
@@ -31,6 +34,7 @@ from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
+from gatehouse.images.loading import NewImage
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret, new_user_id
@@ -42,6 +46,14 @@ from gatehouse.tokens.claims import MAX_TAG_BYTES, json_length
 MAX_CUSTOM_TAG_BYTES: Final = MAX_TAG_BYTES - 128  # the rest is for system tags
 LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 COUNTRY_CODE: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
+# Generated ids have ten digits (R1); those of files may be shorter or longer.
+USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+
+
+def check_user_id(text: str) -> str:
+    if not USER_ID.fullmatch(text):
+        raise BadAccount("must be 1 to 19 digits, not starting with 0")
+    return text
 
 
 def check_nick(text: str) -> str:
@@ -64,7 +76,7 @@ def check_country(text: str) -> str:
 
 
 def check_tags(tags: frozenset[str]) -> frozenset[str]:
-    own = tags & SYSTEM_TAGS
+    own = {tag for tag in tags if tag in SYSTEM_TAGS or is_service_tag(tag)}
     if own:
         raise BadAccount(f"{', '.join(sorted(own))}: managed automatically, cannot be set")
     if any("," in tag for tag in tags):
@@ -117,7 +129,8 @@ class Administration:
             details={"administrator": administrator},
             personal={"login": login, "nick": user.nick},
         )
-        await self._store.create_user(user, record, administrator=administrator)
+        picture: NewImage = more.get("picture")
+        await self._store.create_user(user, record, administrator=administrator, picture=picture or None)
         return user
 
     async def new_user(self, *, login: str, nick: str, password: str | None, lang: str = "en") -> User:
@@ -169,7 +182,16 @@ class Administration:
 
 
 LABEL_FIELDS: Final = ("tags", "purchases")
-EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", *PROFILE_FIELDS, *LABEL_FIELDS)
+EDITABLE_FIELDS: Final = (
+    "nick",
+    "login",
+    "email_verified",
+    "lang",
+    "country",
+    *PROFILE_FIELDS,
+    "picture",
+    *LABEL_FIELDS,
+)
 PERSONAL_FIELDS: Final = ("nick", "login", *PROFILE_FIELDS)
 
 
@@ -190,6 +212,7 @@ class AccountDraft:
     username: str  # empty for none
     zoneinfo: str
     version: int
+    picture: NewImage = UNSET
 
 
 def unchanged_draft(user: User) -> AccountDraft:
@@ -231,7 +254,7 @@ class AccountEditor:
             mails = tuple(self._old_address_notice(user, origin)) if moved else ()
             entries = tuple(self._audit_records(after, changed, origin))
             dated = date_profile(user, after, entries[0].at)
-            await self._store.change_account(dated, entries, mails, ends_links=moved)
+            await self._store.change_account(dated, entries, mails, ends_links=moved, picture=draft.picture or None)
 
     def _audit_records(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
         """Yield the general event, and the specific one for tags and purchases."""
@@ -276,6 +299,7 @@ def apply_draft(user: User, draft: AccountDraft) -> User:
         family_name=check_name(draft.family_name),
         username=user.username if draft.username == (user.username or "") else new_username(draft.username),
         zoneinfo=check_zoneinfo(draft.zoneinfo),
+        picture=user.picture if draft.picture is UNSET else "" if draft.picture is None else draft.picture.image_id,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount, LoginDenied
 from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
 from gatehouse.accounts.store import ApplicationAccess, LoginStore
@@ -146,8 +147,9 @@ class LoginResult:
     ) -> PreparedLogin:
         """Check the login rules and sign; the caller stores the result. Raises LoginDenied."""
         named = await self._named_applications(options)
-        if user.blocked or not await self._rules.may_log_in(user, named.applications):
-            raise LoginDenied
+        ban = await self._rules.find_ban(user, named.applications)
+        if user.blocked or ban is not None or not await self._rules.may_log_in(user, named.applications):
+            raise LoginDenied(ban=None if user.blocked else ban)
         token, stoken = new_secret(), new_secret() if options.short_token else None
         country = user.country or self._country_of(origin.address)  # R1
         data = {
@@ -164,6 +166,10 @@ class LoginResult:
         return PreparedLogin(
             data=data, token_record=self._token_record(user, named, token, stoken, origin), entry=entry
         )
+
+    async def find_ban(self, user: User, options: LoginOptions) -> UserBan | None:
+        """Return the ban that denies this login."""
+        return await self._rules.find_ban(user, options.applications)
 
     async def _named_applications(self, options: LoginOptions) -> NamedApplications:
         """Return the named applications. Raises InvalidToken: every credential in a request must be valid (R6)."""

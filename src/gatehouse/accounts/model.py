@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.kernel.text import is_plain_line, nfc
 
@@ -61,6 +62,7 @@ CENTRAL_APPLICATION: Final = 1  # the service itself
 
 JOINED_KEY: Final = "joined"  # in `meta`: how the account was created
 SELF_REGISTERED: Final = "registered"  # by an unverified client
+IMPORTED_ACCOUNT: Final = "imported"  # from another system, where anyone may have registered it
 
 MAX_NICK_LENGTH: Final = 64
 MAX_TAG_LENGTH: Final = 64
@@ -79,6 +81,10 @@ class SignInMethod(StrEnum):
     TWO_STEP = "2step"
     OPENID = "openid"
     PASSKEY = "passkey"
+    PROVIDER = "provider"  # an identity at a sign-in provider (R10)
+    PLATFORM = "platform"  # a ticket or token of a game platform
+    GUEST = "guest"  # the key of a device
+    EMAIL = "email"  # a link or code by email, without a password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +105,7 @@ class User:
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
     meta: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
+    service_tags: frozenset[str] = frozenset()  # stored like tags, but set by this service only
     purchases: frozenset[str] = frozenset()
     sealed_totp: bytes | None = field(default=None, repr=False)
     passkeys: int = 0
@@ -110,16 +117,17 @@ class User:
     zoneinfo: str = ""  # of the IANA database, such as Europe/Berlin
     picture: str = ""  # ID of the stored image
     updated_at: int = 0  # last change of the profile; 0 since registration
+    bans: tuple[UserBan, ...] = ()  # also those that have ended
     version: int = 1
 
     @property
     def may_add_factors(self) -> bool:
-        """False for a self-registered account whose address was never verified.
+        """False for a self-registered or imported account whose address was never verified.
 
         Otherwise a stranger could register another person's address, add a passkey, and still have access after the
         owner has set a password.
         """
-        return self.email_verified or self.meta.get(JOINED_KEY) != SELF_REGISTERED
+        return self.email_verified or self.meta.get(JOINED_KEY) not in {SELF_REGISTERED, IMPORTED_ACCOUNT}
 
     @property
     def login_key(self) -> str | None:
@@ -135,7 +143,7 @@ class User:
 
     @property
     def system_tags(self) -> frozenset[str]:
-        """Tags that follow from the state of the account (R1); they cannot be set."""
+        """Tags that are managed automatically (R1, R10); they cannot be set."""
         facts = {
             "email_verified": self.email_verified,
             "phone_verified": self.phone_verified,
@@ -144,12 +152,42 @@ class User:
             "2step_passkey": self.passkeys > 0,
             "2step_email": self.email_code,
         }
-        return frozenset(tag for tag, holds in facts.items() if holds)
+        return self.service_tags | {tag for tag, holds in facts.items() if holds}
 
 
 SYSTEM_TAGS: Final = frozenset(
     {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email"}
 )
+
+
+GUEST_TAG: Final = "guest"
+LINKED_TAG_PREFIX: Final = "linked_"  # and the ID of the provider
+
+
+def is_service_tag(tag: str) -> bool:
+    """Whether a tag says how a person can sign in (R10); only the service sets it."""
+    return tag == GUEST_TAG or tag.startswith(LINKED_TAG_PREFIX)
+
+
+GUEST_PROVIDER: Final = "guest"  # the provider of device keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Unique by issuer and subject; linked only by its signed-in owner, never by an equal email address."""
+
+    issuer: str  # fixed when the provider is created
+    subject: str  # the person there; never given to another one
+    user_id: str
+    provider: str  # the ID of the provider it came from
+    label: str  # what the owner recognizes it by: the name or address there
+    created_at: int
+    used_at: int  # the last sign-in
+
+
+def service_tag(provider: str) -> str:
+    """Return the tag that an account has while it has an identity of the provider."""
+    return GUEST_TAG if provider == GUEST_PROVIDER else f"{LINKED_TAG_PREFIX}{provider}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Argon2id in a bounded pool (S-02): memory in use is at most workers x memory, at any load."""
+"""Argon2id in a bounded pool (S-02): memory in use is at most workers x memory, at any load.
+
+Hashes of other systems have a pool of their own, so that expensive ones delay no other sign-in (R10).
+"""
 
 import asyncio
 import os
@@ -13,6 +16,7 @@ from typing import Final, TypeVar
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from gatehouse.accounts.importing.hashes import is_imported, verify_imported
 from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.kernel.ids import new_secret
@@ -49,12 +53,30 @@ class Passwords:
         self._decoy_hash: str | None = None
         self._waiting = 0
         self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2", initializer=lower_thread_priority)
+        # One per core at most: checks of imported hashes are bounded in memory and time, but not cheap.
+        self._import_pool = ThreadPoolExecutor(
+            min(cost.workers, os.cpu_count() or 1),
+            thread_name_prefix="imported-hash",
+            initializer=lower_thread_priority,
+        )
 
     async def hash(self, password: str) -> str:
         return await self._run(partial(self._hasher.hash, self._bytes_to_hash(password)))
 
     async def matches(self, password: str, password_hash: str) -> bool:
+        if is_imported(password_hash):
+            return await self._matches_imported(password, password_hash)
         return await self._run(partial(self._verify, self._bytes_to_hash(password), password_hash))
+
+    async def _matches_imported(self, password: str, password_hash: str) -> bool:
+        """Check the hash; a failure costs an Argon2id as well, like a success, which is followed by a new hash.
+
+        Otherwise a cheap hash would tell that the account exists (LG-05).
+        """
+        if await self._run(partial(verify_imported, password_hash, password), self._import_pool):
+            return True
+        await self.matches(password, await self.decoy_hash())
+        return False
 
     async def decoy_hash(self) -> str:
         """Return a hash at the current cost that no password matches, for accounts that do not exist."""
@@ -63,8 +85,8 @@ class Passwords:
         return self._decoy_hash
 
     def is_outdated(self, password_hash: str) -> bool:
-        """Return whether the hash was made at another cost than the current one, to be replaced at the next login."""
-        return self._hasher.check_needs_rehash(password_hash)
+        """Return whether the hash was imported or made at another cost, to be replaced at the next login."""
+        return is_imported(password_hash) or self._hasher.check_needs_rehash(password_hash)
 
     def refuse_when_full(self) -> None:
         if self._waiting >= MAX_WAITING:
@@ -72,13 +94,14 @@ class Passwords:
 
     def close(self) -> None:
         self._pool.shutdown()
+        self._import_pool.shutdown()
 
-    async def _run(self, work: Callable[[], T]) -> T:
+    async def _run(self, work: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
         """Run the work in the pool; raise Unavailable when the queue is full (faults R-19)."""
         self.refuse_when_full()
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            return await asyncio.get_running_loop().run_in_executor(pool or self._pool, work)
         finally:
             self._waiting -= 1
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import ShortTokenDead, UserNotFound
 from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
 from gatehouse.accounts.store import AccountStore, LoginStore, SessionStore
@@ -83,11 +84,15 @@ class Sessions:
         return OpenedSession(secret=secret, session=kept)
 
     async def find(self, secret: str) -> UserSession | None:
-        """Return the session of this cookie; an unknown secret is never adopted (LG-01)."""
+        """Return the session of this cookie; an unknown secret is never adopted (LG-01).
+
+        None while the person is banned from the installation; the session goes on when the ban is over.
+        """
         now = self._clock.now()
         signed_in = await self._store.find_session(sha256(secret), now)
-        if signed_in is not None:
-            await self.record_use(signed_in.session)
+        if signed_in is None or find_ban(signed_in.user.bans, now) is not None:
+            return None
+        await self.record_use(signed_in.session)
         return signed_in
 
     async def record_use(self, session: Session) -> None:
@@ -147,6 +152,6 @@ class ShortTokens:
             user = await self._accounts.user(user_id)
         except UserNotFound as gone:
             raise ShortTokenDead from gone
-        if user.blocked or user.rev != rev:
+        if user.blocked or user.rev != rev or find_ban(user.bans, self._clock.now()) is not None:
             raise ShortTokenDead("revoked after it was issued")
         return user

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.model import (
     EmailLink,
     LinkKind,
@@ -14,13 +15,16 @@ from gatehouse.accounts.model import (
     UserSession,
 )
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.mail.model import OutboxMail
 from gatehouse.tokens.claims import PermissionClaims
 
 
 class AccountStore(Protocol):
-    async def create_user(self, user: User, record: AuditRecord, *, administrator: bool = False) -> None:
-        """Store a new account under an ID that was never used and a free login, all or nothing.
+    async def create_user(
+        self, user: User, record: AuditRecord, *, administrator: bool = False, picture: StoredImage | None = None
+    ) -> None:
+        """Store a new account under an ID that was never used and a free login, with its picture, all or nothing.
 
         With `administrator` it has that role of application 1 from the same transaction on, and setup is closed. Of
         two callers racing for one login, user name or ID exactly one succeeds; the other gets LoginTaken,
@@ -172,7 +176,7 @@ class LoginStore(Protocol):
         """Store tokens and record in one transaction; False, with nothing stored, if the account was revoked."""
 
     async def live_login_token(self, digest: bytes, now: int) -> LoginToken | None:
-        """Return the `token` of login data (R1), unless it ended, or its user is blocked or revoked it."""
+        """Return the `token` of login data (R1), unless it ended, or its user is blocked, banned or revoked it."""
 
     async def find_short_token_owner(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
         """Return the user ID, and the rev at issue, of a token that can still be used from that address."""
@@ -185,7 +189,13 @@ class ApplicationAccess(Protocol):
     """Decisions of `permissions` that a login needs."""
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Return whether the login rules of all these applications admit the user (R5); unknown ones do not."""
+        """Return whether the login rules of all these applications admit the user (R5); unknown ones do not.
+
+        A ban from any of them, or from the installation, admits no one either.
+        """
+
+    async def find_ban(self, user: User, application_ids: Sequence[int]) -> UserBan | None:
+        """Return the ban of the user from any of these applications, or from the installation (R10)."""
 
     async def service_application(self, service_jwt: str) -> int:
         """Return the application of this service JWT. Raises InvalidToken."""

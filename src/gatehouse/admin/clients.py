@@ -9,12 +9,12 @@ from msgspec import UNSET, UnsetType
 from sqlalchemy import BigInteger, Text, bindparam, func, select
 
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
-from gatehouse.images.model import StoredImage
+from gatehouse.images.loading import ImageLoader, NewImage
+from gatehouse.images.model import LOGO, BadImage, StoredImage, image_url
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_document import ClientPatch, apply_patch
 from gatehouse.oauth.clients import Clients, check_client, check_client_id
 from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
-from gatehouse.oauth.logos import ClientLogos
 from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile
 from gatehouse.permissions.commands.application_credentials import find_managed_application
 from gatehouse.permissions.commands.drafts import expected_version, refuse_old_version
@@ -173,7 +173,7 @@ def refuse_other_application(draft: ClientDraft, client: Client) -> None:
         raise Malformed("data.application_id: a client cannot be moved to another application")
 
 
-def with_logo(client: Client, logo: StoredImage | UnsetType | None) -> Client:
+def with_logo(client: Client, logo: NewImage) -> Client:
     """Return the client with the ID of a new logo, without one, or with UNSET as it is."""
     return client if logo is UNSET else replace(client, logo="" if logo is None else logo.image_id)
 
@@ -199,11 +199,20 @@ class ApplicationClients:
     Without an application it is about every client, those of no application too, for who administers.
     """
 
-    def __init__(self, *, clients: Clients, logos: ClientLogos, applications: ApplicationStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        clients: Clients,
+        images: ImageLoader,
+        applications: ApplicationStore,
+        clock: Clock,
+        base_url: str,
+    ) -> None:
         self._clients = clients
-        self._logos = logos
+        self._images = images
         self._applications = applications
         self._clock = clock
+        self._base_url = base_url
 
     async def list(self, actor: Actor, application_id: int | None) -> Sequence[Client]:
         await self.require_right(actor, application_id)
@@ -258,16 +267,13 @@ class ApplicationClients:
                 continue  # a draft with a version fails when its version is compared again
         raise VersionConflict("the client was changed concurrently; try again")
 
-    async def _load_logo(self, draft: ClientDraft, client: Client) -> StoredImage | UnsetType | None:
-        """Return the new logo that the draft asks for; None to remove it, UNSET to keep it. Raises BadClient."""
-        uri = UNSET if draft.logo_uri == self._logos.address(client) else draft.logo_uri
-        if draft.logo is not UNSET:
-            if uri is not UNSET:
-                raise BadClient("send logo or logo_uri, not both", field="logo_uri")
-            return None if draft.logo is None else await self._logos.convert(draft.logo)
-        if uri is UNSET:
-            return UNSET
-        return await self._logos.fetch(uri) if uri else None
+    async def _load_logo(self, draft: ClientDraft, client: Client) -> NewImage:
+        """Return the new logo that the draft asks for. Raises BadClient, Unavailable."""
+        current = image_url(self._base_url, client.logo)
+        try:
+            return await self._images.load_change(draft.logo, draft.logo_uri, LOGO, field="logo", current=current)
+        except BadImage as error:
+            raise BadClient(error.detail, field=error.field) from None
 
     async def rotate_secret(self, actor: Actor, application_id: int | None, client_id: str) -> str:
         await self.get_changeable(actor, application_id, client_id)

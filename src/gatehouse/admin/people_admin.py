@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from gatehouse.accounts.administration import (
     AccountDraft,
     AccountEditor,
@@ -26,10 +28,13 @@ from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.store import AccountStore
+from gatehouse.images.loading import ImageLoader, NewImage
+from gatehouse.images.model import PICTURE, BadImage, image_url
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
 from gatehouse.permissions.documents.fields import end_members
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, UserRecord
 from gatehouse.permissions.rights.guard import Operation, require_operation
@@ -63,6 +68,8 @@ class PeopleAdmin:
         consents: Consents,
         schemas: UserRecordCommands,
         sign_in: SignInServices,
+        images: ImageLoader,
+        base_url: str,
     ) -> None:
         self._accounts = accounts
         self._administration = administration
@@ -73,6 +80,8 @@ class PeopleAdmin:
         self._consents = consents
         self._schemas = schemas
         self._sign_in = sign_in
+        self._images = images
+        self._base_url = base_url
 
     async def person(self, actor: Actor, user_id: str) -> User:
         """Return the account. Raises UserNotFound."""
@@ -102,6 +111,21 @@ class PeopleAdmin:
         require_operation(actor.rights, Operation.ADMINISTER)
         named = nick.strip() or login.partition("@")[0]
         return await self._invitations.invite(login=login, nick=named, lang=check_lang(lang), origin=actor.origin)
+
+    async def load_picture(self, actor: Actor, url: str | None, user_id: str = "") -> NewImage:
+        """Return the picture that a URL gives, fetched once; the address of the present one changes nothing.
+
+        Raises Malformed, Unavailable.
+        """
+        require_operation(actor.rights, Operation.ADMINISTER)
+        if not url:
+            return None
+        if user_id and url == image_url(self._base_url, (await self.person(actor, user_id)).picture):
+            return UNSET
+        try:
+            return await self._images.load(url, PICTURE)
+        except BadImage as error:
+            raise Malformed(f"data.picture: {error.detail}") from None
 
     async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)

@@ -21,7 +21,7 @@ class SettingListItem:
     meaning: str
     stored: bool  # administrators may change it while the service runs
     changeable: bool  # and neither file nor environment fixes it
-    control: str  # of a form: flag, choice, number, list, secret, text
+    control: str  # of a form: flag, choice, number, list, secret, image, text
     choices: tuple[str, ...] = ()
     low: int = 0
     high: int = 0
@@ -30,6 +30,10 @@ class SettingListItem:
     @property
     def is_secret(self) -> bool:
         return self.control == "secret"
+
+    @property
+    def is_in_database(self) -> bool:
+        return self.source == "database"
 
     def matches(self, search: str) -> bool:
         """Whether the setting contains the text, ignoring case."""

@@ -3,6 +3,7 @@
 from functools import cache
 
 from gatehouse.admin.people import DirectPermissions
+from gatehouse.admin.people_import import PeopleImport
 from gatehouse.admin.schema_versions import schema_at_version
 from gatehouse.app.management import add_management
 from gatehouse.app.services import Services
@@ -35,7 +36,9 @@ from gatehouse.web.api.permissions.application_keys import (
 )
 from gatehouse.web.api.permissions.applications import ApplicationEndpoints, ClientEndpoint
 from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.bans import BanEndpoint
 from gatehouse.web.api.permissions.changes import ChangesEndpoint
+from gatehouse.web.api.permissions.listing import Cursors
 from gatehouse.web.api.permissions.lookups import ActivityEndpoint, FindRecord, GameSessionEndpoint
 from gatehouse.web.api.permissions.projects import GroupEndpoints, ProjectEndpoints
 from gatehouse.web.api.permissions.questions import QuestionEndpoints, SimulationEndpoint
@@ -47,6 +50,7 @@ from gatehouse.web.api.permissions.service_accounts import (
 )
 from gatehouse.web.api.permissions.settings import SettingsEndpoint, SettingsPartReader
 from gatehouse.web.api.permissions.user_admin import UserAdminEndpoint, UserAdminServices
+from gatehouse.web.api.permissions.user_import import UserImportEndpoint
 from gatehouse.web.api.permissions.user_permissions import (
     FindDirectPermissions,
     UserRecordEndpoint,
@@ -179,7 +183,9 @@ def basic_permission_endpoints(
     services: Services, readiness: Readiness, authenticator: RequestAuthenticator
 ) -> list[Endpoint]:
     return [
-        *ApplicationEndpoints(applications=services.application_commands, authenticator=authenticator).endpoints(),
+        *ApplicationEndpoints(
+            applications=services.application_commands, authenticator=authenticator, base_url=services.base_url
+        ).endpoints(),
         CustomKeyEndpoint(keys=services.custom_key_commands, authenticator=authenticator).endpoint(),
         *PublicKeyEndpoints(services.application_keys).endpoints(),
         ExchangeJwtEndpoint(services.jwt_exchange).endpoint(),
@@ -224,6 +230,13 @@ def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> l
     return [
         *UserEndpoints(people=people, authenticator=authenticator).endpoints(),
         user_admin_endpoint(services, authenticator),
+        BanEndpoint(
+            bans=services.ban_commands,
+            cursors=Cursors(masters=services.masters, clock=services.clock),
+            authenticator=authenticator,
+            clock=services.clock,
+        ).endpoint(),
+        UserImportEndpoint(people=PeopleImport(services.importer), authenticator=authenticator).endpoint(),
         *UserSessionEndpoints(
             people=people,
             sessions=services.sessions,

@@ -23,7 +23,9 @@ from gatehouse.app.page_endpoints import (
 )
 from gatehouse.app.readiness import readiness_checks
 from gatehouse.app.services import Services
+from gatehouse.images.model import image_path
 from gatehouse.kernel.graphics import Color, image_media_type
+from gatehouse.kernel.stored_settings import referenced_image
 from gatehouse.settings.model import BrandingSettings
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
 from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
@@ -43,18 +45,20 @@ from gatehouse.web.server.server import ShutdownSignal
 
 @lru_cache(maxsize=1)
 def branding(chosen: BrandingSettings) -> BrandAssets:
-    paths = {LOGO_FILE: chosen.logo, DARK_LOGO_FILE: chosen.logo_dark}
+    logos = {LOGO_FILE: chosen.logo, DARK_LOGO_FILE: chosen.logo_dark}
     return BrandAssets(
         name=chosen.name,
         wordmark=chosen.wordmark,
         accent=Color.parse(chosen.accent) if chosen.accent else None,
-        logos={name: load_logo(Path(path)) for name, path in paths.items() if path},
+        logos={name: load_logo(value) for name, value in logos.items() if value},
     )
 
 
-def load_logo(path: Path) -> BrandFile:
-    """Read a logo that the settings have checked."""
-    content = path.read_bytes()
+def load_logo(value: str) -> BrandFile | str:
+    """Return the address of a stored image, or the content of a file that the settings have checked."""
+    if image_id := referenced_image(value):
+        return image_path(image_id)
+    content = Path(value).read_bytes()
     return BrandFile(media_type=image_media_type(content), content=content)
 
 

@@ -9,18 +9,36 @@ import structlog
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.images.loading import ImageLoader
+from gatehouse.images.model import LOGO, BadImage, StoredImage
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.sealing import SecretSealer
-from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings, setting_sealing_purpose
-from gatehouse.settings import LoadedSettings
-from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, Setting, Value, nearest_setting
+from gatehouse.kernel.stored_settings import (
+    StoredSetting,
+    StoredSettings,
+    image_reference,
+    setting_sealing_purpose,
+)
+from gatehouse.settings import LoadedSettings, Settings
+from gatehouse.settings.entries import (
+    Setting,
+    Value,
+    all_names,
+    display_value,
+    find_setting,
+    find_stored_setting,
+    nearest_setting,
+    setting_of_name,
+    value_of,
+)
 from gatehouse.settings.secret import MASK, Secret
 from gatehouse.storage.settings import SettingsStorage
 
 log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "installation"
+REPLACED: Final = "cannot be changed; remove the provider and add it again"
 
 Changes = Mapping[str, object]  # setting -> new value; None removes the stored one
 
@@ -55,7 +73,7 @@ class LiveSettings:
         """Return the settings with these stored values, without those that this version or a file does not allow."""
         values = dict(self._readable(stored))
         while problems := (loaded := self._given.with_stored(values)).problems():
-            section = problems[0].name.partition(".")[0]
+            section = problems[0].name.rpartition(".")[0]
             log.warning("stored settings ignored", setting=section, reason=str(problems[0]))
             dropped = {name for name in values if name.startswith(f"{section}.")}
             if not dropped:
@@ -66,7 +84,7 @@ class LiveSettings:
     def _readable(self, stored: StoredSettings) -> Iterator[tuple[str, Value]]:
         for name, one in stored.items():
             try:
-                yield name, STORED_SETTINGS[name].convert(self._plain_value(name, one))
+                yield name, setting_of_name(name).convert_stored(self._plain_value(name, one))
             except (KeyError, ValueError) as error:  # stored by another version
                 log.warning("stored setting ignored", setting=name, reason=str(error))
 
@@ -95,7 +113,7 @@ class LiveSettings:
         """Return the value as it is stored, None for None. Raises BadInput."""
         try:
             entry = self._changeable(name)
-            value = None if given is None else entry.convert(given)
+            value = None if given is None else convert_value(entry, given)
         except ValueError as error:
             raise BadInput(str(error)) from error
         if value is None:
@@ -107,45 +125,95 @@ class LiveSettings:
         return StoredSetting(list(value) if isinstance(value, tuple) else value)
 
     def _changeable(self, name: str) -> Setting:
-        if name not in ALL_SETTINGS:
+        entry = find_setting(name)
+        if entry is None:
             near = nearest_setting(name)
             raise ValueError(f"is unknown{f', did you mean {near.name}?' if near else ''}")
-        if name not in STORED_SETTINGS:
+        if not entry.about.stored:
             raise ValueError("cannot be changed while the service runs; set it in a file or the environment")
         if self._given.is_locked(name):
             raise ValueError(f"is set by {self._given.sources[name]}; change it there")
-        return ALL_SETTINGS[name]
+        return entry
+
+    def is_image(self, name: str) -> bool:
+        """Whether the setting is an image, which is loaded before `convert_setting` gets it."""
+        entry = find_stored_setting(name)
+        return entry is not None and entry.about.image
 
     def is_changeable(self, name: str) -> bool:
-        return name in STORED_SETTINGS and not self._given.is_locked(name)
+        return find_stored_setting(name) is not None and not self._given.is_locked(name)
 
-    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
-        """Return what is wrong between stored settings, by setting."""
-        problems = self._given.with_stored(dict(self._readable(stored))).problems()
-        return {problem.name: problem.what for problem in problems}
+    def displayed_value(self, name: str) -> object:
+        return display_value(self.current.settings, name)
+
+    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:
+        """Return what is wrong with or between the settings after a change, by setting."""
+        wanted = self._given.with_stored(dict(self._readable(after)))
+        current = self._given.with_stored(dict(self._readable(before)))
+        return {problem.name: problem.what for problem in wanted.problems()} | dict.fromkeys(
+            changed_fixed_settings(current.settings, wanted.settings), REPLACED
+        )
 
 
 class SettingsEditor:
-    def __init__(self, *, live: LiveSettings, store: SettingsStorage, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        live: LiveSettings,
+        store: SettingsStorage,
+        images: ImageLoader,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
         self._live = live
         self._store = store
+        self._images = images
         self._recorder = recorder
         self._clock = clock
 
     async def save(self, changes: Changes, origin: AuditOrigin) -> None:
-        """Store the changes together, or none of them. Raises SettingsInvalid.
+        """Store the changes together, or none of them. Raises SettingsInvalid, Unavailable.
 
-        This node uses them when it returns, the others within a second.
+        An image is given as its content or as a URL. This node uses the changes when it returns, the others within a
+        second.
         """
+        changes = await self._with_images(changes)
         converted = self._live.convert(changes)
+        images = {name: image for name, image in changes.items() if isinstance(image, StoredImage)}
         if converted:
             await self._store.change(
-                converted, self._clock.now(), check=self._refuse_problems, audit=partial(self._records, origin)
+                converted,
+                self._clock.now(),
+                check=self._refuse_problems,
+                audit=partial(self._records, origin),
+                images=images,
             )
             await self._live.reload()
 
-    def _refuse_problems(self, after: StoredSettings) -> None:
-        if problems := self._live.problems_of(after):
+    async def _with_images(self, changes: Changes) -> Changes:
+        """Return the changes with images as they are stored, without one that is given by its present address."""
+        loaded = dict(changes)
+        for name, given in changes.items():
+            if not self._live.is_image(name) or not self._live.is_changeable(name):
+                continue
+            if given == self._live.displayed_value(name):
+                del loaded[name]
+            elif isinstance(given, bytes | str):
+                loaded[name] = await self._load_image(name, given)
+        return loaded
+
+    async def _load_image(self, name: str, given: bytes | str) -> StoredImage | None:
+        if given == "":
+            return None
+        try:
+            if isinstance(given, bytes):
+                return await self._images.convert(given, LOGO)
+            return await self._images.load(given, LOGO)
+        except BadImage as error:
+            raise SettingsInvalid({name: f"is refused: {error.detail}"}) from None
+
+    def _refuse_problems(self, before: StoredSettings, after: StoredSettings) -> None:
+        if problems := self._live.problems_of(before, after):
             raise SettingsInvalid(problems)
 
     def _records(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
@@ -155,6 +223,23 @@ class SettingsEditor:
             details = {**details, **dict.fromkeys(secrets, "new value")}
         if details:
             yield self._recorder.record(AuditEvent.SETTINGS_CHANGED, origin, subject=SUBJECT, details=details)
+
+
+def changed_fixed_settings(before: Settings, after: Settings) -> Iterator[str]:
+    """Return the settings of a provider that it cannot have another value of as long as it exists."""
+    for name in set(all_names(before)) & set(all_names(after)):
+        entry = setting_of_name(name)
+        if entry.about.fixed and value_of(before, entry) != value_of(after, entry):
+            yield name
+
+
+def convert_value(entry: Setting, given: object) -> Value:
+    """Convert a value that is to be stored; of an image only the image itself, which is stored with it."""
+    if not entry.about.image:
+        return entry.convert(given)
+    if not isinstance(given, StoredImage):
+        raise ValueError("must be the URL of an image")  # noqa: TRY004 - one kind for all complaints
+    return image_reference(given.image_id)
 
 
 def display_values(stored: StoredSettings) -> Mapping[str, object]:

@@ -28,9 +28,12 @@ class AuditEvent(StrEnum):
     KEY_ROTATED = "key.rotated", "A new signing key was published and takes over as scheduled."
     KEY_DISTRUSTED = "key.distrusted", "A signing key was distrusted; everything it signed is invalid."
     USER_CREATED = "user.created", "An account was created."
+    USER_IMPORTED = "user.imported", "An account was imported from another system."
     USER_CHANGED = "user.changed", "An account was changed by an administrator."
     USER_BLOCKED = "user.blocked", "An account was blocked; its sessions and tokens ended."
     USER_UNBLOCKED = "user.unblocked", "An account was unblocked."
+    USER_BANNED = "user.banned", "A person was banned from the installation, a project or an application."
+    USER_BAN_LIFTED = "user.ban_lifted", "A ban of a person was lifted."
     USER_TOKEN_MADE = "user.token_made", "A user JWT was issued from the command line."
     USER_ERASED = "user.erased", "An account was erased, with the personal data in its audit records."
     SIGNED_IN = "session.opened", "A person signed in."
@@ -66,6 +69,8 @@ class AuditEvent(StrEnum):
     RECOVERY_CODE_USED = "factor.recovery_code_used", "A recovery code was used instead of a second factor."
     PASSKEY_RENAMED = "factor.passkey_renamed", "A passkey was renamed by its owner."
     PASSKEY_SUSPECTED = "factor.passkey_suspected", "A passkey's counter went backwards; it may have been cloned."
+    IDENTITY_LINKED = "identity.linked", "A sign-in provider was connected to an account by its owner."
+    IDENTITY_UNLINKED = "identity.unlinked", "A sign-in provider was disconnected from an account."
     ROLE_ASSIGNED = "role.assigned", "A role was assigned to a user."
     EMAIL_SECRET_MADE = (
         "application.email_secret_made",
@@ -90,7 +95,10 @@ class AuditEvent(StrEnum):
     ROLE_REMOVED = "role.removed", "A role was deleted and removed from everyone."
     DEFAULT_ROLE_SAVED = "role.default_saved", "A role that applies to all users was created or changed; high."
     USER_SCHEMA_SAVED = "user_schema.saved", "Permissions of a user in an application were changed."
-    USER_TAGS_SAVED = "user.tags_saved", "The tags or purchases of an account were changed by an administrator."
+    USER_TAGS_SAVED = (
+        "user.tags_saved",
+        "The tags or purchases of an account were changed by an administrator or from a provider's claims.",
+    )
     PROJECT_PUBLISHED = "project.published", "A project was created."
     PROJECT_CHANGED = "project.changed", "A project was changed."
     PROJECT_REMOVED = "project.removed", "A project was removed; all access to it is denied."

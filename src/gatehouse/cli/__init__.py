@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "explain": "gatehouse.cli.access:explain",
     "export": "gatehouse.cli.apply:export",
     "healthcheck": "gatehouse.cli.healthcheck:healthcheck",
+    "import": "gatehouse.cli.import_accounts:import_accounts",
     "key": "gatehouse.cli.key:key",
     "mail": "gatehouse.cli.mail:mail",
     "members": "gatehouse.cli.access:members",

@@ -128,6 +128,7 @@ def print_json(value: object) -> None:
 
 COLUMN_GAP: Final = "  "
 PROGRESS_SECONDS: Final = 0.1  # between two updates
+BAR_WIDTH: Final = 24  # characters
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -166,6 +167,12 @@ def format_time(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
 
 
+def progress_bar(reached: int, total: int) -> str:
+    done = min(reached, total)
+    filled = done * BAR_WIDTH // total
+    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {reached:,} of {total:,} ({done * 100 // total} %)"
+
+
 @contextmanager
 def show_progress(work: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """Show progress on standard error when it is a terminal.
@@ -181,8 +188,8 @@ def show_progress(work: str, total: int | None = None) -> Iterator[Callable[[int
         if now - printed_at < PROGRESS_SECONDS:
             return
         printed_at = now
-        share = f" ({reached * 100 // total} %)" if total else ""
-        click.echo(f"\r{work}: {reached:,}{share}, {now - started:.0f} s", err=True, nl=False)
+        share = progress_bar(reached, total) if total else f"{reached:,}"
+        click.echo(f"\r{work}: {share}, {now - started:.0f} s", err=True, nl=False)
 
     if not sys.stderr.isatty():
         yield lambda _: None

@@ -20,10 +20,12 @@ from gatehouse.cli.common import (
     read_settings,
 )
 from gatehouse.cli.services import PasswordSource, operator_origin, password_options, run_with_services
+from gatehouse.images.model import MAX_UPLOAD_BYTES
 from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
-from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, display_line, display_value
+from gatehouse.settings.entries import all_names, display_line, display_value, find_stored_setting
 
 EXIT_REFUSED: Final = 1
+URL_SCHEMES: Final = ("https:", "http:", "data:")  # other values of a logo are files
 
 
 @click.group()
@@ -41,8 +43,8 @@ def show(invocation: Invocation, *, stored: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                name: {"value": display_value(loaded.settings, name), "source": loaded.sources[name]}
-                for name in ALL_SETTINGS
+                name: {"value": display_value(loaded.settings, name), "source": loaded.source_of(name)}
+                for name in all_names(loaded.settings)
             }
         )
     else:
@@ -58,8 +60,8 @@ def set_values(
 ) -> None:
     """Store settings in the database; a running service uses them within a second.
 
-    Lists are separated by commas. A secret is given as NAME alone, and read from a file, standard input or the
-    terminal. All are stored together, or none.
+    Lists are separated by commas. A logo is a file or the URL of an image. A secret is given as NAME alone, and read
+    from a file, standard input or the terminal. All are stored together, or none.
     """
     password = PasswordSource(file=password_file, stdin=password_stdin)
     save_settings(invocation, dict(parse_assignment(one, password) for one in assignments))
@@ -68,7 +70,7 @@ def set_values(
 
 def parse_assignment(text: str, password: PasswordSource) -> tuple[str, object]:
     name, equals, value = text.partition("=")
-    entry = STORED_SETTINGS.get(name)
+    entry = find_stored_setting(name)
     if entry is not None and entry.is_secret:
         if equals:
             raise click.UsageError(
@@ -77,7 +79,18 @@ def parse_assignment(text: str, password: PasswordSource) -> tuple[str, object]:
         return name, password.read()
     if not equals:
         raise click.UsageError(f"{name}: use NAME=VALUE")
+    if entry is not None and entry.about.image and not value.startswith(URL_SCHEMES):
+        return name, read_image(Path(value))
     return name, value if entry is None else entry.parse(value)
+
+
+def read_image(path: Path) -> bytes:
+    """Read the file of an image; one that is too large is refused with the change."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_UPLOAD_BYTES + 1)
+    except OSError as error:
+        raise click.UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
 @config.command()
@@ -121,5 +134,8 @@ def print_refusal(refused: SettingsRefused, *, as_json: bool) -> None:
 
 
 def print_settings(loaded: LoadedSettings) -> None:
-    rows = [(name, display_line(display_value(loaded.settings, name)), loaded.sources[name]) for name in ALL_SETTINGS]
+    rows = [
+        (name, display_line(display_value(loaded.settings, name)), loaded.source_of(name))
+        for name in all_names(loaded.settings)
+    ]
     print_table(("setting", "value", "source"), rows)

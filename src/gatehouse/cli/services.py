@@ -20,6 +20,9 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, load_settings
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.rights.operators import operator_actor as acting
+from gatehouse.permissions.rights.rights import Actor
 from gatehouse.settings import LoadedSettings
 from gatehouse.storage.database import Storage
 from gatehouse.storage.sqlite.runner import sqlite_path
@@ -79,6 +82,12 @@ def run_with_services(
 def operator_origin() -> AuditOrigin:
     """The person at the command line, as the audit log names them."""
     return AuditOrigin(actor=f"cli:{getuser()}")
+
+
+async def operator_actor(services: Services) -> Actor:
+    """The same person with the rights of an administrator."""
+    models = await services.storage.permissions.application_models([CENTRAL_ID])
+    return acting(models[CENTRAL_ID], operator_origin(), services.clock.now())
 
 
 # What the commands about accounts share: finding a user, reading a password.

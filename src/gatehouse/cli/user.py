@@ -13,6 +13,7 @@ from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.accounts.own_account.export import PersonalDataExport
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.cli import user_bans
 from gatehouse.cli.common import (
     Invocation,
     common_options,
@@ -386,3 +387,7 @@ def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool)
         print_json({"user_id": user_id, "factor": factor, "jwt": jwt})
     else:
         click.echo(jwt)
+
+
+for command in (user_bans.ban, user_bans.lift, user_bans.bans):
+    user.add_command(command)

@@ -16,10 +16,8 @@ from gatehouse.cli.common import (
     print_json,
     print_table,
 )
-from gatehouse.cli.services import operator_origin, run_with_services
+from gatehouse.cli.services import operator_actor, run_with_services
 from gatehouse.kernel.times import DAY
-from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.rights.operators import operator_actor as acting
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.webhooks.model import (
     MAX_LOGGED_DELIVERIES,
@@ -203,11 +201,6 @@ def send_now(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[
         return await services.storage.webhooks.delivery(asked_for.webhook_id, asked_for.delivery_id)
 
     print_deliveries([run_with_services(invocation, work)], as_json=as_json)
-
-
-async def operator_actor(services: Services) -> Actor:
-    models = await services.storage.permissions.application_models([CENTRAL_ID])
-    return acting(models[CENTRAL_ID], operator_origin(), services.clock.now())
 
 
 def unique(events: Sequence[str]) -> list[str]:

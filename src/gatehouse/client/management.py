@@ -46,6 +46,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     family_name: str = ""
     username: str | None = None
     zoneinfo: str = ""
+    picture: str = ""
     version: int = 0
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from cachetools import LRUCache
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.login_result import PreparedLogin
 from gatehouse.audit.model import AuditOrigin
@@ -53,6 +54,7 @@ class PollAnswer:
     session: GameSession
     delay: int = 0
     error: str = ""  # the record id
+    ban: UserBan | None = None  # the reason of the error, if it is one
     data: dict[str, object] = field(default_factory=dict, repr=False)
 
 
@@ -121,7 +123,7 @@ class PollService:
             session = await self._admit(gsid, presented, origin, waiter)
             if session.state is GameSessionState.FAILED:
                 await self._wait_retry_delay(waiter)
-                return self._ended_or_retry(session)
+                return await self._ended_or_retry(session)
             poll = HeldPoll(
                 session=await self._number_poll(session, waiter, unwritten),
                 waiter=waiter,
@@ -230,14 +232,14 @@ class PollService:
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(LAST_READ_TIMEOUT):
                 poll.session = await self._store.find_session(poll.session.gsid, self._clock.now()) or poll.session
-        return self._ended_or_retry(poll.session)
+        return await self._ended_or_retry(poll.session)
 
     async def _answer_if_ready(self, poll: HeldPoll) -> PollAnswer | None:
         """Return the answer if there is one; None to continue waiting."""
         session = poll.session
         match session.state:
             case GameSessionState.FAILED:
-                return self._ended_or_retry(session)
+                return await self._ended_or_retry(session)
             case state if state is GameSessionState.DELIVERED or not self._poll_id(poll).is_newest(session):
                 return self._retry(session)  # another poll has the answer or is newer, here or at another node
             case GameSessionState.CONFIRMED:
@@ -253,8 +255,8 @@ class PollService:
         session = poll.session
         try:
             prepared = await self._results.prepare_login(session, poll.origin.request_id)
-        except LoginDenied:
-            return await self._fail(poll, "the login was refused")
+        except LoginDenied as denied:
+            return await self._fail(poll, "the login was refused", ban=denied.ban)
         except OptionsDamaged:
             return await self._fail(poll, "the stored request is damaged")
         if not poll.connection.is_open():
@@ -294,17 +296,17 @@ class PollService:
         poll.session = session
         if session.state is GameSessionState.CONFIRMED and self._poll_id(poll).is_newest(session):
             return await self._fail(poll, "the account changed after the confirmation")
-        return self._ended_or_retry(session)  # a newer poll has the answer or will get it
+        return await self._ended_or_retry(session)  # a newer poll has the answer or will get it
 
     def _poll_id(self, poll: HeldPoll) -> PollId:
         return PollId(number=poll.waiter.number, node=self._node)
 
-    async def _fail(self, poll: HeldPoll, reason: str) -> PollAnswer:
+    async def _fail(self, poll: HeldPoll, reason: str, *, ban: UserBan | None = None) -> PollAnswer:
         session = poll.session
         refusal = self._refusals.end_refusal(session.gsid, poll.origin, reason)
         if await self._store.fail_session(session.gsid, self._clock.now(), refusal, self._refusals.max_refusals):
             failed = replace(session, state=GameSessionState.FAILED)
-            return PollAnswer(status=ERROR, session=failed, error=refusal.record_id)
+            return PollAnswer(status=ERROR, session=failed, error=refusal.record_id, ban=ban)
         return await self._answer_not_taken(poll)
 
     async def _expire(self, poll: HeldPoll) -> PollAnswer:
@@ -312,9 +314,10 @@ class PollService:
         violation = await self._refusals.violation(poll.session.gsid, poll.origin, "the session has expired")
         return PollAnswer(status=ERROR, session=poll.session, error=violation.record_id)
 
-    def _ended_or_retry(self, session: GameSession) -> PollAnswer:
+    async def _ended_or_retry(self, session: GameSession) -> PollAnswer:
         if session.state is GameSessionState.FAILED:
-            return PollAnswer(status=ERROR, session=session, error=session.failure)
+            ban = await self._results.find_ban(session)
+            return PollAnswer(status=ERROR, session=session, error=session.failure, ban=ban)
         return self._retry(session)
 
     def _retry(self, session: GameSession) -> PollAnswer:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
@@ -13,7 +14,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, GameSessionState
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.store import GameApplications, GameSessionStore
+from gatehouse.gamesessions.store import GameApplications, GameLoginSettings, GameSessionStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, NetworkNearness, compare_networks
@@ -92,10 +93,18 @@ class GameSignInPurpose:
         """Return the session until it expires, in any state, for the pages that show it."""
         return await self._store.find_session(gsid, self._clock.now())
 
+    async def find_ban(self, session: GameSession) -> UserBan | None:
+        """Return the ban that denies the person of the session its applications now."""
+        return await self._results.find_ban(session)
+
     async def destination(self, interaction: SignInFlow) -> Destination:
         session = await self._pending_session(interaction.ask[GSID_KEY])
+        application = await self.application(session)
         return Destination(
-            application=await self.application_name(session), hand_over=page_url(LINK_PATH, session.gsid)
+            application=application.name,
+            application_id=self.first_application_id(session),
+            logo=application.logo,
+            hand_over=page_url(LINK_PATH, session.gsid),
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
@@ -110,9 +119,11 @@ class GameSignInPurpose:
 
     async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
         session = await self._pending_session(interaction.ask[GSID_KEY])
+        application = await self.application(session)
         return ConfirmationQuestion(
             kind=KIND,
-            application=await self.application_name(session),
+            application=application.name,
+            logo=application.logo,
             choices=code_choices_for(session, origin),
             asked_at=session.created_at,
             address=session.address,
@@ -133,10 +144,7 @@ class GameSignInPurpose:
         if proof.limited:
             raise SignInFlowGone
         if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
-            await self._fail(
-                session, origin, "the account is not allowed to use the application", user_id=proof.user_id
-            )
-            return page_url(DENIED_PATH, session.gsid)
+            return await self._deny(session, origin, proof.user_id)
         details: Details = {
             "gsid": session.gsid,
             "app_id": session.app_id,
@@ -149,6 +157,14 @@ class GameSignInPurpose:
         if not confirmed:
             raise SignInFlowGone
         return page_url(DONE_PATH, session.gsid)
+
+    async def deny_banned(self, interaction: SignInFlow, user_id: str, origin: AuditOrigin) -> None:
+        """End the session of a person who is banned from the installation, so that the game is told."""
+        await self._deny(await self._pending_session(interaction.ask[GSID_KEY]), origin, user_id)
+
+    async def _deny(self, session: GameSession, origin: AuditOrigin, user_id: str) -> str:
+        await self._fail(session, origin, "the account is not allowed to use the application", user_id=user_id)
+        return page_url(DENIED_PATH, session.gsid)
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
         session = await self._pending_session(interaction.ask[GSID_KEY])
@@ -175,12 +191,12 @@ class GameSignInPurpose:
         """Return the first application that the session names; 0 for none."""
         return next(iter(self.application_ids(session)), 0)
 
-    async def application_name(self, session: GameSession) -> str:
-        """Return the name of that application; empty when there is none."""
-        return await self.application_name_by_id(self.first_application_id(session))
+    async def application(self, session: GameSession) -> GameLoginSettings:
+        """Return the settings of that application, with its name and logo."""
+        return await self.application_by_id(self.first_application_id(session))
 
-    async def application_name_by_id(self, application_id: int) -> str:
-        return (await self._applications.game_login_settings(application_id)).name if application_id else ""
+    async def application_by_id(self, application_id: int) -> GameLoginSettings:
+        return await self._applications.game_login_settings(application_id) if application_id else GameLoginSettings()
 
     async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
         refusal = self._refusals.end_refusal(session.gsid, origin, reason)

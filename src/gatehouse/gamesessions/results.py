@@ -2,6 +2,7 @@
 
 import msgspec
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.login_result import LoginOptions, LoginResult, PreparedLogin
 from gatehouse.accounts.model import SignInMethod
@@ -32,6 +33,16 @@ class GameLoginResults:
             raise LoginDenied
         origin = AuditOrigin(actor=user.user_id, address=session.address, request_id=request_id)
         return await self._login_result.prepare(user, SignInMethod(session.auth), self.open_options(session), origin)
+
+    async def find_ban(self, session: GameSession) -> UserBan | None:
+        """Return the ban that denies the person of the session its applications now."""
+        if not session.user_id or not session.options:
+            return None
+        try:
+            user = await self._accounts.user(session.user_id)
+            return await self._login_result.find_ban(user, self.open_options(session)) if user.bans else None
+        except (NotFound, OptionsDamaged):
+            return None
 
     def open_options(self, session: GameSession) -> LoginOptions:
         """Open the sealed options of a session. Raises OptionsDamaged."""

@@ -8,10 +8,12 @@ from enum import Enum, auto
 from functools import partial
 from typing import Final, Protocol
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.errors import GameRefusals, Violation
 from gatehouse.gamesessions.model import GameSession, GameSessionState, SignInStage
 from gatehouse.gamesessions.proof import GameClientProof, socket_proof_fault
+from gatehouse.gamesessions.results import GameLoginResults
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiters
 from gatehouse.gamesessions.write_behind import MAX_WRITE_LAG, WriteBehind
@@ -28,7 +30,11 @@ class SocketCloseReason(Enum):
 
 
 class SessionFailed(Violation):
-    """The session failed; the record says why."""
+    """The session failed; the record says why. `ban`: set if a ban is the reason, which the game is told."""
+
+    def __init__(self, record_id: str, detail: str, *, ban: UserBan | None = None) -> None:
+        super().__init__(record_id, detail)
+        self.ban = ban
 
 
 class ClientSocket(Protocol):
@@ -44,7 +50,7 @@ class ClientSocket(Protocol):
     def send_stage(self, stage: SignInStage) -> None:
         """Send the stage that the person in the browser has reached."""
 
-    def close_with_reason(self, reason: SocketCloseReason, record_id: str) -> None:
+    def close_with_reason(self, reason: SocketCloseReason, record_id: str, ban: UserBan | None = None) -> None:
         """Send the reason and close; closing removes the socket."""
 
 
@@ -99,6 +105,7 @@ class Presence:
         store: GameSessionStore,
         waiters: Waiters,
         write_behind: WriteBehind,
+        results: GameLoginResults,
         refusals: GameRefusals,
         clock: Clock,
         node: str,
@@ -108,6 +115,7 @@ class Presence:
         self._store = store
         self._waiters = waiters
         self._write_behind = write_behind
+        self._results = results
         self._refusals = refusals
         self._clock = clock
         self._node = node
@@ -147,8 +155,11 @@ class Presence:
         wrong = socket_proof_fault(session, presented)
         if wrong and not session.public_key:
             raise await self._refusals.violation(gsid, origin, wrong)
+        ban = await self._results.find_ban(session)
         if session.state is GameSessionState.FAILED:
-            raise SessionFailed(session.failure, "the session failed")
+            raise SessionFailed(session.failure, "the session failed", ban=ban)
+        if ban is not None:
+            raise SessionFailed(await self._record_ban(gsid, origin), "the person is banned", ban=ban)
         return SocketAdmission(session=session, is_owner=not wrong)
 
     def _sockets_of(self, session: GameSession) -> SessionSockets:
@@ -255,22 +266,34 @@ class Presence:
     async def _check_session(self, sockets: SessionSockets) -> None:
         try:
             session = await self._store.find_session(sockets.gsid, self._clock.now())
+            ban = None if session is None else await self._results.find_ban(session)
             if session is None:
                 await self._expire(sockets)
+            elif ban is not None and session.state is not GameSessionState.FAILED:
+                await self._close_banned(sockets, ban)
             else:
-                self._send_stage(sockets, session)
+                self._send_stage(sockets, session, ban)
         except GatehouseError as error:
             log.warning("could not check a game session: %s", error)
             sockets.ends_at = 0  # its next turn does it
 
-    def _send_stage(self, sockets: SessionSockets, session: GameSession) -> None:
+    def _send_stage(self, sockets: SessionSockets, session: GameSession, ban: UserBan | None) -> None:
         sockets.ends_at = session.ends_at
         for seat, known in tuple(sockets.owners.items()):
             if seat.is_open() and known is not session.stage:
                 sockets.owners[seat] = session.stage
                 seat.send_stage(session.stage)
         if session.state is GameSessionState.FAILED:
-            close_all_sockets(sockets, session.failure)
+            close_all_sockets(sockets, session.failure, ban)
+
+    async def _close_banned(self, sockets: SessionSockets, ban: UserBan) -> None:
+        """Close the sockets of a session whose person was banned after they confirmed it."""
+        seats = sockets.all_sockets()
+        if seats:
+            close_all_sockets(sockets, await self._record_ban(sockets.gsid, seats[0].origin), ban)
+
+    async def _record_ban(self, gsid: str, origin: AuditOrigin) -> str:
+        return (await self._refusals.violation(gsid, origin, "the person is banned")).record_id
 
     async def _expire(self, sockets: SessionSockets) -> None:
         seats = sockets.all_sockets()
@@ -287,6 +310,6 @@ class Presence:
         return sum(len(attendance.all_sockets()) for attendance in self._sessions.values())
 
 
-def close_all_sockets(sockets: SessionSockets, record_id: str) -> None:
+def close_all_sockets(sockets: SessionSockets, record_id: str, ban: UserBan | None = None) -> None:
     for seat in sockets.all_sockets():
-        seat.close_with_reason(SocketCloseReason.OVER, record_id)
+        seat.close_with_reason(SocketCloseReason.OVER, record_id, ban)

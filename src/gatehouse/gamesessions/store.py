@@ -111,6 +111,7 @@ class GameLoginSettings:
 
     name: str = ""  # its name; empty when there is no such application
     enabled: bool = True
+    logo: str = ""  # path of its logo
     code_match: bool = False  # people in another network choose the code that the game shows
 
 

@@ -1,5 +1,5 @@
-"""Images that people upload: bounded, decoded and encoded anew in a child process, without metadata.
+"""Images from outside: uploaded or fetched once, bounded, encoded anew in a child process, without metadata.
 
-Pictures of people and logos of OAuth clients use it. Does not store or serve images, and never loads the image
-library into the server.
+Pictures of people and logos of clients, applications and the installation use it. Does not store or serve images, and
+never loads the image library into the server.
 """

@@ -1,8 +1,11 @@
 """A setting as the database holds it, for the code that stores settings without knowing them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+IMAGE_REFERENCE: Final = re.compile(r"image:([0-9a-f]{64})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +17,17 @@ class StoredSetting:
 
 
 StoredSettings = Mapping[str, StoredSetting]
+
+
+def image_reference(image_id: str) -> str:
+    """Return the stored value of a setting that is an image."""
+    return f"image:{image_id}"
+
+
+def referenced_image(value: object) -> str:
+    """Return the ID of the image that is the value of a setting; "" for any other value."""
+    found = IMAGE_REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return found[1] if found else ""
 
 
 def setting_sealing_purpose(name: str) -> str:

@@ -15,3 +15,11 @@ def is_plain_line(text: str) -> bool:
 
 def nfc(text: str) -> str:
     return unicodedata.normalize("NFC", text)
+
+
+FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Return the text as a spreadsheet shows it and does not run it."""
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text

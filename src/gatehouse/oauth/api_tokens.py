@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.accounts.bans.model import find_ban
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
@@ -195,7 +196,8 @@ class ApiTokens:
         source, _, rest = found.jti.partition(".")
         match source:
             case "grant":
-                return await self._with_grant(found, rest.partition(".")[0])
+                with_grant = await self._with_grant(found, rest.partition(".")[0])
+                return None if with_grant and self._is_banned(with_grant) and not include_expired else with_grant
             case "client":
                 return await self._with_client(found)
             case "account":
@@ -238,6 +240,14 @@ class ApiTokens:
         if not found.api.admits_client_of_person(holder.client):
             return None
         return replace(found, holder=holder, client=holder.client)
+
+    def _is_banned(self, found: FoundToken) -> bool:
+        """Whether its owner is banned from the client's application or the API's."""
+        holder, api, now = found.holder, found.api, self._clock.now()
+        if holder is None or api is None:
+            return False
+        from_api = find_ban(holder.user.bans, now, application_id=api.application_id, project_id=api.project_id or "")
+        return from_api is not None or holder.is_banned(now)
 
     async def _with_client(self, found: FoundToken) -> FoundToken | None:
         try:

@@ -10,7 +10,6 @@ from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, Details
 from gatehouse.audit.recorder import Recorder
-from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import NotFound
@@ -18,7 +17,7 @@ from gatehouse.kernel.ids import new_record_id, new_secret
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.errors import InvalidScope, InvalidTarget, NoDeviceGrant
 from gatehouse.oauth.model import SCOPES, Client, DeviceRequest, Grant
-from gatehouse.oauth.store import ClientStore, DeviceStore, may_log_in_to_client, scope_texts
+from gatehouse.oauth.store import ClientStore, DeviceStore, logo_path, may_log_in_to_client, scope_texts
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, compare_networks
 from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone, SignInProof, proof_of_flow
@@ -170,7 +169,11 @@ class DeviceSignInPurpose:
 
     async def destination(self, interaction: SignInFlow) -> Destination:
         client = await self._clients.client(interaction.ask[CLIENT_KEY])
-        return Destination(application=client.name, logo=image_path(client.logo))
+        return Destination(
+            application=client.name,
+            application_id=client.application_id or 0,
+            logo=await logo_path(self._clients, client),
+        )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: someone else may have sent them the code (RFC 8628 §5.4).
@@ -186,6 +189,7 @@ class DeviceSignInPurpose:
         return ConfirmationQuestion(
             kind=KIND,
             application=client.name,
+            logo=await logo_path(self._clients, client),
             code=format_user_code(request.user_code),
             scopes=() if client.first_party else await scope_texts(self._clients, request.scopes),
             asked_at=request.created_at,

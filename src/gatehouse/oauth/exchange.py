@@ -4,6 +4,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import AccountKind, User
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
@@ -68,6 +69,8 @@ class IdTokenExchange:
             raise InvalidToken(f"user {claims.uid} does not exist") from None
         if user.blocked or user.rev != claims.rev or user.kind is not AccountKind.PERSON:
             raise InvalidToken(f"user {claims.uid} is blocked or the JWT was revoked")
+        if find_ban(user.bans, self._clock.now()) is not None:
+            raise AccessDenied(f"user {claims.uid} is banned")
         return user
 
 
@@ -131,7 +134,9 @@ class GrantLiveness:
         self._clock = clock
 
     async def is_live(self, grant_id: str) -> bool:
-        return await self._store.find_live_grant(grant_id, self._clock.now()) is not None
+        now = self._clock.now()
+        holder = await self._store.find_live_grant(grant_id, now)
+        return holder is not None and not holder.is_banned(now)
 
 
 def refuse_other_addresses(claims: UserJwtClaims, address: Address | None) -> None:

@@ -15,12 +15,14 @@ import structlog
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
+from gatehouse.images.loading import ImageLoader
+from gatehouse.images.model import LOGO, BadImage, StoredImage
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import TooMany
+from gatehouse.kernel.errors import TooMany, Unavailable
 from gatehouse.oauth.clients import changed_fields
 from gatehouse.oauth.errors import BadDocument, ClientChanged, ClientExists, ClientNotFound
-from gatehouse.oauth.metadata_document import cache_seconds, read_document
+from gatehouse.oauth.metadata_document import DescribedClient, cache_seconds, logo_host, read_document
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.redirects import document_host
 from gatehouse.oauth.store import ClientStore
@@ -31,6 +33,7 @@ from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 log = structlog.get_logger(__name__)
 
 DOCUMENT_LIMITS: Final = CallLimits(connect_seconds=5, total_seconds=5, body_bytes=16_384)  # R9
+LOGO_LIMITS: Final = CallLimits(connect_seconds=5, total_seconds=5, body_bytes=2**20, max_concurrent=2)
 CACHE_BYTES: Final = 2**20
 CACHE_GROUP: Final = "documents"
 FAILURE_SECONDS: Final = 60  # a document that was not accepted is not fetched again for so long
@@ -62,6 +65,7 @@ class MetadataClients:
         *,
         store: ClientStore,
         outbound: OutboundClient,
+        images: ImageLoader,
         hosts: frozenset[str],
         rate_limiter: RateLimiter,
         recorder: Recorder,
@@ -70,6 +74,7 @@ class MetadataClients:
         """`hosts`: the allow list; a host with a port other than 443 is written with it."""
         self._store = store
         self._outbound = outbound
+        self._images = images
         self._hosts = hosts
         self._rate_limiter = rate_limiter
         self._recorder = recorder
@@ -125,7 +130,8 @@ class MetadataClients:
     async def _fetch(self, client_id: str, origin: AuditOrigin) -> Client:
         try:
             response = await self._outbound.get(client_id)
-            client = await self._save(read_document(client_id, response, self._clock.now()), origin)
+            described = read_document(client_id, response, self._clock.now())
+            client = await self._save(described.client, await self._load_logo(described), origin)
         except (CallFailed, BadDocument, ClientNotFound) as error:
             problem = error.detail or error.public
             log.warning("client ID metadata document not accepted", client_id=client_id, reason=problem)
@@ -138,13 +144,28 @@ class MetadataClients:
         fetched = FetchedDocument(ends_at=self._clock.monotonic() + seconds, problem=problem)
         self._cache.put(CACHE_GROUP, client_id, fetched, len(client_id) + len(problem) + 200)
 
-    async def _save(self, client: Client, origin: AuditOrigin) -> Client:
+    async def _load_logo(self, described: DescribedClient) -> StoredImage | None:
+        """Fetch the logo with its document, from a listed host; None without one, and for any failure."""
+        if logo_host(described.logo_uri) not in self._hosts:
+            return None
+        try:
+            return await self._images.load(described.logo_uri, LOGO)
+        except (BadImage, Unavailable) as error:
+            log.warning(
+                "logo of a client ID metadata document not accepted",
+                client_id=described.client.client_id,
+                reason=error.detail or error.public,
+            )
+            return None
+
+    async def _save(self, described: Client, logo: StoredImage | None, origin: AuditOrigin) -> Client:
         """Store what the document says; return the stored client. Raises ClientNotFound for a removed one."""
+        client = described if logo is None else replace(described, logo=logo.image_id)
         with suppress(ClientExists, ClientChanged):  # saved by another process just now, or removed
-            await self._create_or_change(client, origin)
+            await self._create_or_change(client, logo, origin)
         return await self._store.client(client.client_id)
 
-    async def _create_or_change(self, client: Client, origin: AuditOrigin) -> None:
+    async def _create_or_change(self, client: Client, logo: StoredImage | None, origin: AuditOrigin) -> None:
         try:
             before = await self._store.client(client.client_id)
         except ClientNotFound:
@@ -152,7 +173,7 @@ class MetadataClients:
             record = self._recorder.record(
                 AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details=details
             )
-            await self._store.create_client(client, record)
+            await self._store.create_client(client, record, logo)
             return
         after = replace(client, created_at=before.created_at, version=before.version, secrets=before.secrets)
         if after != before:
@@ -160,4 +181,4 @@ class MetadataClients:
             record = self._recorder.record(
                 AuditEvent.CLIENT_CHANGED, origin, subject=client.client_id, details=details
             )
-            await self._store.change_client(after, record)
+            await self._store.change_client(after, record, logo)

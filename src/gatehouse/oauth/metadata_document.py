@@ -5,12 +5,13 @@ draft-ietf-oauth-client-id-metadata-document. Its members are those of RFC 7591;
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import msgspec
 
+from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient, BadDocument
 from gatehouse.oauth.model import DEFAULT_SCOPES, Client, ClientProfile
@@ -19,6 +20,7 @@ from gatehouse.oauth.vocabulary import AuthMethod
 from gatehouse.outbound.model import OutboundResponse
 
 OK: Final = 200
+HTTPS_PORT: Final = 443
 MEDIA_TYPE: Final = "application/json"
 MIN_CACHE_SECONDS: Final = 300
 MAX_CACHE_SECONDS: Final = 86_400
@@ -35,10 +37,17 @@ class MetadataDocument(msgspec.Struct, frozen=True, kw_only=True):
     # A document is public, so a client without this member has no secret (RFC 7591 §2 assumes one).
     token_endpoint_auth_method: AuthMethod = AuthMethod.NONE
     jwks: dict[str, Any] = {}
+    logo_uri: object = ""  # anything else than an accepted URL means no logo
     client_secret: object = msgspec.UNSET
 
 
-def read_document(client_id: str, response: OutboundResponse, now: int) -> Client:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedClient:
+    client: Client
+    logo_uri: str  # as the document says; not checked
+
+
+def read_document(client_id: str, response: OutboundResponse, now: int) -> DescribedClient:
     """Return the client that the response describes. Raises BadDocument."""
     if response.status != OK:
         raise BadDocument(f"the document's server answered with status {response.status}")
@@ -53,7 +62,8 @@ def read_document(client_id: str, response: OutboundResponse, now: int) -> Clien
         raise BadDocument("the document names another client_id than its own URL")
     if document.client_secret is not msgspec.UNSET or document.token_endpoint_auth_method not in AUTH_METHODS:
         raise BadDocument("a document is public, so its client must not have a secret")
-    return client_of_document(document, now)
+    logo_uri = document.logo_uri if isinstance(document.logo_uri, str) else ""
+    return DescribedClient(client=client_of_document(document, now), logo_uri=logo_uri)
 
 
 def client_of_document(document: MetadataDocument, now: int) -> Client:
@@ -84,6 +94,14 @@ def client_of_document(document: MetadataDocument, now: int) -> Client:
         raise BadDocument(f"the document is not acceptable: {error.detail}") from None
     # The name alone is the client's own choice; every page and list shows whose it is.
     return client if client.name == host else replace(client, name=f"{client.name} ({host})")
+
+
+def logo_host(uri: str) -> str:
+    """Return the host of an https URL as the allow list writes it; "" for anything else."""
+    url = parse_web_url(uri)
+    if url is None or url.scheme != "https":
+        return ""
+    return url.host if url.port == HTTPS_PORT else f"{url.host}:{url.port}"
 
 
 def cache_seconds(headers: Mapping[str, str]) -> int:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.model import User
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.client_fields import FormSection, Kind, Setting, described_fields
@@ -280,6 +281,12 @@ class GrantHolder:
     user: User
     client: Client
     keys_version: int  # of the signing keys at the same time, by which tokens are signed and verified
+    project_id: str = ""  # of the client's application
+
+    def is_banned(self, now: int) -> bool:
+        """Whether the person is banned from the client's application now: nothing of the grant works meanwhile."""
+        application_id = self.client.application_id or 0
+        return find_ban(self.user.bans, now, application_id=application_id, project_id=self.project_id) is not None
 
     @property
     def scopes(self) -> tuple[str, ...]:

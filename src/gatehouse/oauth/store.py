@@ -8,7 +8,7 @@ from typing import Protocol
 from gatehouse.accounts.model import MachineAccount, User
 from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditRecord
-from gatehouse.images.model import StoredImage
+from gatehouse.images.model import StoredImage, image_path
 from gatehouse.kernel.addresses import Address
 from gatehouse.oauth.model import (
     SCOPE_MARK,
@@ -75,6 +75,9 @@ class ClientStore(Protocol):
 
     async def project_of(self, application_id: int) -> str | None:
         """Return the project of a live application; None for none."""
+
+    async def application_logo(self, application_id: int) -> str:
+        """Return the ID of the application's logo; "" for none."""
 
     async def client_origins(self) -> frozenset[str]:
         """Return the origins of all clients that are not removed."""
@@ -154,7 +157,10 @@ class ConsentStore(Protocol):
         """Return what this person has allowed this client so far."""
 
     async def consents(self, user_id: str, now: int) -> Sequence[tuple[Consent, Client]]:
-        """Return a person's consents, and grants without one, for their account page; no removed clients."""
+        """Return a person's consents, and grants without one, for their account page; no removed clients.
+
+        A client without a logo has that of its application.
+        """
 
     async def add_consent(self, consent: Consent, record: AuditRecord) -> None:
         """Add the scopes to what is allowed already; two windows at once lose nothing."""
@@ -235,8 +241,15 @@ async def scope_texts(clients: ClientStore, scopes: Sequence[str]) -> tuple[str,
     return tuple(titles.get(scope, scope) for scope in scopes)
 
 
+async def logo_path(clients: ClientStore, client: Client) -> str:
+    """Return the path of the client's logo, or else of its application's; "" for none."""
+    if client.logo or client.application_id is None:
+        return image_path(client.logo)
+    return image_path(await clients.application_logo(client.application_id))
+
+
 # Whether the application of a client still lets a person in (R3).
 
 
 async def may_log_in_to_client(rules: ApplicationAccess, user: User, client: Client) -> bool:
-    return client.application_id is None or await rules.may_log_in(user, (client.application_id,))
+    return await rules.may_log_in(user, () if client.application_id is None else (client.application_id,))

@@ -149,17 +149,18 @@ class RefreshTokens:
     async def find(self, token: str, *, include_expired: bool = False) -> PresentedRefreshToken | None:
         """Find the token and its grant in one read; None unless this service signed it and its grant is live.
 
-        It is also None for an expired token, unless `include_expired`, and for one whose key is not trusted any more.
+        It is also None for an expired token and while its owner is banned, unless `include_expired`, and for one
+        whose key is not trusted any more.
         """
-        verifier = self._verifier
+        verifier, now = self._verifier, self._clock.now()
         verify = (
             verifier.verify_with_cached_keys_ignoring_time if include_expired else verifier.verify_with_cached_keys
         )
         try:
             claims = await verify(token, RefreshClaims)
             grant_id, _, generation = claims.jti.partition(SEPARATOR)
-            holder = await self._store.find_live_grant(grant_id, self._clock.now())
-            if holder is None:
+            holder = await self._store.find_live_grant(grant_id, now)
+            if holder is None or (holder.is_banned(now) and not include_expired):
                 return None
             await verifier.recheck_key(claims, keys_version=holder.keys_version)
         except InvalidToken:
@@ -199,13 +200,18 @@ class AccessTokenVerifier:
         return bearer
 
     async def find(self, token: str, *, include_expired: bool = False) -> VerifiedAccessToken | None:
-        """`include_expired`: accept expired and distrusted tokens too, for callers that end the grant."""
+        """`include_expired`: accept tokens that are expired, distrusted or of a banned person too.
+
+        It is for callers that end the grant.
+        """
         read = self._access_tokens.decode(token)
         now = self._clock.now()
         if read is None or (read.ends_at <= now and not include_expired):
             return None
         holder = await self._store.find_live_grant(read.grant_id, now)
-        if holder is None or not (include_expired or await self._is_trusted(read, holder)):
+        if holder is None:
+            return None
+        if not include_expired and (holder.is_banned(now) or not await self._is_trusted(read, holder)):
             return None
         if not read.scopes.issubset(holder.scopes):
             read = replace(read, scopes=read.scopes & set(holder.scopes))

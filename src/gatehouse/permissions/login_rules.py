@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from gatehouse.accounts.bans.model import UserBan, find_ban, last_to_end
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
@@ -26,6 +27,7 @@ class LoginRefusalReason(StrEnum):
     """Why a person may not sign in to an application; for administrators, never for that person."""
 
     ACCOUNT_BLOCKED = "account_blocked"  # by every application
+    BANNED = "banned"  # from the application, its project or the installation
     UNKNOWN = "unknown"  # there is no such application
     APPLICATION_REMOVED = "application_removed"
     LOGIN_CANNOT = "login_cannot"
@@ -60,7 +62,7 @@ class LoginRules:
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
         """Whether every application admits the user; a missing or removed one admits no one."""
         if not application_ids:
-            return True
+            return find_ban(user.bans, self._clock.now()) is None
         facts = await self._permission_loader.load_facts(user.user_id, application_ids)
         if facts is None:
             return False
@@ -68,9 +70,21 @@ class LoginRules:
         now = self._clock.now()
         return all(
             number in evaluation_input.models
+            and evaluation_input.facts.ban_from(number, now) is None
             and allows_login(evaluation_input.models[number], evaluation_input.facts, evaluation_input.structure, now)
             for number in application_ids
         )
+
+    async def find_ban(self, user: User, application_ids: Sequence[int]) -> UserBan | None:
+        """Return the ban of the user from any of these applications, or from the installation."""
+        if not user.bans:
+            return None
+        facts = await self._permission_loader.load_facts(user.user_id, application_ids)
+        now = self._clock.now()
+        if facts is None:
+            return None
+        found = [find_ban(facts.bans, now), *(facts.ban_from(number, now) for number in application_ids)]
+        return last_to_end(ban for ban in found if ban is not None)
 
     async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
         """The first application that refuses the user, and why; None when all let them in."""
@@ -122,6 +136,8 @@ def refusal_reason(evaluation_input: EvaluationInput, application_id: int, now: 
     """Return the reason of a refusal; a blocked account comes first, because it cannot sign in anywhere."""
     if evaluation_input.facts.blocked:
         return LoginRefusalReason.ACCOUNT_BLOCKED
+    if evaluation_input.facts.ban_from(application_id, now):
+        return LoginRefusalReason.BANNED
     model = evaluation_input.models.get(application_id)
     return (
         LoginRefusalReason.UNKNOWN

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage
 from gatehouse.permissions.model.application import (
     AccessKey,
     Application,
@@ -93,6 +94,7 @@ class NewApplication:
     schema: ApplicationSchema
     roles: Sequence[Role] = ()
     creator: UserRecord | None = None  # what its creator gets in it, or on it in application 1
+    logo: StoredImage | None = None
 
 
 class ApplicationStore(Protocol):
@@ -108,10 +110,13 @@ class ApplicationStore(Protocol):
         declares its API resource.
         """
 
-    async def edit_application(self, application_id: int, change: Change[Application]) -> Application:
+    async def edit_application(
+        self, application_id: int, change: Change[Application], logo: StoredImage | None = None
+    ) -> Application:
         """Edit one; nothing is held on it in a project that it left.
 
-        Raises ApplicationNotFound, NameTaken, ResourceTaken.
+        `logo`: a new one, which the application names by its ID. A removed application has none. Raises
+        ApplicationNotFound, NameTaken, ResourceTaken.
         """
 
     async def edit_schema(self, application_id: int, change: Change[ApplicationModel]) -> ApplicationModel:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, TypeVar
 
+from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import BadInput, Conflict
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.kernel.text import is_plain_line
@@ -89,6 +91,8 @@ class ReadScope:
     record_users: frozenset[str] = NO_IDS  # whose records are needed
     member_projects: frozenset[str] = NO_IDS  # names or titles of projects whose members' records are needed
     all_records: bool = False
+    bans: bool = False  # all that are active
+    logo_contents: bool = False  # with the content of logos
 
     def __or__(self, other: "ReadScope") -> "ReadScope":
         return ReadScope(
@@ -100,10 +104,12 @@ class ReadScope:
             record_users=self.record_users | other.record_users,
             member_projects=self.member_projects | other.member_projects,
             all_records=self.all_records or other.all_records,
+            bans=self.bans or other.bans,
+            logo_contents=self.logo_contents or other.logo_contents,
         )
 
 
-EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True)
+EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True, bans=True, logo_contents=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +160,16 @@ class StoredState:
     removed_client_ids: frozenset[str] = NO_IDS
     permissions: PermissionState = field(default_factory=PermissionState)
     settings: StoredSettings = field(default_factory=dict)
+    images: Mapping[str, StoredImage] = field(default_factory=dict)  # by owner; mostly without content
+    bans: tuple[Ban, ...] = ()  # the active ones, by person
+
+
+@dataclass(frozen=True, slots=True)
+class PutBan:
+    """Bans a person instead of the active ban of the same scope; without `after` that is lifted."""
+
+    before: Ban | None
+    after: Ban | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +178,14 @@ class PutSetting:
 
     name: str
     setting: StoredSetting | None
+
+
+@dataclass(frozen=True, slots=True)
+class PutImage:
+    """Stores the image of an owner, who names it by its ID, or removes it."""
+
+    owner: str
+    image: StoredImage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +318,19 @@ PermissionWrite: TypeAlias = (
     | AddServiceAccount
     | ChangeServiceAccount
 )
-Write: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PermissionWrite
+Write: TypeAlias = (
+    AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient | PutSetting | PutBan | PutImage | PermissionWrite
+)
+
+
+def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
+    """Return the ids of the projects in which a file creates or changes groups."""
+    return frozenset(
+        group.project_id
+        for one in writes
+        if isinstance(one, AddGroup | ChangeGroup)
+        for group in [one.group if isinstance(one, AddGroup) else one.after]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

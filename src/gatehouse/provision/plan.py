@@ -41,6 +41,7 @@ from gatehouse.provision.model import (
 )
 from gatehouse.provision.sections.application_users import ApplicationUsersStage
 from gatehouse.provision.sections.applications import ApplicationSection
+from gatehouse.provision.sections.bans import BanSection
 from gatehouse.provision.sections.clients import ClientSection
 from gatehouse.provision.sections.groups import GroupSection
 from gatehouse.provision.sections.memberships import MembershipSection
@@ -49,6 +50,7 @@ from gatehouse.provision.sections.section import (
     Context,
     FileSection,
     IssueToken,
+    LoadImage,
     Options,
     PlanStage,
     ProvisionFile,
@@ -56,6 +58,7 @@ from gatehouse.provision.sections.section import (
     SectionPlan,
     SettingRules,
     issue_no_token,
+    load_no_image,
 )
 from gatehouse.provision.sections.service_accounts import ServiceAccountRightsStage, ServiceAccountSection
 from gatehouse.provision.sections.settings import SettingSection
@@ -71,6 +74,7 @@ GROUPS: Final = GroupSection()
 MEMBERSHIPS: Final = MembershipSection()
 SERVICE_ACCOUNTS: Final = ServiceAccountSection()
 SETTINGS: Final = SettingSection()
+BANS: Final = BanSection()
 
 # In the order of a file.
 SECTIONS: Final[tuple[FileSection[Any], ...]] = (
@@ -82,6 +86,7 @@ SECTIONS: Final[tuple[FileSection[Any], ...]] = (
     MEMBERSHIPS,
     SERVICE_ACCOUNTS,
     SETTINGS,
+    BANS,
 )
 # In the order of the writes: a service names groups and roles, and a user may hold rights on anything.
 STAGES: Final[tuple[PlanStage[Any], ...]] = (
@@ -96,6 +101,7 @@ STAGES: Final[tuple[PlanStage[Any], ...]] = (
     ServiceAccountRightsStage(),
     ApplicationUsersStage(),
     SETTINGS,
+    BANS,
 )
 
 
@@ -137,11 +143,13 @@ class Provisioning:
         clock: Clock,
         reachable: Sequence[Network] = (),
         issue_token: IssueToken = issue_no_token,
+        load_image: LoadImage = load_no_image,
         settings: SettingRules | None = None,
     ) -> None:
         self._settings = settings
         self._reachable = tuple(reachable)
         self._issue_token = issue_token
+        self._load_image = load_image
         self._store = store
         self._masters = masters
         self._passwords = passwords
@@ -222,6 +230,7 @@ class Provisioning:
         return Context(
             reachable=self._reachable,
             issue_token=self._issue_token,
+            load_image=self._load_image,
             settings=self._settings,
             file=file,
             masters=self._masters,

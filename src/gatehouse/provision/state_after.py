@@ -31,6 +31,8 @@ from gatehouse.provision.model import (
     PermissionState,
     PermissionWrite,
     PutAccessKey,
+    PutBan,
+    PutImage,
     PutSetting,
     RemoveGroup,
     RemoveUser,
@@ -43,7 +45,7 @@ V = TypeVar("V")
 
 
 def state_after(state: StoredState, writes: Iterable[Write]) -> StoredState:
-    """Clients and settings stay as they are: no other section refers to them."""
+    """Clients, settings, bans and images stay as they are: no other section refers to them."""
     users = {user.user_id: user for user in state.users}
     after = StateAfter(state.permissions)
     for write in writes:
@@ -55,7 +57,7 @@ def state_after(state: StoredState, writes: Iterable[Write]) -> StoredState:
             case RemoveUser(user):
                 users.pop(user.user_id, None)
                 after.remove_user(user.user_id)
-            case AddClient() | ChangeClient() | PutSetting():
+            case AddClient() | ChangeClient() | PutSetting() | PutBan() | PutImage():
                 pass
             case _:
                 after.apply_write(write)

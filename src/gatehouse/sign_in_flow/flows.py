@@ -167,6 +167,7 @@ class NetworkNearness(StrEnum):
 class ConfirmationQuestion:
     kind: str  # of the purpose: device, game
     application: str  # its name
+    logo: str = ""  # path of its logo
     code: str = ""  # shown on the device, to compare; empty without one
     choices: tuple[str, ...] = ()  # the device shows one of them, and the person picks it
     scopes: tuple[str, ...] = ()  # that need consent

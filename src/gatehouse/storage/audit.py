@@ -158,20 +158,24 @@ DROP_RECORDS_UP_TO = Statement(
 
 def add_audit_record(entry: AuditRecord) -> Verb[None]:
     """Insert the record; part of every mutating verb, so that no change commits without it."""
-    yield INSERT_EVENT(
-        record_id=entry.record_id,
-        at=entry.at,
-        event=entry.event,
-        actor=entry.actor,
-        subject=entry.subject,
-        request_id=entry.request_id,
-        details=entry.details,
-        personal=entry.personal,
-        salt=entry.salt,
-        commitment=entry.commitment,
-        mac=entry.mac,
-        place=entry.place,
-    )
+    yield INSERT_EVENT(**event_values(entry))
+
+
+def event_values(entry: AuditRecord) -> dict[str, object]:
+    return {
+        "record_id": entry.record_id,
+        "at": entry.at,
+        "event": entry.event,
+        "actor": entry.actor,
+        "subject": entry.subject,
+        "request_id": entry.request_id,
+        "details": entry.details,
+        "personal": entry.personal,
+        "salt": entry.salt,
+        "commitment": entry.commitment,
+        "mac": entry.mac,
+        "place": entry.place,
+    }
 
 
 def add_audit_records(entries: Iterable[AuditRecord]) -> Verb[None]:

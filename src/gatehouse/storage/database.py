@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.storage.accounts.bans import BanStorage
+from gatehouse.storage.accounts.imports import ImportStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
 from gatehouse.storage.accounts.registration import RegistrationStorage
 from gatehouse.storage.accounts.second_factors import PasskeyStorage, SecondFactorStorage
@@ -47,6 +49,7 @@ class Storage:
 
     runner: Runner
     accounts: AccountStorage
+    bans: BanStorage
     application_keys: ApplicationKeyStorage
     applications: ApplicationStorage
     audit: AuditStorage
@@ -59,6 +62,7 @@ class Storage:
     groups: GroupStorage
     idempotency: IdempotencyStorage
     images: ImageStorage
+    imports: ImportStorage
     installation: InstallationStorage
     sign_in_flows: SignInFlowStorage
     keys: KeyStorage
@@ -124,6 +128,7 @@ def build_storage(runner: Runner) -> Storage:
     return Storage(
         runner=runner,
         accounts=AccountStorage(runner),
+        bans=BanStorage(runner),
         application_keys=ApplicationKeyStorage(runner),
         applications=ApplicationStorage(runner),
         audit=AuditStorage(runner),
@@ -136,6 +141,7 @@ def build_storage(runner: Runner) -> Storage:
         groups=GroupStorage(runner),
         idempotency=IdempotencyStorage(runner),
         images=ImageStorage(runner),
+        imports=ImportStorage(runner),
         installation=InstallationStorage(runner),
         sign_in_flows=SignInFlowStorage(runner),
         keys=KeyStorage(runner),

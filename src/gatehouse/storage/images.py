@@ -1,18 +1,29 @@
 """Storage of images: one for each owner, found by the digest of their content."""
 
+from collections.abc import Mapping, Sequence
+
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.images.model import StoredImage
+from gatehouse.images.model import (
+    StoredImage,
+    application_logo_owner,
+    client_logo_owner,
+    picture_owner,
+    setting_image_owner,
+)
+from gatehouse.provision.model import StoredState
 from gatehouse.storage.runner import SqlStore, read
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.images import images
 
 _NEW_IMAGE = insert(images)
 PUT_IMAGE = Statement(
     _NEW_IMAGE.on_conflict_do_update(
         index_elements=["owner"],
-        set_={name: _NEW_IMAGE.excluded[name] for name in ("image_id", "media_type", "content", "saved_at")},
+        set_={
+            name: _NEW_IMAGE.excluded[name] for name in ("image_id", "media_type", "content", "saved_at", "source")
+        },
     )
 )
 DROP_IMAGE = Statement(delete(images).where(images.c.owner == bindparam("of_owner")))
@@ -21,10 +32,20 @@ IMAGE = Statement(
 )
 
 
+_OWNED = InStringList(images.c.owner, "owners")
+IMAGES_OF = Statement(select(images.c.owner, images.c.source, images.c.media_type, images.c.content).where(_OWNED))
+SOURCES_OF = Statement(select(images.c.owner, images.c.source).where(_OWNED))
+
+
 def put_image(owner: str, image: StoredImage, now: int) -> Verb[None]:
     """Replace the owner's image; part of other store methods."""
     yield PUT_IMAGE(
-        owner=owner, image_id=image.image_id, media_type=image.media_type, content=image.content, saved_at=now
+        owner=owner,
+        image_id=image.image_id,
+        media_type=image.media_type,
+        content=image.content,
+        saved_at=now,
+        source=image.source,
     )
 
 
@@ -33,9 +54,38 @@ def remove_image(owner: str) -> Verb[None]:
     yield DROP_IMAGE(of_owner=owner)
 
 
+def set_image(owner: str, image: StoredImage | None, now: int) -> Verb[None]:
+    """Replace the owner's image, or delete it for None; part of other store methods."""
+    yield from remove_image(owner) if image is None else put_image(owner, image, now)
+
+
 def find_image(image_id: str) -> Verb[StoredImage | None]:
     rows = yield IMAGE(image_id=image_id)
     return StoredImage(content=bytes(rows[0].content), media_type=rows[0].media_type) if rows else None
+
+
+def read_images(owners: Sequence[str], *, contents: bool) -> Verb[Mapping[str, StoredImage]]:
+    """Return the images of these owners, with their content only if it is asked for."""
+    rows = yield (IMAGES_OF if contents else SOURCES_OF)(owners=owners)
+    return {
+        row.owner: StoredImage(content=bytes(row.content), media_type=row.media_type, source=row.source)
+        if contents
+        else StoredImage(content=b"", source=row.source)
+        for row in rows
+    }
+
+
+def images_of_state(state: StoredState, *, contents: bool) -> Verb[Mapping[str, StoredImage]]:
+    """Return the images that a configuration file may name: `contents` with that of logos, never of pictures."""
+    applications = (model.application for model in state.permissions.applications.values())
+    logos = [
+        *(client_logo_owner(client.client_id) for client in state.clients if client.logo),
+        *(application_logo_owner(one.application_id) for one in applications if one.logo),
+        *map(setting_image_owner, state.settings),
+    ]
+    pictures = [picture_owner(user.user_id) for user in state.users if user.picture]
+    found = yield from read_images(logos, contents=contents)
+    return {**found, **(yield from read_images(pictures, contents=False))}
 
 
 class ImageStorage(SqlStore):

@@ -36,13 +36,17 @@ from gatehouse.provision.model import (
     PermissionState,
     PermissionWrite,
     PutAccessKey,
+    PutBan,
+    PutImage,
     PutSetting,
     ReadScope,
     RemoveGroup,
     RemoveUser,
     StoredState,
     Write,
+    projects_with_groups,
 )
+from gatehouse.storage.accounts.bans import active_bans, put_ban
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     SETUP_CLOSED,
@@ -56,6 +60,7 @@ from gatehouse.storage.accounts.users import (
 )
 from gatehouse.storage.audit import add_audit_record, add_audit_records
 from gatehouse.storage.dry_run import DryRunRunner
+from gatehouse.storage.images import images_of_state, set_image
 from gatehouse.storage.installation import set_value_once
 from gatehouse.storage.oauth.clients import all_clients, insert_client, removed_client_ids, replace_client
 from gatehouse.storage.permissions import service_accounts
@@ -84,6 +89,7 @@ from gatehouse.storage.permissions.record_checks import LOCK_ADMINISTRATOR_ROLE
 from gatehouse.storage.permissions.row_readers import (
     ASSIGNMENT_COLUMNS,
     ENTRY_COLUMNS,
+    NOT_BANNED,
     UNEXPIRED,
     columns,
     records_from_row,
@@ -234,16 +240,6 @@ def new_role_keys(writes: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
     return made
 
 
-def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
-    """Return the ids of the projects in which a file creates or changes groups."""
-    return frozenset(
-        group.project_id
-        for one in writes
-        if isinstance(one, AddGroup | ChangeGroup)
-        for group in [one.group if isinstance(one, AddGroup) else one.after]
-    )
-
-
 def refuse_invalid_groups(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
     """Check groups when all writes are done: a file may add some before it removes others, or unlist them later.
 
@@ -380,13 +376,8 @@ def _without_version(one: T) -> T:
 # Apply configuration files (provision/model.py): verbs of other packages in one transaction.
 
 
-KEEPS_STRUCTURE: Final = (
-    AddUser,
-    ChangeUser,
-    AddClient,
-    ChangeClient,
-    PutSetting,
-)  # what projects and groups are not part of
+# What projects and groups are not part of.
+KEEPS_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient, PutSetting, PutBan, PutImage)
 
 _IS_ADMINISTRATOR_ROLE = and_(
     role_assignments.c.application_id == CENTRAL_APPLICATION,
@@ -399,6 +390,7 @@ FIND_ACTIVE_ADMINISTRATOR = Statement(
     select(users.c.user_id)
     .join(role_assignments, role_assignments.c.user_id == users.c.user_id)
     .where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED, users.c.kind == AccountKind.PERSON.value, users.c.blocked.is_(False))
+    .where(NOT_BANNED)
     .limit(1)
 )
 DROP_ADMINISTRATOR_ROLE = Statement(
@@ -411,7 +403,7 @@ DROP_ADMINISTRATOR_ROLE = Statement(
 def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
     holders = yield ADMINISTRATORS(now=now)
     administrators = frozenset(row.user_id for row in holders)
-    return StoredState(
+    state = StoredState(
         users=tuple((yield from read_accounts(scope, administrators))),
         administrators=administrators,
         retired_user_ids=(yield from retired_user_ids(scope.user_ids)),
@@ -421,7 +413,9 @@ def read_state(scope: ReadScope, now: int) -> Verb[StoredState]:
         removed_client_ids=(yield from removed_client_ids()),
         permissions=(yield from read_permission_state(scope)),
         settings=(yield from read_stored_settings()),
+        bans=tuple((yield from active_bans(now))) if scope.bans else (),
     )
+    return replace(state, images=(yield from images_of_state(state, contents=scope.logo_contents)))
 
 
 def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequence[User]]:
@@ -462,21 +456,26 @@ def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]
             yield from update_user(user)
             if ends_tokens:
                 yield from raise_rev(user.user_id, keep=None, now=now)
-            if administrator is not None:
-                yield from set_administrator(user, holds=administrator)
+            yield from set_administrator(user, holds=administrator)
         case RemoveUser(user):
             yield from delete_user(user, now)
         case AddClient(client):
             yield from insert_client(client)
         case PutSetting(name, setting):
             yield from put_stored_setting(name, setting, now)
+        case PutBan(before, after):
+            yield from put_ban(before, after, by=by, now=now)
+        case PutImage(owner, image):
+            yield from set_image(owner, image, now)
         case ChangeClient(client):
             yield from replace_client(client)
         case _:
             yield from run_permission_write(one, now, by, made)
 
 
-def set_administrator(user: User, *, holds: bool) -> Verb[None]:
+def set_administrator(user: User, *, holds: bool | None) -> Verb[None]:
+    if holds is None:  # the role stays as it is
+        return
     # Expired ones too, which would block the new one.
     taken = yield DROP_ADMINISTRATOR_ROLE(of=user.user_id)
     if holds:

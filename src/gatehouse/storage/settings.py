@@ -1,20 +1,24 @@
 """Stores the settings that administrators change while the service runs."""
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage, setting_image_owner
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.installation import set_value
 from gatehouse.storage.runner import SqlStore, cached_read, write
 from gatehouse.storage.statements import Notification, Statement, Verb
 from gatehouse.storage.tables.installation import stored_settings
 
 CHANNEL: Final = "settings"
+NO_IMAGES: Final[Mapping[str, StoredImage]] = MappingProxyType({})
 LOCK_NAME: Final = "settings_lock"  # a row of `installation` that every change writes first
 
 
@@ -38,25 +42,29 @@ def change_stored_settings(
     changes: Mapping[str, StoredSetting | None],
     now: int,
     *,
-    check: Callable[[StoredSettings], None],
+    check: Callable[[StoredSettings, StoredSettings], None],
     audit: Callable[[StoredSettings, StoredSettings], Iterable[AuditRecord]],
+    images: Mapping[str, StoredImage] = NO_IMAGES,
 ) -> Verb[None]:
-    """Store each setting, or remove it for None.
+    """Store each setting, or remove it for None; `images` are those that settings name by their ID.
 
-    `check` gets what will be stored and raises to refuse it; `audit` gets what is stored before and after.
+    Both functions get what is stored before and after; `check` raises to refuse the change.
     """
     yield from set_value(LOCK_NAME, str(now))  # one change at a time: each is checked against the one before
     before = yield from read_stored_settings()
     after = {name: one for name, one in {**before, **changes}.items() if one is not None}
-    check(after)
+    check(before, after)
     for name, one in changes.items():
         yield from put_stored_setting(name, one, now)
+    for name, image in images.items():
+        yield from put_image(setting_image_owner(name), image, now)
     yield from add_audit_records(audit(before, after))
 
 
 def put_stored_setting(name: str, one: StoredSetting | None, now: int) -> Verb[None]:
     if one is None:
         yield DROP_SETTING(of=name)
+        yield from remove_image(setting_image_owner(name))
     else:
         yield PUT_SETTING(name=name, value=one.value, sealed=one.sealed, changed_at=now)
     yield Notification(CHANNEL, name)

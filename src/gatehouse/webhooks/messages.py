@@ -21,6 +21,8 @@ ACCOUNT_EVENTS: Final = (
         AuditEvent.USER_CHANGED,
         AuditEvent.USER_BLOCKED,
         AuditEvent.USER_UNBLOCKED,
+        AuditEvent.USER_BANNED,
+        AuditEvent.USER_BAN_LIFTED,
         AuditEvent.USER_ERASED,
     ),
     *(AuditEvent.USER_REMOVED, AuditEvent.USER_REGISTERED, AuditEvent.REGISTERED_AGAIN, AuditEvent.USER_INVITED),
@@ -34,6 +36,7 @@ ACCOUNT_EVENTS: Final = (
     *(AuditEvent.RESET_ASKED, AuditEvent.PASSWORD_RESET, AuditEvent.PASSWORD_CHANGED),
     *(AuditEvent.FACTOR_ADDED, AuditEvent.FACTOR_REMOVED, AuditEvent.FACTORS_RESET, AuditEvent.RECOVERY_CODES_MADE),
     *(AuditEvent.RECOVERY_CODE_USED, AuditEvent.PASSKEY_RENAMED, AuditEvent.PASSKEY_SUSPECTED),
+    *(AuditEvent.IDENTITY_LINKED, AuditEvent.IDENTITY_UNLINKED),
     *(
         AuditEvent.DATA_EXPORTED,
         AuditEvent.DATA_ASKED,
@@ -127,6 +130,7 @@ UNPUBLISHED_EVENTS: Final = frozenset(
             AuditEvent.KEY_ROTATED,
             AuditEvent.KEY_DISTRUSTED,
         ),
+        AuditEvent.USER_IMPORTED,  # a million at once would delay every other message
         *(AuditEvent.CLIENT_REFUSED, AuditEvent.GAME_VIOLATION, AuditEvent.GAME_ENDED, AuditEvent.GAME_BLOCKED),
         *(AuditEvent.LOGOUT_TOLD, AuditEvent.LOGOUT_GIVEN_UP),
         *(
@@ -159,7 +163,7 @@ OPERATOR_ACTOR: Final = "cli"
 PUBLIC_DETAILS: Final = (
     *("application_id", "app_id", "project_id", "client", "client_id", "grant_id", "key_id", "kid", "jti"),
     *("administrator", "auth", "device", "factor", "field", "fields", "profile", "request_id", "role", "scope"),
-    *("strength", "users"),
+    *("strength", "users", "ban_id", "until"),
     *("expected", "sealed", "recorded", "place"),  # where the audit log was broken
 )
 

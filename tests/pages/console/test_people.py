@@ -18,7 +18,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PERSON = f"/console/people/{OLGA}"
 SCREENS = (
-    *("/console/people", "/console/people/new", PERSON, f"{PERSON}/permissions?application_id=1", f"{PERSON}/roles"),
+    *(
+        "/console/people",
+        "/console/people/new",
+        "/console/people/import",
+        PERSON,
+        f"{PERSON}/permissions?application_id=1",
+        f"{PERSON}/roles",
+    ),
     *(f"/console/people/{ADA}/sessions", f"{PERSON}/methods", f"{PERSON}/activity", f"{PERSON}/act/erase"),
     *(f"{PERSON}/email", f"{PERSON}/methods/remove?factor=email", "/console/settings", "/console/settings/email"),
     *("/console/settings/policies", "/console/settings/health", "/console/settings/configuration"),

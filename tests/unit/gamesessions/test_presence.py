@@ -7,10 +7,12 @@ from typing import cast
 
 import pytest
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.errors import GameRefusals, Violation
 from gatehouse.gamesessions.model import GameSession, SignInStage
 from gatehouse.gamesessions.proof import GameClientProof
+from gatehouse.gamesessions.results import GameLoginResults
 from gatehouse.gamesessions.sockets import CHECK_CONCURRENCY, LEAVE_GRACE, Presence, SocketCloseReason
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiters
@@ -88,6 +90,11 @@ class NoRecords:
         return Violation("record", "no such session")
 
 
+class NoBans:
+    async def find_ban(self, _session: GameSession) -> None:
+        return None
+
+
 @dataclass(slots=True, eq=False)
 class FakeSocket:
     """A socket that records what it is sent, and disconnects when it is closed."""
@@ -104,7 +111,7 @@ class FakeSocket:
     def send_stage(self, stage: SignInStage) -> None:
         self.received.append(stage)
 
-    def close_with_reason(self, reason: SocketCloseReason, _record_id: str) -> None:
+    def close_with_reason(self, reason: SocketCloseReason, _record_id: str, _ban: UserBan | None = None) -> None:
         if self.opened:
             self.received.append(reason)
             self.presence.leave(self.gsid, self, by_client=False)
@@ -137,6 +144,7 @@ async def setup() -> PresenceSetup:
         store=store,
         waiters=waiters,
         write_behind=WriteBehind(store=store, node="here", clock=clock),
+        results=cast("GameLoginResults", NoBans()),
         refusals=cast("GameRefusals", NoRecords()),
         clock=clock,
         node="here",

@@ -46,7 +46,7 @@ OBJECTS = (
     f"/console/roles/{SHOP}/moderator/members",
     f"/console/people/{PIA}",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
-    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods")),
+    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods", "bans")),
     f"/console/access/check?user_id={PIA}&application_id={SHOP}&rule=user.kick",
     f"/console/access/simulate?change=give_role&user_id={PIA}&application_id={SHOP}&role=cashier",
     "/console/settings",
@@ -58,16 +58,18 @@ WITHOUT = {
     "an act on an object, which says what breaks": (*("applications/client_act", "confirm", "settings/rotate"),),
     "the form of something that is not there yet": (
         *("applications/new", "people/new", "projects/new", "projects/new_account", "roles/new"),
-        *("projects/find_member", "applications/import"),
+        *("projects/find_member", "applications/import", "people/import", "people/import_result"),
     ),
     "a secret, which no call shows again": ("secret",),
     "a summary before or after it is saved": ("review", "staged_result", "staged_review"),
     "a list of objects, which have their pages": (
         *("activity/list", "activity/refusals", "applications/list", "games/list"),
-        *("people/activity", "people/list", "projects/applications", "projects/list"),
+        *("people/activity", "people/bans", "people/list", "projects/applications", "projects/list"),
         *("roles/list", "groups/who"),
     ),
-    "a form that is a part of its tab, which has the call": ("people/email", "projects/lists", "settings/change"),
+    "a form that is a part of its tab, which has the call": (
+        *("people/email", "projects/lists", "settings/change", "settings/providers"),
+    ),
     "people, each of whom has a page": ("assignments/table",),
     "no object at all": ("greeting", "home", "refused"),
 }

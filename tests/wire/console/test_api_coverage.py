@@ -18,11 +18,15 @@ WEBHOOK = "/settings/webhooks/{webhook_id}"
 # Each form of the console, and the call that does the same: path and action; "" for a path with one action.
 CALLS: Mapping[str, tuple[str, str]] = {
     "/people/new": ("user", "create"),
+    "/people/import": ("user/import", "plan"),
+    "/people/import/run": ("user/import", "import"),
     "/people/{user_id}": ("user", "save"),
     "/people/{user_id}/email": ("user", "save"),
     "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data
     "/people/{user_id}/sessions": ("user", "end_sessions"),
     "/people/{user_id}/methods/remove": ("user", "reset_factors"),
+    "/people/{user_id}/bans": ("user/ban", "save"),
+    "/people/{user_id}/bans/lift": ("user/ban", "lift"),
     "/projects/new": ("publish", ""),
     PROJECT: ("project", "save"),
     f"{PROJECT}/remove": ("project", "delete"),
@@ -63,6 +67,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     f"{APPLICATION}/service_tokens/{{jti}}/revoke": ("serviceToken", "delete"),
     f"{APPLICATION}/new_client": ("client", "create"),
     f"{APPLICATION}/clients/{{client_id}}": ("client", "save"),
+    f"{APPLICATION}/logo": ("application", "save"),
+    f"{APPLICATION}/logo/remove": ("application", "save"),
     f"{APPLICATION}/clients/{{client_id}}/logo": ("client", "save"),
     f"{APPLICATION}/clients/{{client_id}}/logo/remove": ("client", "save"),
     f"{APPLICATION}/clients/{{client_id}}/remove": ("client", "delete"),
@@ -86,6 +92,12 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/settings/keys/rotate": ("settings", "rotate_key"),
     "/settings/email": ("settings", "test_email"),
     "/settings/change": ("settings", "save"),
+    "/settings/providers": ("settings", "save"),
+    "/settings/providers/{provider}/remove": ("settings", "save"),
+    "/settings/branding/light": ("settings", "save"),
+    "/settings/branding/light/remove": ("settings", "save"),
+    "/settings/branding/dark": ("settings", "save"),
+    "/settings/branding/dark/remove": ("settings", "save"),
 }
 
 

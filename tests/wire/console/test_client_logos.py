@@ -2,37 +2,28 @@
 
 import io
 from base64 import b64encode
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from html import unescape
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import httpx2
-import pytest
 from PIL import Image
 
 from gatehouse.images.model import MAX_UPLOAD_BYTES
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
-from tests.support.client_documents import DocumentServer, run_document_server
-from tests.support.console import ADA, OLGA, PIA, SHOP, ConsoleBrowsers, apply_document, login_of
+from tests.support.client_documents import DocumentServer
+from tests.support.console import ADA, OLGA, PIA, SHOP, ConsoleBrowsers, login_of
 from tests.support.database_contents import read_all_tables, tables_that_mention
-from tests.support.service import RunningService, running_service
+from tests.support.images import SVG, png
+from tests.support.service import RunningService
 from tests.support.stub_server import http_response
 from tests.wire.console.test_privileged_clients import GOOD, ORDINARY, PRIVILEGED, Callers, create_client
 
 PAGE: Final = f"/console/applications/{SHOP}/clients/web"
-SVG: Final = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 AUTHORIZE: Final = "/proxy/oauth/authorize?" + urlencode(
     {"response_type": "code", "client_id": "web", "redirect_uri": GOOD, "scope": "openid email", "nonce": "n"}
 )
-
-
-def png(color: str, size: tuple[int, int] = (800, 200)) -> bytes:
-    written = io.BytesIO()
-    Image.new("RGB", size, color).save(written, "PNG")
-    return written.getvalue()
 
 
 async def upload(browser: HttpBrowser, content: bytes) -> httpx2.Response:
@@ -114,22 +105,6 @@ async def test_cl_03_a_bad_upload_or_one_without_the_right_changes_nothing(
     logo = await logo_of(studio)
     assert (await remove(olga)).status_code == 403
     assert await logo_of(studio) == logo
-
-
-@pytest.fixture
-async def pictures(tmp_path: Path) -> AsyncIterator[DocumentServer]:
-    async with run_document_server(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-async def reaching_studio(
-    installed_url: str, tmp_path: Path, pictures: DocumentServer
-) -> AsyncIterator[RunningService]:
-    """A studio whose service may call the server of `pictures`."""
-    async with running_service(installed_url, tmp_path, environment=pictures.settings) as running:
-        await apply_document(running)
-        yield running
 
 
 async def test_cl_04_a_logo_by_address_is_fetched_once_and_served_here(

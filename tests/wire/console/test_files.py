@@ -61,6 +61,7 @@ NO_LISTS = {
     "games/session.html": "the time line of one session",
     "home.html": "the numbers of the chart",
     "matrix/parts.html": "a summary before it is saved",
+    "people/import_result.html": "refused rows of one file; the command line writes them into a file",
     "roles/editor.html": "what one role says; its application's matrix has the file",
     "settings/branding.html": "four colours",
     "settings/health.html": "what is checked now",

@@ -12,6 +12,7 @@ from gatehouse.permissions.model.project import Project
 from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables import metadata
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers, apply_document
+from tests.support.images import png_data_url
 from tests.support.service import RunningService
 
 PAGE: Final = f"/console/projects/{PROJECT}"
@@ -27,7 +28,8 @@ projects:
   - {title: Web, owners: ["$olga"], administrators: [],
      settings: {services: {"$shop": {groups: [{group_id: Readers, roles: [moderator], action: grant}]}}}}
 applications:
-  - {application_id: $shop, name: Shop, project_id: $project, service_meta: {name: Shop, description: "", tags: []}}
+  - {application_id: $shop, name: Shop, project_id: $project, service_meta: {name: Shop, description: "", tags: []},
+     logo_uri: "$logo"}
 groups:
   - {project_id: web, title: Readers, users: ["$pia"], conditions: []}
 memberships:
@@ -46,7 +48,7 @@ def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
         "project_id": [PROJECT],
         "application_id": [SHOP, WIKI],
         "client_id": [CLIENT],
-        "owner": [f"client:{CLIENT}"],  # of an image
+        "owner": [f"client:{CLIENT}", f"application:{SHOP}"],  # of an image
     }
     if table.name == "clients":  # its id stays, in a row without an owner
         del its["client_id"]
@@ -76,7 +78,7 @@ def insert_row(table: Table) -> Statement:
 
 def fill() -> Verb[None]:
     for table in TABLES:
-        if not (yield erasure_statement(table)()):
+        if table.name == "images" or not (yield erasure_statement(table)()):  # the client's, beside the application's
             yield insert_row(table)()
 
 
@@ -99,7 +101,7 @@ async def publish(studio: RunningService, title: str, author: str, *, limit: int
 async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    await apply_document(studio, EVERYTHING)
+    await apply_document(studio, EVERYTHING.replace("$logo", png_data_url("navy", (8, 8))))
     runner, projects = studio.services.storage.runner, studio.services.storage.projects
     ada = await console_browsers(ADA)
     await ada.get(f"{PAGE}/remove")

@@ -17,6 +17,7 @@ from joserfc.jwk import ECKey
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.errors import TooMany
 from gatehouse.oauth.errors import BadClient, BadDocument
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, DocumentCaller, MetadataClients
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
@@ -26,6 +27,7 @@ from gatehouse.storage.provision import ProvisionStorage
 from gatehouse.throttle.rate_limiter import RateLimiter
 from tests.support.browser import AccountBrowser, HttpBrowser
 from tests.support.client_documents import LOOPBACK_REDIRECT, DocumentServer, run_document_server
+from tests.support.images import SVG, png
 from tests.support.oauth import (
     TOKEN,
     RelyingPartyClient,
@@ -36,7 +38,7 @@ from tests.support.oauth import (
     success_body,
 )
 from tests.support.service import RunningService, running_service
-from tests.support.stub_server import StubConnector, StubResolver, http_response
+from tests.support.stub_server import StubConnector, StubResolver, StubServer, http_response, run_stub_server
 from tests.wire.oauth.authorize_responses import LOGIN, is_error_page, redirect_error
 
 VERIFIER: Final = "v" * 43
@@ -213,6 +215,7 @@ def fetcher(service: RunningService, outbound: OutboundClient) -> MetadataClient
     return MetadataClients(
         store=services.storage.clients,
         outbound=outbound,
+        images=services.image_loader,
         hosts=frozenset({"client.example"}),
         rate_limiter=RateLimiter(DOCUMENT_RATES, clock=service.clock),
         recorder=services.recorder,
@@ -296,6 +299,12 @@ async def test_md_07_concurrent_requests_share_one_fetch_and_fetches_are_limited
     refused = await service.client.get(relying_path(service, documents, "/more"))
     assert (refused.status_code, len(documents.fetches)) == (429, 20)
     assert int(refused.headers["retry-after"]) > 0
+    clients = service.services.metadata_clients
+    for number in range(40):  # one host is called 60 times a minute at most for all callers
+        with pytest.raises(BadDocument):
+            await clients.find(documents.url(f"/again/{number}"), replace(CALLER, source=f"source {number}"))
+    with pytest.raises(TooMany):
+        await clients.find(documents.url("/last"), replace(CALLER, source="one more"))
 
 
 def relying_path(service: RunningService, documents: DocumentServer, path: str) -> str:
@@ -405,17 +414,65 @@ async def issue_code(relying: RelyingPartyClient, user: User) -> str:
 async def test_md_11_a_client_that_no_one_allowed_is_deleted_after_a_day(
     service: RunningService, documents: DocumentServer, account_browser: AccountBrowser
 ) -> None:
-    unused, used = documents.publish("/unused.json"), documents.publish("/used.json")
+    documents.documents["/logo.png"] = http_response(png("navy"), Content_Type="image/png")
+    unused = documents.publish("/unused.json", logo_uri=documents.url("/logo.png"))
+    used = documents.publish("/used.json")
     await a_public_client(service)
     for client_id in (unused, used):
         await authorize(account_browser, relying_party(service, client_id))
         await account_browser.follow()
+    logo = (await service.services.clients.get(unused)).logo
     await account_browser.post("/sign-in/consent", decision="allow")
     await service.clock.advance(2 * 86_400)
     await service.services.storage.sweep(service.clock.now())
     assert {client.client_id for client in await service.services.clients.list()} == {"app", used}
+    assert (await service.client.get(f"/images/{logo}")).status_code == 404
     state = await ProvisionStorage(service.services.storage.runner).read_state(ReadScope(), service.clock.now())
     assert [client.client_id for client in state.clients] == ["app"], "no file exports or prunes the others"
     documents.publish("/unused.json", client_name="Again")
     client = await service.services.metadata_clients.find(unused, CALLER)
     assert client.name == f"Again ({documents.host})"
+
+
+async def test_md_12_the_logo_of_a_document_is_fetched_with_it_and_shown_on_consent(
+    service: RunningService, documents: DocumentServer, account_browser: AccountBrowser
+) -> None:
+    documents.documents["/logo.png"] = http_response(png("navy") + SVG, Content_Type="image/png")
+    client_id = documents.publish(logo_uri=documents.url("/logo.png"))
+    await authorize(account_browser, relying_party(service, client_id))
+    consent = await account_browser.follow()
+    logo = (await service.services.clients.get(client_id)).logo
+    assert f'src="/images/{logo}"' in consent.text
+    assert "logo.png" not in consent.text
+    assert SVG not in (await service.client.get(f"/images/{logo}")).content
+    await authorize(account_browser, relying_party(service, client_id))
+    assert documents.fetches == ["/client.json", "/logo.png"]  # within its cache time nothing is fetched
+
+    documents.documents["/logo.png"] = http_response(SVG, Content_Type="image/svg+xml")
+    await service.clock.advance(301)
+    await authorize(account_browser, relying_party(service, client_id))
+    assert "/images/" not in (await account_browser.follow()).text
+    assert documents.fetches[2:] == ["/client.json", "/logo.png"]
+    assert (await service.client.get(f"/images/{logo}")).status_code == 404
+
+
+async def test_md_12_a_bad_or_foreign_logo_is_no_error_and_calls_no_unlisted_host(
+    service: RunningService, documents: DocumentServer
+) -> None:
+    foreign = StubServer()  # of the same name, with a port that is not listed
+    async with run_stub_server(foreign):
+        for number, logo_uri in enumerate(
+            (
+                *(
+                    f"https://localhost:{foreign.port}/logo.png",
+                    documents.url("/missing.png"),
+                    "https://127.0.0.1:1/a.png",
+                ),
+                *(f"https://user@{documents.host}/a.png", f"http://{documents.host}/a.png", 7, {"a": []}),
+            )
+        ):
+            client_id = documents.publish(f"/{number}.json", logo_uri=logo_uri)
+            client = await service.services.metadata_clients.find(client_id, CALLER)
+            assert (client.logo, client.name) == ("", f"Notes ({documents.host})"), logo_uri
+        assert foreign.connections == 0
+    assert [path for path in documents.fetches if path.endswith(".png")] == ["/missing.png"]

@@ -13,6 +13,8 @@ import pytest
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.builders import a_record
 from tests.support.event_stream import open_changes
+from tests.support.game import approve_in_storage, register_game
+from tests.support.oauth import an_oidc_client
 from tests.support.permission_builders import GROUP, a_group, a_person
 from tests.support.processes import free_port
 from tests.support.service import running_service
@@ -29,6 +31,7 @@ from tests.support.studio import (
     holdings_with_rules,
     own_record,
 )
+from tests.support.websockets import connect_game_socket, receive_json
 
 Nodes = tuple[Studio, Studio]
 
@@ -197,3 +200,61 @@ async def test_change_made_at_one_node_arrives_in_a_stream_of_the_other(nodes: N
         await first.service.services.audit_sealer.seal_all()
     async with open_changes(first.service.client, admin.headers, last) as stream:
         assert [change["event"] for change in await stream.changes(1)] == ["application.changed"]
+
+
+# -- bans --------------------------------------------------------------------------------------------------
+
+
+def ban_request(user_id: str, application_id: int, action: str = "save") -> dict[str, object]:
+    return {
+        "action": action,
+        "user_id": user_id,
+        "application_id": application_id,
+        "data": {"public_text": "Cheating"},
+    }
+
+
+async def test_bn_06_a_ban_ends_sockets_and_permissions_on_the_other_node(nodes: Nodes) -> None:
+    here, there = nodes
+    administrator, shop = await create_administrator(here), here.shop.application_id
+    player = await here.service.services.storage.accounts.user(here.other_user.user_id)
+    await there.expect_ok("meta/data", own_record(there.shop), here.other_user.headers)
+    game = await register_game(there.service, app_id=shop)
+    async with connect_game_socket(game) as socket:
+        await approve_in_storage(game, player)
+        assert (await receive_json(socket))["event"] == "confirmed"
+        assert (await game.poll()).json()["status"] == "OK"
+        await here.expect_ok("user/ban", ban_request(player.user_id, shop), administrator.headers)
+        async with asyncio.timeout(1):
+            assert (await receive_json(socket))["reason"] == "banned"
+    assert await there.expect_error(403, "meta/data", own_record(there.shop), here.other_user.headers)
+    await there.expect_ok("user/ban", ban_request(player.user_id, shop, "lift"), administrator.headers)
+    await here.expect_ok("meta/data", own_record(here.shop), here.other_user.headers)
+
+
+async def test_bn_07_a_refresh_that_races_with_a_ban_leaves_no_token_that_works(nodes: Nodes) -> None:
+    here, there = nodes
+    administrator, shop = await create_administrator(here), here.shop.application_id
+    player = await here.service.services.storage.accounts.user(here.other_user.user_id)
+    client = await an_oidc_client(here.service, application_id=shop)
+    tokens = [await client.tokens(await client.issue_code(player)) for _ in range(8)]
+    refreshing = [
+        replace(client, service=nodes[number % 2].service).refresh(one["refresh_token"])
+        for number, one in enumerate(tokens)
+    ]
+    banning = there.expect_ok("user/ban", ban_request(player.user_id, shop), administrator.headers)
+    *refreshed, _ = await asyncio.gather(*refreshing[:4], banning, *refreshing[4:])
+    held = [answer.json() for answer in refreshed if getattr(answer, "status_code", 0) == HTTPStatus.OK]
+    for one in (*tokens, *held):
+        assert (await client.userinfo(one["access_token"])).status_code == HTTPStatus.UNAUTHORIZED
+        assert (await client.refresh(one["refresh_token"])).json()["error"] == "invalid_grant"
+
+
+async def test_bn_08_of_two_saves_at_once_one_ban_stays_active(nodes: Nodes) -> None:
+    here, administrator = nodes[0], await create_administrator(nodes[0])
+    shop, player = here.shop.application_id, here.other_user.user_id
+    assert await race(nodes, "user/ban", [ban_request(player, shop)] * 10, administrator) == {200: 10}
+    ask = {"action": "list", "user_id": player, "data": {"limit": 100}}
+    found = (await here.expect_ok("user/ban", ask, administrator.headers))["data"]
+    assert [one["state"] for one in found].count("active") == 1
+    assert len(found) == 10

@@ -9,7 +9,7 @@ from gatehouse.accounts.profile_fields import username_candidates
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
-from gatehouse.images.model import image_path
+from gatehouse.images.model import image_url
 
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
@@ -28,7 +28,7 @@ class ProfileClaims:
             "family_name": user.family_name,
             "preferred_username": await self.username_of(user),
             "nickname": user.nick,
-            "picture": f"{self._base_url}{image_path(user.picture)}" if user.picture else "",
+            "picture": image_url(self._base_url, user.picture),
             "locale": user.lang,
             "zoneinfo": user.zoneinfo,
             "updated_at": user.updated_at or user.reg_time,

@@ -15,7 +15,7 @@ from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
-from gatehouse.images.conversion import ImageConverter
+from gatehouse.images.loading import ImageLoader
 from gatehouse.images.model import PICTURE
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.model import MailTemplate
@@ -52,7 +52,7 @@ def profile_of(user: User) -> Profile:
 
 
 class AccountProfile:
-    def __init__(self, *, store: OwnAccountStore, images: ImageConverter, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, images: ImageLoader, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._images = images
         self._recorder = recorder

@@ -1,6 +1,7 @@
 """Second factors that are typed: recovery codes, codes by email, codes of an authenticator app (S-18)."""
 
 import base64
+import binascii
 import re
 import secrets
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Final
 
 import pyotp
 
+from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.model import (
     TOTP_STEP_SECONDS,
@@ -37,6 +39,7 @@ ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o,
 LOOK_ALIKES: Final = str.maketrans("oil", "011")
 RECOVERY_CODE_SHAPE: Final = re.compile(rf"[{ALPHABET}]{{{2 * GROUP_LENGTH}}}")
 MAX_TYPED_LENGTH: Final = 40  # characters of a typed code, spaces included
+TOTP_BYTES: Final = range(10, 65)  # 80 bits are the least that authenticator apps use; SHA-512 takes 64 bytes
 
 
 def new_recovery_code() -> str:
@@ -50,6 +53,18 @@ def normalize_recovery_code(text: str) -> str | None:
         return None
     typed = text.lower().translate(LOOK_ALIKES).replace("-", "").replace(" ", "")
     return typed if RECOVERY_CODE_SHAPE.fullmatch(typed) else None
+
+
+def check_totp(text: str) -> str:
+    """The secret in its stored form: base32 in capitals, without spaces and padding."""
+    secret = text.replace(" ", "").rstrip("=").upper()
+    try:
+        raw = base64.b32decode(secret + "=" * (-len(secret) % 8))
+    except (binascii.Error, ValueError):
+        raise BadAccount("must be base32: the letters A to Z and the digits 2 to 7") from None
+    if len(raw) not in TOTP_BYTES:
+        raise BadAccount(f"must have {TOTP_BYTES[0]} to {TOTP_BYTES[-1]} bytes, not {len(raw)}")
+    return secret
 
 
 class RecoveryCodes:

@@ -13,6 +13,7 @@ from gatehouse.admin.home import HomeStore
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.admin.people_import import PeopleImport
 from gatehouse.admin.projects import ProjectListStore
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.search import SearchStore
@@ -23,7 +24,7 @@ from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.app.services.installation import installation_admin, posture
 from gatehouse.app.services.people import people_admin
 from gatehouse.permissions.questions.who_can import WhoCan
-from gatehouse.settings.entries import STORED_SETTINGS
+from gatehouse.settings.entries import PROVIDER_SETTINGS, PROVIDERS, STORED_SETTINGS, setting_of_name
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
 from gatehouse.web.console.access_check import CheckScreens
@@ -44,6 +45,7 @@ from gatehouse.web.console.applications.schema_changes import SchemaReview
 from gatehouse.web.console.applications.schema_versions import SchemaFileScreens, VersionScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
 from gatehouse.web.console.applications.sites import SiteScreens
+from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
 from gatehouse.web.console.frame import FlashMessages
 from gatehouse.web.console.games import GameScreens
@@ -53,8 +55,10 @@ from gatehouse.web.console.lazy_console import ConsoleHandler, SignInGate
 from gatehouse.web.console.lookup import Suggestions
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people import PeopleScreens
+from gatehouse.web.console.people_import import ImportScreens
 from gatehouse.web.console.person import PersonLoader, PersonScreens
 from gatehouse.web.console.person_access import PersonAccessScreens
+from gatehouse.web.console.person_bans import PersonBanScreens
 from gatehouse.web.console.person_sessions import PersonSessionScreens
 from gatehouse.web.console.projects.allow_lists import AllowListScreens
 from gatehouse.web.console.projects.applications import ProjectApplicationScreens
@@ -64,6 +68,7 @@ from gatehouse.web.console.projects.members import MemberScreens
 from gatehouse.web.console.projects.project import ProjectErasureScreens, ProjectLoader, ProjectScreens
 from gatehouse.web.console.projects.service_accounts import ServiceAccountScreens
 from gatehouse.web.console.projects.services import ProjectServiceScreens
+from gatehouse.web.console.providers import ProviderScreens
 from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.roles import RoleScreens
@@ -206,13 +211,17 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     access = PersonAccessScreens(
         persons, permission_loader=services.permission_loader, views=services.user_record_views
     )
+    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names)
     return [
         *PeopleScreens(
             people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
         ).routes(),
-        *PersonScreens(persons).routes(),
+        *bans.list_routes(),
+        *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
+        *PersonScreens(persons, base_url=services.base_url).routes(),
         *access.routes(),
         *sessions.routes(),
+        *bans.routes(),
     ]
 
 
@@ -322,15 +331,16 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     )
     return [
         *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
-        *ApplicationScreens(applications=applications, lists=lists, view=view).routes(),
+        *ApplicationScreens(applications=applications, lists=lists, view=view, base_url=services.base_url).routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
-        *ApiScreens(applications=applications, view=view).routes(),
+        *ApiScreens(applications=applications, view=view, base_url=services.base_url).routes(),
         *SiteScreens(
             applications=applications,
             view=view,
             is_proxy_trusted=bool(services.settings.server.trusted_proxies),
+            base_url=services.base_url,
         ).routes(),
         *clients.routes(),
     ]
@@ -467,14 +477,22 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         outbox_worker=services.outbox_worker,
         view=console.view,
     )
+    providers = ProviderScreens(
+        installation=console.installation, save=services.settings_editor.save, view=console.view
+    )
     forms = SettingFormScreens(
         installation=console.installation,
         save=services.settings_editor.save,
-        parse=lambda name, text: STORED_SETTINGS[name].parse(text),
+        parse=lambda name, text: setting_of_name(name).parse(text),
         view=console.view,
     )
+    branding = BrandingScreens(
+        installation=console.installation, save=services.settings_editor.save, view=console.view
+    )
     return [
+        *branding.routes(),
         *SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(),
         *screens.routes(),
-        *forms.routes(tuple(STORED_SETTINGS)),
+        *forms.routes([*STORED_SETTINGS, *(f"{PROVIDERS}.one.{key}" for key in PROVIDER_SETTINGS)]),
+        *providers.routes(),
     ]

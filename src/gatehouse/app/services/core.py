@@ -20,6 +20,7 @@ from gatehouse.audit.recorder import Recorder, RefusalLog, SignInTally
 from gatehouse.audit.sealer import Retention, Sealer
 from gatehouse.audit.verification import ChainVerifier
 from gatehouse.images.conversion import ImageConverter
+from gatehouse.images.loading import FETCH_LIMITS, ImageLoader
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.keyring import AuditSigner, Keyring
@@ -29,7 +30,6 @@ from gatehouse.mail.composer import Composer, MailBrand, mail_brand
 from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.oauth.clients import Clients
-from gatehouse.oauth.logos import LOGO_LIMITS, ClientLogos
 from gatehouse.oauth.logout import BackchannelLogoutWorker
 from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
 from gatehouse.outbound.model import CallLimits
@@ -84,7 +84,11 @@ class CoreServices:
     @cached_property
     def settings_editor(self) -> SettingsEditor:
         return SettingsEditor(
-            live=self.live_settings, store=self.storage.settings, recorder=self.recorder, clock=self.clock
+            live=self.live_settings,
+            store=self.storage.settings,
+            images=self.image_loader,
+            recorder=self.recorder,
+            clock=self.clock,
         )
 
     @property
@@ -259,12 +263,8 @@ class CoreServices:
         return ImageConverter()
 
     @cached_property
-    def client_logos(self) -> ClientLogos:
-        return ClientLogos(
-            images=self.image_converter,
-            outbound=outbound_client(self.settings, LOGO_LIMITS),
-            base_url=self.base_url,
-        )
+    def image_loader(self) -> ImageLoader:
+        return ImageLoader(converter=self.image_converter, outbound=outbound_client(self.settings, FETCH_LIMITS))
 
     @cached_property
     def permission_loader(self) -> PermissionLoader:

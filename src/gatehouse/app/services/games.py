@@ -16,6 +16,7 @@ from gatehouse.gamesessions.store import GameLoginSettings
 from gatehouse.gamesessions.throttle import PollThrottle, PollThrottleLimits
 from gatehouse.gamesessions.waiters import NoticeListener, Waiters
 from gatehouse.gamesessions.write_behind import UnsentAnswerRetry, WriteBehind
+from gatehouse.images.model import image_path
 from gatehouse.kernel.ids import new_request_id
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.store import ApplicationStore
@@ -32,7 +33,10 @@ class ApplicationGameSettings:
             return GameLoginSettings()
         game = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
         return GameLoginSettings(
-            name=application.name, enabled=game.get("enabled", True), code_match=game.get("code_match", False)
+            name=application.name,
+            logo=image_path(application.logo),
+            enabled=game.get("enabled", True),
+            code_match=game.get("code_match", False),
         )
 
 
@@ -77,6 +81,7 @@ class GameServices(AccountServices):
             store=self.storage.game_sessions,
             waiters=self.waiters,
             write_behind=self.write_behind,
+            results=self.game_results,
             refusals=self.game_refusals,
             clock=self.clock,
             node=self.node,

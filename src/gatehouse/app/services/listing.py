@@ -106,7 +106,9 @@ class ListReader:
             None if ask.position is None else PersonPosition(**ask.position),
             ask.limit,
         )
-        records = [user_entry(user) if administers else user_name(user) for user in found.users]
+        records = [
+            user_entry(user, self._services.base_url) if administers else user_name(user) for user in found.users
+        ]
         return ListedPage(records=records, position=None if found.after is None else asdict(found.after))
 
     async def _listable(self, ask: ListAsk) -> Listable:

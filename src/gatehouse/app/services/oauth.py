@@ -6,6 +6,7 @@ from typing import Final
 
 from gatehouse.app.services.core import DAY, outbound_client
 from gatehouse.app.services.games import GameServices
+from gatehouse.images.loading import ImageLoader
 from gatehouse.keys.sealing import derive_key
 from gatehouse.oauth.api_tokens import ApiTokens, OpaqueTokens
 from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
@@ -19,7 +20,7 @@ from gatehouse.oauth.id_tokens import IdTokens
 from gatehouse.oauth.introspection import Introspection
 from gatehouse.oauth.logout import LogoutRequests
 from gatehouse.oauth.machines import ClientCredentialsGrant, MachineAuthenticator
-from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, MetadataClients
+from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, LOGO_LIMITS, MetadataClients
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
@@ -75,6 +76,7 @@ class OAuthServices(GameServices):
         return MetadataClients(
             store=self.storage.clients,
             outbound=outbound_client(self.settings, DOCUMENT_LIMITS),
+            images=ImageLoader(converter=self.image_converter, outbound=outbound_client(self.settings, LOGO_LIMITS)),
             hosts=frozenset(self.settings.oauth.client_document_hosts),
             rate_limiter=RateLimiter(DOCUMENT_RATES, clock=self.clock),
             recorder=self.recorder,

@@ -24,6 +24,8 @@ def people_admin(services: Services) -> PeopleAdmin:
             passkeys=services.passkeys,
             email_codes=services.email_codes,
         ),
+        images=services.image_loader,
+        base_url=services.base_url,
     )
 
 

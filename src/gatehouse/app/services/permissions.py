@@ -27,6 +27,7 @@ from gatehouse.permissions.commands.application_credentials import (
     ServiceTokenCommands,
 )
 from gatehouse.permissions.commands.applications import ApplicationCommands
+from gatehouse.permissions.commands.bans import BanCommands
 from gatehouse.permissions.commands.full_removal import FullRemoval
 from gatehouse.permissions.commands.groups import GroupCommands
 from gatehouse.permissions.commands.memberships import MembershipCommands
@@ -153,16 +154,22 @@ class PermissionServices(CoreServices):
         return ApplicationCommands(
             store=self.storage.applications,
             projects=self.storage.projects,
+            images=self.image_loader,
             masters=self.masters,
             recorder=self.recorder,
             clock=self.clock,
             reachable=self.settings.outbound.allow,
+            base_url=self.base_url,
         )
 
     @cached_property
     def application_clients(self) -> ApplicationClients:
         return ApplicationClients(
-            clients=self.clients, logos=self.client_logos, applications=self.storage.applications, clock=self.clock
+            clients=self.clients,
+            images=self.image_loader,
+            applications=self.storage.applications,
+            clock=self.clock,
+            base_url=self.base_url,
         )
 
     @cached_property
@@ -240,6 +247,17 @@ class PermissionServices(CoreServices):
     def user_label_commands(self) -> UserLabelCommands:
         return UserLabelCommands(
             accounts=self.storage.accounts, administration=self.administration, projects=self.storage.projects
+        )
+
+    @cached_property
+    def ban_commands(self) -> BanCommands:
+        return BanCommands(
+            store=self.storage.bans,
+            applications=self.storage.applications,
+            projects=self.storage.projects,
+            permission_loader=self.permission_loader,
+            recorder=self.recorder,
+            clock=self.clock,
         )
 
     @cached_property

@@ -16,6 +16,7 @@ def build_provisioning(services: Services) -> Provisioning:
         clock=services.clock,
         reachable=services.settings.outbound.allow,
         settings=services.live_settings,
+        load_image=services.image_loader.load,
         issue_token=ServiceAccountTokens(
             signer=services.signer,
             issuer=services.base_url,

@@ -9,14 +9,13 @@ import msgspec
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.images.model import image_path
 from gatehouse.oauth.authorize.request import AuthorizationRequest
 from gatehouse.oauth.authorize.response import response_target
 from gatehouse.oauth.authorize.service import AuthorizeService
 from gatehouse.oauth.errors import AuthorizeRefused, ClientNotFound, NotLetIn
 from gatehouse.oauth.model import LINK_FIELDS, Client
 from gatehouse.oauth.redirects import csp_source, display_host, is_registered_redirect
-from gatehouse.oauth.store import ClientStore
+from gatehouse.oauth.store import ClientStore, logo_path
 from gatehouse.sign_in_flow.model import (
     Continuation,
     Destination,
@@ -58,11 +57,12 @@ class AuthorizeSignInPurpose:
         client = await self._client(request)
         return Destination(
             application=client.name,
+            application_id=client.application_id or 0,
             returns_to=display_host(request.redirect_uri),
             form_action=csp_source(request.redirect_uri),
             login_hint=request.login_hint,
             ui_locales=request.ui_locales,
-            logo=image_path(client.logo),
+            logo=await logo_path(self._clients, client),
             links=client_links(client),
         )
 

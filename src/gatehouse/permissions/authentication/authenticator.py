@@ -137,6 +137,8 @@ class Authenticator:
             secret = secret_data_of(held, model, own, self._clock.now())
             if is_project_removed(model, evaluation_input) and not rights.administers:
                 secret = NO_SECRET_DATA
+            if evaluation_input.facts.ban_from(application_id, self._clock.now()) is not None:
+                secret = NO_SECRET_DATA
         return Rights(
             user_id=caller.user_id,
             central=held,

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from gatehouse.accounts.bans.model import Banned
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
@@ -183,6 +184,7 @@ class CallerIdentifier:
         self._limit_rate(claims.uid)
         facts = await self._load_facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
         await self._refuse_service_account(claims, facts, credentials)
+        self._refuse_banned(facts, caller.application_id)
         refuse_other_addresses(allowed_networks(claims, facts), caller.address)
         return replace(
             caller,
@@ -222,6 +224,12 @@ class CallerIdentifier:
             raise InvalidToken(f"user {claims.uid} does not exist or is blocked, or the JWT was revoked")
         await self._user_jwts.recheck_key(claims, keys_version=facts.keys_version)
         return facts
+
+    def _refuse_banned(self, facts: Facts, application_id: int | None) -> None:
+        """Raise Banned, which tells the caller why: their credentials were right."""
+        ban = facts.ban_from(CENTRAL_ID if application_id is None else application_id, self._clock.now())
+        if ban is not None:
+            raise Banned(ban)
 
     async def _refuse_service_account(
         self, claims: CallerClaims, facts: Facts, credentials: RequestCredentials

@@ -35,9 +35,12 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
     **dict.fromkeys(
         (
             AuditEvent.USER_CREATED,
+            AuditEvent.USER_IMPORTED,
             AuditEvent.USER_CHANGED,
             AuditEvent.USER_BLOCKED,
             AuditEvent.USER_UNBLOCKED,
+            AuditEvent.USER_BANNED,
+            AuditEvent.USER_BAN_LIFTED,
             AuditEvent.USER_ERASED,
             AuditEvent.USER_REMOVED,
             AuditEvent.USER_REGISTERED,
@@ -52,6 +55,8 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.FACTOR_ADDED,
             AuditEvent.FACTOR_REMOVED,
             AuditEvent.FACTORS_RESET,
+            AuditEvent.IDENTITY_LINKED,
+            AuditEvent.IDENTITY_UNLINKED,
             AuditEvent.SIGNED_OUT,  # this and the following end tokens
             AuditEvent.SESSION_CLOSED,
             AuditEvent.SIGNED_OUT_EVERYWHERE,

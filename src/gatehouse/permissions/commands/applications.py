@@ -10,6 +10,8 @@ from msgspec import UNSET, UnsetType
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.images.loading import ImageLoader, NewImage
+from gatehouse.images.model import LOGO, BadImage, image_url
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -60,6 +62,8 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     service_meta: dict[str, object] | UnsetType | None = UNSET
     protected_sites: dict[str, object] | UnsetType | None = UNSET  # rules by origin; only administrators change them
     api: dict[str, object] | UnsetType | None = UNSET
+    logo: bytes | UnsetType | None = UNSET  # an image as base64
+    logo_uri: str | UnsetType | None = UNSET  # fetched once; the address that this service answers changes nothing
     version: int | UnsetType = UNSET
     removed: object = UNSET  # this and the following are accepted and ignored
     created: object = UNSET
@@ -74,13 +78,17 @@ class ApplicationCommands:
         *,
         store: ApplicationStore,
         projects: ProjectStore,
+        images: ImageLoader,
         masters: MasterKeys,
         recorder: Recorder,
         clock: Clock,
         reachable: Sequence[Network],
+        base_url: str,
     ) -> None:
         """`reachable`: private networks that the operator allows outbound requests to (outbound.allow)."""
         self._store = store
+        self._images = images
+        self._base_url = base_url
         self._projects = projects
         self._reachable = tuple(reachable)
         self._masters = masters
@@ -142,6 +150,8 @@ class ApplicationCommands:
         wanted = self._apply_draft(
             actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services")
         )
+        logo = await self._load_logo(draft, wanted)
+        wanted = with_logo(wanted, logo)
         now = self._clock.now()
 
         def new(application_id: int) -> tuple[NewApplication, Sequence[AuditRecord]]:
@@ -158,7 +168,8 @@ class ApplicationCommands:
             )
             schema = ApplicationSchema(application_id=application_id, updated_at=now)
             creator = creator_record(application, actor.user_id)
-            return NewApplication(application=application, schema=schema, creator=creator), (record,)
+            made = NewApplication(application=application, schema=schema, creator=creator, logo=logo or None)
+            return made, (record,)
 
         return await self._store.create_application(new)
 
@@ -169,16 +180,26 @@ class ApplicationCommands:
             self._refuse_move(actor, seen, project_id)
             draft = msgspec.structs.replace(draft, project_id=project_id)
         may_publish = is_open(actor.rights, Operation.SERVICE_META, application_target(application_id, seen))
+        refuse_removed(seen)  # before an image is fetched for it
+        logo = await self._load_logo(draft, seen)
 
         def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
             refuse_removed(state)
             refuse_old_version(draft.version, state.version)
-            after = self._apply_draft(actor, state, draft, may_publish=may_publish)
+            after = with_logo(self._apply_draft(actor, state, draft, may_publish=may_publish), logo)
             details = describe_changes(application_audit_fields(state), application_audit_fields(after))
             return EditResult(after, (self._record(AuditEvent.APPLICATION_CHANGED, actor, application_id, details),))
 
-        return await self._store.edit_application(application_id, change)
+        return await self._store.edit_application(application_id, change, logo or None)
+
+    async def _load_logo(self, draft: ApplicationDraft, application: Application) -> NewImage:
+        """Return the new logo that the draft asks for. Raises Malformed, Unavailable."""
+        current = image_url(self._base_url, application.logo)
+        try:
+            return await self._images.load_change(draft.logo, draft.logo_uri, LOGO, field="logo", current=current)
+        except BadImage as error:
+            raise Malformed(f"data.{error.field}: {error.detail}") from None
 
     def _apply_draft(
         self, actor: Actor, state: Application, draft: ApplicationDraft, *, may_publish: bool
@@ -271,6 +292,11 @@ def apply_application_draft(
     return replace(state, **fields)  # type: ignore[arg-type]
 
 
+def with_logo(application: Application, logo: NewImage) -> Application:
+    """Return the application with the ID of a new logo, without one, or with UNSET as it is."""
+    return application if logo is UNSET else replace(application, logo="" if logo is None else logo.image_id)
+
+
 def application_target(application_id: int, application: Application | None) -> GuardTarget:
     return GuardTarget(
         application_id=application_id, project_id=None if application is None else application.project_id
@@ -340,6 +366,7 @@ def application_audit_fields(application: Application) -> Mapping[str, object]:
         "service_meta": application.service_meta,
         "protected_sites": application.protected_sites,
         "api": application.api or {},
+        "logo": application.logo,
         "private_key": None
         if application.sealed_private_key is None
         else fingerprint(application.sealed_private_key),

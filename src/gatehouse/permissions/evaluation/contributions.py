@@ -46,6 +46,7 @@ from gatehouse.permissions.model.rules import (
 class Barrier(StrEnum):
     PROJECT_UNKNOWN = "project_unknown"
     PROJECT_REMOVED = "project_removed"
+    BANNED_FROM_PROJECT = "banned_from_project"
     IN_DISALLOWED_GROUP = "in_disallowed_group"
     IN_NO_ALLOWED_GROUP = "in_no_allowed_group"
     DOMAIN_NOT_ALLOWED = "domain_not_allowed"
@@ -68,11 +69,16 @@ OPEN_GATE = ProjectGate()
 def project_gate(
     project: CompiledProject | None, facts: Facts, index_keys: Iterable[IndexKey], now: int
 ) -> ProjectGate:
-    """Return whether the project is open to the person: always to its owners, to no one if it is removed."""
+    """Return whether the project is open to the person.
+
+    Always to its owners who are not banned from it, to no one if it is removed.
+    """
     if project is None:
         return ProjectGate(barrier=Barrier.PROJECT_UNKNOWN)
     if project.project.removed:
         return ProjectGate(barrier=Barrier.PROJECT_REMOVED)
+    if facts.bans and facts.is_banned_from_project(project.project.project_id, now):
+        return ProjectGate(barrier=Barrier.BANNED_FROM_PROJECT)
     found = gate_by_lists(project, facts, index_keys)
     ownership = facts.owns.get(project.project.project_id)
     if found.is_open or ownership is None or ownership.is_past(now):
@@ -262,6 +268,15 @@ def is_account_ended(facts: Facts, structure: Structure) -> bool:
         return False
     home = structure.projects.get(account.project_id)
     return account.revoked or (home is not None and home.project.removed)
+
+
+def holds_nothing(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> bool:
+    """Whether the person holds nothing at all in the application, whatever is assigned to them."""
+    return (
+        is_application_removed(model, facts)
+        or is_account_ended(facts, structure)
+        or facts.ban_from(model.application.application_id, now) is not None
+    )
 
 
 def gather_root(context: EvaluationContext) -> ScopeContributions:

@@ -18,8 +18,7 @@ from gatehouse.permissions.evaluation.contributions import (
     evaluation_context,
     gather_below_root,
     gather_root,
-    is_account_ended,
-    is_application_removed,
+    holds_nothing,
 )
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
@@ -196,9 +195,11 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 class EffectivePermissions:
     """What a person holds in one application; valid until `valid_until` while its sources are unchanged."""
 
-    def __init__(self, application_id: int, held: Mapping[Scope, ScopePermissions]) -> None:
+    def __init__(self, application_id: int, held: Mapping[Scope, ScopePermissions], *, ban_ends_at: int = 0) -> None:
+        """`ban_ends_at`: when the first of the person's bans ends, which may give them more; 0 for never."""
         self.application_id = application_id
         self._held = held
+        self._ban_ends_at = ban_ends_at
 
     def track_weight(self, grown: GrowthCallback) -> int:
         """Its estimated bytes now; later growth is reported to `grown`."""
@@ -230,7 +231,8 @@ class EffectivePermissions:
     def valid_until(self) -> int:
         """When time alone may change any of this, 0 for never. A ttl is not an end (R5)."""
         ends = (end for one in self._held.values() for end in (*one.contributions.ends, one.contributions.closes))
-        return min((end.expired for end in ends if end.expired and not end.ttl), default=0)
+        times = [end.expired for end in ends if end.expired and not end.ttl]
+        return min([*times, self._ban_ends_at] if self._ban_ends_at else times, default=0)
 
     def rules(self, scope: Scope) -> ScopePermissions:
         """The rules that are true exactly in this scope."""
@@ -252,9 +254,12 @@ class EffectivePermissions:
         return (holding_scope for holding_scope in holding_scopes if rule in self.rules(holding_scope))
 
     def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
-        """The earliest end of any role or entry in these scopes that a list made now shows, 0 for none."""
-        ends = (end for scope in scopes for end in self.rules(scope).contributions.ends)
-        return min((end.ends_at(now) for end in ends), default=0)
+        """The earliest end of any role or entry in these scopes that a list made now shows, 0 for none.
+
+        The end of a ban is one too: from then on the list shows more.
+        """
+        times = [end.ends_at(now) for scope in scopes for end in self.rules(scope).contributions.ends]
+        return min([*times, self._ban_ends_at] if self._ban_ends_at else times, default=0)
 
 
 def evaluate(
@@ -267,11 +272,14 @@ def evaluate(
     compiled: CompiledModel | None = None,
 ) -> EffectivePermissions:
     application_id = model.application.application_id
-    if is_application_removed(model, facts) or is_account_ended(facts, structure):
-        return EffectivePermissions(application_id, {})
+    ban_ends_at = min((ban.until for ban in facts.bans if ban.until > now), default=0)
+    if holds_nothing(model, facts, structure, now):
+        return EffectivePermissions(application_id, {}, ban_ends_at=ban_ends_at)
     this = evaluation_context(model, facts, structure, now=now, address=address, compiled=compiled)
     return EffectivePermissions(
-        application_id, {ROOT: ScopePermissions(gather_root(this)), **dict(_below_root(this))}
+        application_id,
+        {ROOT: ScopePermissions(gather_root(this)), **dict(_below_root(this))},
+        ban_ends_at=ban_ends_at,
     )
 
 

@@ -125,6 +125,7 @@ class PermissionLoader:
         basis = (
             *(facts.applications[application_id], facts.structure, facts.subject),
             *(facts.records[application_id].version, facts.groups, facts.owns),
+            tuple(ban for ban in facts.bans if ban.is_active(now)),
         )
         key = (facts.subject.user_id, seen)
         known = self._cache.get(application_id, key)

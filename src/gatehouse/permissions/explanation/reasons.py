@@ -43,8 +43,10 @@ class MissingKind(StrEnum):
 
     APPLICATION_REMOVED = "application_removed"
     ACCOUNT_ENDED = "account_ended"  # a service account that was revoked, or whose project is removed
+    BANNED = "banned"  # from the application, its project or the installation
     PROJECT_UNKNOWN = Barrier.PROJECT_UNKNOWN.value
     PROJECT_REMOVED = Barrier.PROJECT_REMOVED.value
+    BANNED_FROM_PROJECT = Barrier.BANNED_FROM_PROJECT.value
     RESOURCE_UNKNOWN = "resource_unknown"  # the project has no such application, service or group
     IN_DISALLOWED_GROUP = Barrier.IN_DISALLOWED_GROUP.value
     IN_NO_ALLOWED_GROUP = Barrier.IN_NO_ALLOWED_GROUP.value
@@ -279,7 +281,7 @@ def explain_rule(
     """`holders`: how many users each role has, by key, for telling whether it is full."""
     effective = evaluate(model, facts, structure, now=now, address=address)
     this = evaluation_context(model, facts, structure, now=now, address=address)
-    over = _reason_nothing_is_held(model, facts, structure)
+    over = _reason_nothing_is_held(model, facts, structure, now)
     holding_scopes = () if over else tuple(effective.lookup_scopes(scope, rule))  # as if the project had the resource
     unfound = _missing_target(structure, scope, over)
     held_in = frozenset(effective.scopes_holding(structure, scope, rule))
@@ -313,11 +315,15 @@ def _visible_contributions(
             yield replace(one, decides=False) if is_moot else one
 
 
-def _reason_nothing_is_held(model: ApplicationModel, facts: Facts, structure: Structure) -> MissingKind | None:
+def _reason_nothing_is_held(
+    model: ApplicationModel, facts: Facts, structure: Structure, now: int
+) -> MissingKind | None:
     """Why nothing at all is held, if so."""
     if is_application_removed(model, facts):
         return MissingKind.APPLICATION_REMOVED
-    return MissingKind.ACCOUNT_ENDED if is_account_ended(facts, structure) else None
+    if is_account_ended(facts, structure):
+        return MissingKind.ACCOUNT_ENDED
+    return MissingKind.BANNED if facts.ban_from(model.application.application_id, now) else None
 
 
 def _missing_target(structure: Structure, scope: Scope, over: MissingKind | None) -> Iterator[MissingRequirement]:

@@ -98,6 +98,8 @@ def _not_a_member(one: MissingRequirement) -> str:
 SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
     MissingKind.APPLICATION_REMOVED: lambda _: "The application was removed, so it grants nothing.",
     MissingKind.ACCOUNT_ENDED: lambda _: "The service account was revoked, so it has no permissions.",
+    MissingKind.BANNED: lambda _: "The user is banned, so they have no permissions.",
+    MissingKind.BANNED_FROM_PROJECT: lambda one: f"The user is banned from the project {one.scope.project_id}.",
     MissingKind.PROJECT_UNKNOWN: lambda one: f"There is no project {one.scope.project_id}.",
     MissingKind.PROJECT_REMOVED: lambda one: f"The project {one.scope.project_id} was removed, so it grants nothing.",
     MissingKind.RESOURCE_UNKNOWN: lambda one: (

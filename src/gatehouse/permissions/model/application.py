@@ -108,6 +108,7 @@ class Application:
     api: Mapping[str, object] | None = None  # the API it declares (R9), as documents/apis.py checks it
     created_at: int
     version: int = 1
+    logo: str = ""  # ID of the image, if there is one
 
     @property
     def is_central(self) -> bool:

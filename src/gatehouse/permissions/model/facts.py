@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from gatehouse.accounts.bans.model import UserBan, find_ban
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.project import Group, Project, ServiceAccount
@@ -115,6 +116,18 @@ class Facts:
     applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without unknown applications
     structure: int  # version of all projects and groups
     keys_version: int = 0  # of the signing keys: what the caller's token is judged by
+    bans: tuple[UserBan, ...] = ()  # also those that have ended
+
+    def ban_from(self, application_id: int, now: int) -> UserBan | None:
+        """Return the ban from the application, its project or the installation that counts now."""
+        if not self.bans:
+            return None
+        state = self.applications.get(application_id)
+        project_id = state.project_id if state else None
+        return find_ban(self.bans, now, application_id=application_id, project_id=project_id or "")
+
+    def is_banned_from_project(self, project_id: str, now: int) -> bool:
+        return find_ban(self.bans, now, project_id=project_id) is not None
 
     @property
     def weight(self) -> int:

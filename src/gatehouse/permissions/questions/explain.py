@@ -53,15 +53,17 @@ CONCLUSIVE: Final = frozenset(  # then roles do not matter
     {
         MissingKind.APPLICATION_REMOVED,
         MissingKind.ACCOUNT_ENDED,
+        MissingKind.BANNED,
         MissingKind.PROJECT_UNKNOWN,
         MissingKind.PROJECT_REMOVED,
+        MissingKind.BANNED_FROM_PROJECT,
         MissingKind.RESOURCE_UNKNOWN,
         MissingKind.SAID_NO,
     }
 )
 
 SHOWN_WITH_UNKNOWN_PROJECT: Final = frozenset(
-    {MissingKind.APPLICATION_REMOVED, MissingKind.ACCOUNT_ENDED, MissingKind.HELD_ELSEWHERE}
+    {MissingKind.APPLICATION_REMOVED, MissingKind.ACCOUNT_ENDED, MissingKind.BANNED, MissingKind.HELD_ELSEWHERE}
 )
 
 

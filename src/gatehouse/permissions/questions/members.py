@@ -17,8 +17,7 @@ from gatehouse.permissions.evaluation.contributions import (
     evaluation_context,
     gather_below_root,
     gather_root,
-    is_account_ended,
-    is_application_removed,
+    holds_nothing,
 )
 from gatehouse.permissions.evaluation.effective import evaluate, existing_lookup_scopes
 from gatehouse.permissions.explanation.contributions import Membership, explain_contributions, membership_of
@@ -233,7 +232,7 @@ def match_role(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, 
     The latest end counts.
     """
     this = evaluation_context(snapshot.model, facts, snapshot.structure, now=now, address=None)
-    ended = is_application_removed(snapshot.model, facts) or is_account_ended(facts, snapshot.structure)
+    ended = holds_nothing(snapshot.model, facts, snapshot.structure, now)
     gathered = None if ended else gather_in_scope(this, query.scope)
     if gathered is None:
         return None

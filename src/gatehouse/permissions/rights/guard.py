@@ -47,6 +47,8 @@ class Operation(Enum):
     GROUP_DELETE = auto()
     GROUP_ACCESS = auto()
     GROUP_TAGS = auto()
+    BAN_FROM_APPLICATION = auto()
+    BAN_FROM_PROJECT = auto()
     ADMINISTER = auto()
 
 
@@ -131,6 +133,8 @@ OPENS: Final[Mapping[Operation, tuple[tuple[Opener, ...], ...]]] = {
     Operation.GROUP_DELETE: ((MANAGES_GROUPS,),),
     Operation.GROUP_ACCESS: ((MANAGES_GROUP,),),
     Operation.GROUP_TAGS: ((MANAGES_GROUPS,),),
+    Operation.BAN_FROM_APPLICATION: ((OnApplication("app.can_ban"),),),
+    Operation.BAN_FROM_PROJECT: ((MANAGES_PROJECT,),),
     Operation.ADMINISTER: (),
 }
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from gatehouse.images.loading import NewImage
 from gatehouse.permissions.commands.app_schemas import (
     CENTRAL_ROLES,
     RoleDraft,
@@ -48,6 +49,7 @@ class ApplicationFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     service_meta: JsonObject | UnsetType | None = UNSET
     protected_sites: JsonObject | UnsetType | None = UNSET
     api: JsonObject | UnsetType | None = UNSET
+    logo_uri: str | UnsetType | None = UNSET
     schema: JsonObject | UnsetType = UNSET
     roles: JsonObject | UnsetType = UNSET
     access_keys: tuple[AccessKeyFileEntry, ...] | UnsetType = UNSET
@@ -75,6 +77,7 @@ class FoundApplication:
     entry: ApplicationFileEntry
     before: ApplicationModel | None  # None: new
     after: ApplicationModel
+    logo: NewImage = UNSET
 
     @property
     def application_id(self) -> int:

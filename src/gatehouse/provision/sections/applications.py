@@ -8,6 +8,7 @@ from msgspec import UNSET
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
 from gatehouse.audit.recorder import describe_changes
+from gatehouse.images.model import LOGO, application_logo_owner
 from gatehouse.permissions.commands.app_schemas import describe_rule_changes
 from gatehouse.permissions.commands.applications import application_audit_fields
 from gatehouse.permissions.documents.differences import differences, tally_differences
@@ -48,12 +49,13 @@ from gatehouse.provision.sections.application_keys import (
     with_service_meta,
 )
 from gatehouse.provision.sections.application_users import users_document
+from gatehouse.provision.sections.images import exported_url, image_writes, merged_image_id, wanted_image
 from gatehouse.provision.sections.projects import next_application_id
 from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import state_after
 
-FIELDS = ("name", "description", "project_id", "settings", "service_meta", "protected_sites", "api")
+FIELDS = ("name", "description", "project_id", "settings", "service_meta", "protected_sites", "api", "logo")
 
 
 class ApplicationSection:
@@ -72,7 +74,7 @@ class ApplicationSection:
         planning = ApplicationPlanner(state, context, options)
         for located in entries:
             with collect_problems(planning.problems):
-                planning.plan(located)
+                await planning.plan(located)
         if options.prune:
             planning.remove_unnamed()
         planning.refuse_shared_claims()
@@ -83,7 +85,7 @@ class ApplicationSection:
         live = [
             model for _, model in sorted(permissions.applications.items()) if permissions.is_live(model.application)
         ]
-        return [application_document(model, permissions, context, secrets=secrets) for model in live]
+        return [application_document(model, state, context, secrets=secrets) for model in live]
 
 
 class ApplicationPlanner:
@@ -108,12 +110,13 @@ class ApplicationPlanner:
     def _permissions(self) -> PermissionState:
         return self._state.permissions
 
-    def plan(self, located: Located[ApplicationFileEntry]) -> None:
+    async def plan(self, located: Located[ApplicationFileEntry]) -> None:
         found = self._resolve(located)
         first = self._places.setdefault(found.application_id, located.place)
         if first != located.place:
             raise Malformed(f"{located.place}: is the same application as {first}")
         self._refuse_namesake(found)
+        found = await self._with_logo(found)
         keys = wanted_keys(found, self._permissions, self._context, self._options)
         change = (
             application_addition(found, keys)
@@ -156,6 +159,19 @@ class ApplicationPlanner:
             replace(base, application=application), entry, place, self.problems, prune=self._options.prune
         )
         return FoundApplication(place=place, entry=entry, before=before, after=model)
+
+    async def _with_logo(self, found: FoundApplication) -> FoundApplication:
+        application = found.after.application
+        logo = await wanted_image(
+            found.entry.logo_uri,
+            LOGO,
+            self._state.images.get(application_logo_owner(application.application_id)),
+            self._context,
+            image_id=application.logo,
+            place=f"{found.place}.logo_uri",
+        )
+        after = replace(found.after, application=replace(application, logo=merged_image_id(logo, application.logo)))
+        return replace(found, after=after, logo=logo)
 
     def _find_stored(
         self, entry: ApplicationFileEntry, references: References, place: str
@@ -215,7 +231,7 @@ def application_addition(found: FoundApplication, keys: WantedKeys) -> Change:
         kind="application",
         name=str(application.application_id),
         write=AddApplication(found.after),
-        further_writes=keys.writes,
+        further_writes=(*logo_writes(found), *keys.writes),
         subject=f"application {application.application_id}",
         notes=(AuditNote(event=AuditEvent.APPLICATION_CREATED, details=details), *key_notes(keys)),
         generated_secret=generated_keys_text(keys),
@@ -231,6 +247,7 @@ def application_change(
         own.append("service_meta.private_key")
     ruled = changed_rule_fields(before, model)
     writes: list[Write] = [ChangeApplication(before.application, model.application)] if own else []
+    writes += logo_writes(found)
     if ruled:
         stamped = replace(model, schema=replace(model.schema, updated_at=now))
         changes = tally_differences(differences(before, stamped))
@@ -253,6 +270,10 @@ def application_change(
         ),
         generated_secret=generated_keys_text(keys),
     )
+
+
+def logo_writes(found: FoundApplication) -> Sequence[Write]:
+    return image_writes(application_logo_owner(found.application_id), found.logo)
 
 
 def generated_keys_text(keys: WantedKeys) -> str | None:
@@ -296,10 +317,8 @@ def application_removal(application: Application) -> Change:
     )
 
 
-def application_document(
-    model: ApplicationModel, permissions: PermissionState, context: Context, *, secrets: bool
-) -> Document:
-    application = model.application
+def application_document(model: ApplicationModel, state: StoredState, context: Context, *, secrets: bool) -> Document:
+    application, permissions = model.application, state.permissions
     number = application.application_id
     return {
         "application_id": number,
@@ -310,6 +329,7 @@ def application_document(
         "service_meta": service_meta_document(application, context, secrets=secrets),
         "protected_sites": dict(application.protected_sites),
         "api": None if application.api is None else dict(application.api),
+        "logo_uri": exported_url(application_logo_owner(number), state),
         **rules_document(model),
         **keys_document(number, permissions, context, secrets=secrets),
         "users": users_document(model, permissions),

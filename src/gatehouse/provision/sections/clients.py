@@ -8,6 +8,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
+from gatehouse.images.loading import NewImage
+from gatehouse.images.model import LOGO, client_logo_owner
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.ids import new_secret
@@ -29,6 +31,8 @@ from gatehouse.provision.model import (
     ReadScope,
     StoredState,
 )
+from gatehouse.provision.sections.images import exported_url, image_writes, merged_image_id, wanted_image
+from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
     Located,
@@ -45,6 +49,7 @@ class ClientFileEntry(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fie
     client_id: str
     client_secret: FileSecret | UnsetType | None = UNSET
     application_id: Annotated[int, Meta(ge=1, le=2**53)] | UnsetType | None = UNSET
+    logo_uri: str | UnsetType | None = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,7 @@ class FoundClient:
     entry: ClientFileEntry
     before: Client | None  # None: to be made
     after: Client
+    logo: NewImage = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,11 +260,12 @@ class ClientSection:
         clients = resolve_clients(entries, state, context.now, problems)
         if problems.lines:
             return SectionPlan(problems=tuple(problems.lines))
+        clients = [await load_client_logo(one, state, context, problems) for one in clients]
         wanted = await gather_in_batches([resolve_client_secrets(one, context, options, problems) for one in clients])
         return SectionPlan(changes=plan_clients(wanted, state, prune=options.prune), problems=tuple(problems.lines))
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
-        return [client_to_document(client, context, secrets=secrets) for client in state.clients]
+        return [client_to_document(client, state, context, secrets=secrets) for client in state.clients]
 
 
 def resolve_clients(
@@ -283,11 +290,32 @@ def resolve_clients(
     return found
 
 
+async def load_client_logo(
+    found: FoundClient, state: StoredState, context: Context, problems: Problems
+) -> FoundClient:
+    logo: NewImage = UNSET
+    with collect_problems(problems):
+        logo = await wanted_image(
+            found.entry.logo_uri,
+            LOGO,
+            state.images.get(client_logo_owner(found.after.client_id)),
+            context,
+            image_id=found.after.logo,
+            place=f"{found.place}.logo_uri",
+        )
+    after = replace(found.after, logo=merged_image_id(logo, found.after.logo))
+    return replace(found, after=after, logo=logo)
+
+
 def plan_clients(wanted: Sequence[WantedClient], state: StoredState, *, prune: bool) -> tuple[Change, ...]:
     """Pure: no secret is made here and nothing is read."""
     named = {one.after.client_id for one in wanted}
     surplus = [client for client in state.clients if client.client_id not in named] if prune else []
-    changes = [client_change(one) for one in wanted if one.found.before is None or changed_client_fields(one)]
+    changes = [
+        client_change(one)
+        for one in wanted
+        if one.found.before is None or changed_client_fields(one) or one.found.logo is not UNSET
+    ]
     return (*map(client_removal, surplus), *changes)
 
 
@@ -297,17 +325,21 @@ def changed_client_fields(wanted: WantedClient) -> tuple[str, ...]:
     names = [one.name for one in CLIENT_FIELDS if getattr(before, one.name) != getattr(after, one.name)]
     if before is not None and before.secrets != after.secrets:
         names.append("client_secret")
+    if before is not None and before.logo != after.logo:
+        names.append("logo")
     return tuple(names)
 
 
 def client_change(one: WantedClient) -> Change:
     after = one.after
+    logo = image_writes(client_logo_owner(after.client_id), one.found.logo)
     if one.found.before is None:
         return Change(
             action=Action.ADD,
             kind="client",
             name=after.client_id,
             write=AddClient(after),
+            further_writes=logo,
             subject=after.client_id,
             notes=(AuditNote(event=AuditEvent.CLIENT_CREATED, details={"profile": after.profile.value}),),
             generated_secret=one.generated_secret,
@@ -319,6 +351,7 @@ def client_change(one: WantedClient) -> Change:
         name=after.client_id,
         fields=fields,
         write=ChangeClient(after),
+        further_writes=logo,
         subject=after.client_id,
         notes=(AuditNote(event=AuditEvent.CLIENT_CHANGED, details={"fields": ", ".join(fields)}),),
         generated_secret=one.generated_secret,
@@ -336,5 +369,7 @@ def client_removal(client: Client) -> Change:
     )
 
 
-def client_to_document(client: Client, context: Context, *, secrets: bool) -> Document:
-    return {**client_document(client), **(secrets_document(client, context) if secrets else {})}
+def client_to_document(client: Client, state: StoredState, context: Context, *, secrets: bool) -> Document:
+    logo = exported_url(client_logo_owner(client.client_id), state)
+    hidden = secrets_document(client, context) if secrets else {}
+    return {**client_document(client), "logo_uri": logo, **hidden}

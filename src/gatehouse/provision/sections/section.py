@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.images.model import BadImage, ImageShape, StoredImage
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.keys.sealing import MasterKeys
@@ -45,10 +46,13 @@ class SettingRules(Protocol):
     """What is known about settings; this package does not know them itself."""
 
     def convert_setting(self, name: str, given: object) -> StoredSetting | None:
-        """Return the value as it is stored, None for None. Raises BadInput."""
+        """Return the value as it is stored, None for None; an image is loaded before. Raises BadInput."""
 
-    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
-        """Return what is wrong between stored settings, by setting."""
+    def is_image(self, name: str) -> bool:
+        """Whether the setting is an image."""
+
+    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:
+        """Return what is wrong with or between the settings after a change, by setting."""
 
 
 IssueToken = Callable[[ServiceAccount], Awaitable[str]]
@@ -56,6 +60,13 @@ IssueToken = Callable[[ServiceAccount], Awaitable[str]]
 
 async def issue_no_token(account: ServiceAccount) -> str:  # noqa: ARG001 - the default issues none
     return ""
+
+
+LoadImage = Callable[[str, ImageShape], Awaitable[StoredImage]]  # by URL; raises BadImage, Unavailable
+
+
+async def load_no_image(url: str, shape: ImageShape) -> StoredImage:  # noqa: ARG001 - the default loads none
+    raise BadImage("cannot be loaded here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +77,7 @@ class Context:
     rules: PasswordRules
     reachable: tuple[Network, ...] = ()  # private networks that outbound requests may reach
     issue_token: IssueToken = issue_no_token  # the JWT of a new service account
+    load_image: LoadImage = load_no_image
     settings: SettingRules | None = None  # None: tests of permissions have none
     file: ProvisionFile = field(default_factory=ProvisionFile)
     now: int

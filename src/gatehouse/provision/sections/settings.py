@@ -3,15 +3,25 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
+from gatehouse.images.loading import NewImage
+from gatehouse.images.model import LOGO, StoredImage, setting_image_owner
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import BadInput
-from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings, setting_sealing_purpose
+from gatehouse.kernel.stored_settings import (
+    StoredSetting,
+    StoredSettings,
+    referenced_image,
+    setting_sealing_purpose,
+)
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutSetting, ReadScope, StoredState
+from gatehouse.provision.sections.images import exported_url, image_writes, wanted_image
+from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
     Located,
@@ -44,24 +54,54 @@ class SettingSection:
         self, entries: Sequence[Located[SettingFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         problems = Problems()
-        before, wanted = state.settings, wanted_settings(entries, state.settings, context, options, problems)
+        before = state.settings
+        entries = await load_images(entries, state, context, problems)
+        images = {one.entry.name: one.entry.value for one in entries if isinstance(one.entry.value, StoredImage)}
+        wanted = wanted_settings(entries, before, context, options, problems)
         if options.prune:
             wanted |= dict.fromkeys(before.keys() - wanted.keys())
         after = {name: one for name, one in {**before, **wanted}.items() if one is not None}
         if wanted and not problems.lines:
-            for name, what in setting_rules(context).problems_of(after).items():
+            for name, what in setting_rules(context).problems_of(before, after).items():
                 problems.add(f"{self.name}: {name}", what)
         changes = [
-            setting_change(name, before.get(name), one) for name, one in wanted.items() if before.get(name) != one
+            setting_change(name, before.get(name), one, images.get(name, UNSET))
+            for name, one in wanted.items()
+            if before.get(name) != one
         ]
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         return [
-            setting_document(name, one, context)
+            setting_document(name, one, state, context)
             for name, one in state.settings.items()
             if secrets or one.sealed is None
         ]
+
+
+async def load_images(
+    entries: Sequence[Located[SettingFileEntry]], state: StoredState, context: Context, problems: Problems
+) -> list[Located[SettingFileEntry]]:
+    """Return the entries with images instead of their URLs; one that is stored already has its setting as value."""
+    loaded = []
+    for placed in entries:
+        name, value = placed.entry.name, placed.entry.value
+        if not is_image(name, context) or not isinstance(value, str):
+            loaded.append(placed)
+            continue
+        stored = state.settings.get(name, StoredSetting())
+        with collect_problems(problems):
+            image = await wanted_image(
+                value,
+                LOGO,
+                state.images.get(setting_image_owner(name)),
+                context,
+                image_id=referenced_image(stored.value),
+                place=f"{placed.place} ({name})",
+            )
+            value = stored if image is UNSET else image
+            loaded.append(Located(placed.place, msgspec.structs.replace(placed.entry, value=value)))
+    return loaded
 
 
 def wanted_settings(
@@ -92,6 +132,8 @@ def wanted_setting(
         raise BadInput("needs either value or secret")
     if entry.value is None or entry.secret is None:
         return rules.convert_setting(entry.name, None)
+    if isinstance(entry.value, StoredSetting):
+        return entry.value
     if isinstance(entry.secret, UnsetType):
         return rules.convert_setting(entry.name, entry.value)
     text = reveal_secret(entry.secret, context, options, purpose=setting_sealing_purpose(entry.name)).text
@@ -102,13 +144,17 @@ def wanted_setting(
     return rules.convert_setting(entry.name, text)
 
 
+def is_image(name: str, context: Context) -> bool:
+    return context.settings is not None and context.settings.is_image(name)
+
+
 def setting_rules(context: Context) -> SettingRules:
     if context.settings is None:
         raise BadInput("cannot be changed here")
     return context.settings
 
 
-def setting_change(name: str, before: StoredSetting | None, after: StoredSetting | None) -> Change:
+def setting_change(name: str, before: StoredSetting | None, after: StoredSetting | None, image: NewImage) -> Change:
     action = Action.REMOVE if after is None else Action.ADD if before is None else Action.CHANGE
     return Change(
         action=action,
@@ -116,13 +162,16 @@ def setting_change(name: str, before: StoredSetting | None, after: StoredSetting
         name=name,
         fields=("value",) if action is Action.CHANGE else (),
         write=PutSetting(name, after),
+        further_writes=image_writes(setting_image_owner(name), image),
         subject=SUBJECT,
         notes=(AuditNote(event=AuditEvent.SETTINGS_CHANGED, details={"settings": name}),),
     )
 
 
-def setting_document(name: str, one: StoredSetting, context: Context) -> Document:
+def setting_document(name: str, one: StoredSetting, state: StoredState, context: Context) -> Document:
     purpose = setting_sealing_purpose(name)
+    if is_image(name, context):
+        return {"name": name, "value": exported_url(setting_image_owner(name), state)}
     if one.sealed is None:
         return {"name": name, "value": one.value}
     text = context.masters.open(one.sealed, purpose=purpose).decode()

@@ -1,6 +1,5 @@
 """Accounts in a file: their fields, and the changes to them (R7)."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -8,11 +7,19 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.accounts.administration import check_country, check_labels, check_lang, check_nick, check_tags
-from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.administration import (
+    check_country,
+    check_labels,
+    check_lang,
+    check_nick,
+    check_tags,
+    check_user_id,
+)
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, User, check_login
 from gatehouse.accounts.profile_fields import PROFILE_FIELDS, check_name, check_username, check_zoneinfo, date_profile
 from gatehouse.audit.events import AuditEvent
+from gatehouse.images.loading import NewImage
+from gatehouse.images.model import picture_owner
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import (
     Action,
@@ -24,10 +31,8 @@ from gatehouse.provision.model import (
     RemoveUser,
     StoredState,
 )
+from gatehouse.provision.sections.images import image_writes, merged_image_id
 from gatehouse.provision.sections.section import SectionPlan, merge_field
-
-# Generated ids have ten digits (R1); imported ones may be shorter or longer.
-USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 
 Flag = bool | UnsetType | None
 Words = frozenset[str] | UnsetType | None
@@ -47,6 +52,7 @@ class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     family_name: str | UnsetType | None = UNSET
     username: str | UnsetType | None = UNSET
     zoneinfo: str | UnsetType | None = UNSET
+    picture: str | UnsetType | None = UNSET  # a URL
     tags: Words = UNSET
     purchases: Words = UNSET
     email_verified: Flag = UNSET
@@ -72,12 +78,7 @@ class WantedUser:
     found: FoundUser
     password_hash: str | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
-
-
-def check_user_id(text: str) -> str:
-    if not USER_ID.fullmatch(text):
-        raise BadAccount("must be 1 to 19 digits, not starting with 0")
-    return text
+    picture: NewImage = UNSET
 
 
 FIELD_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
@@ -117,7 +118,7 @@ PLAIN_FIELDS: Final = (
     *("login", "nick", "lang", "country", *PROFILE_FIELDS, "tags", "purchases"),
     *("email_verified", "phone_verified", "blocked"),
 )
-FIELDS: Final[Mapping[str, str]] = {**{name: name for name in PLAIN_FIELDS}, **SECRET_FIELDS}
+FIELDS: Final[Mapping[str, str]] = {**{name: name for name in PLAIN_FIELDS}, "picture": "picture", **SECRET_FIELDS}
 EMPTY_USER: Final = User(user_id="", login=None, nick="", reg_time=0)
 ENDS_TOKENS: Final = frozenset({"password", "totp_secret", "blocked"})  # checklist LG-20
 
@@ -131,6 +132,7 @@ class MergedUser:
     after: User
     was_administrator: bool
     administrator: bool
+    picture: NewImage = UNSET
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -156,7 +158,7 @@ def plan_users(wanted: Sequence[WantedUser], state: StoredState, *, now: int, pr
     return SectionPlan(
         changes=(
             *map(user_removal, removed),
-            *(user_change(one) for one in merged if one.before is None or one.fields),
+            *(user_change(one) for one in merged if one.before is None or one.fields or one.picture is not UNSET),
         ),
         problems=tuple(problems.lines),
         spared=() if spared is None else (f"user {user_name(spared)} is kept as the last administrator",),
@@ -173,12 +175,14 @@ def merge_user(wanted: WantedUser, state: StoredState, now: int, problems: Probl
         own: merge_field(value, kept=getattr(base, own), cleared=getattr(EMPTY_USER, own))
         for own, value in given.items()
     }
+    after["picture"] = merged_image_id(wanted.picture, base.picture)
     return MergedUser(
         place=found.place,
         before=found.before,
         after=date_profile(base, replace(base, **after), now) if found.before is not None else replace(base, **after),
         was_administrator=held,
         administrator=merge_field(found.entry.administrator, kept=held, cleared=False),
+        picture=wanted.picture,
     )
 
 
@@ -247,12 +251,14 @@ def check_usernames(merged: Sequence[MergedUser], state: StoredState, problems: 
 
 def user_change(one: MergedUser) -> Change:
     after = one.after
+    picture = image_writes(picture_owner(after.user_id), one.picture)
     if one.before is None:
         return Change(
             action=Action.ADD,
             kind="user",
             name=user_name(after),
             write=AddUser(after, one.administrator),
+            further_writes=picture,
             subject=after.user_id,
             notes=(creation_note(one),),
         )
@@ -263,6 +269,7 @@ def user_change(one: MergedUser) -> Change:
         name=user_name(one.before),
         fields=one.fields,
         write=ChangeUser(after, role, ends_tokens=not ENDS_TOKENS.isdisjoint(one.fields)),
+        further_writes=picture,
         subject=after.user_id,
         notes=change_notes(one),
     )

@@ -1,9 +1,7 @@
 """Accounts of people, with password and TOTP secret."""
 
-import base64
-import binascii
 from collections.abc import Callable, Sequence
-from typing import Final
+from dataclasses import replace
 
 from msgspec import UNSET, UnsetType
 
@@ -11,12 +9,17 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import AccountKind, User, login_key
 from gatehouse.accounts.password_rules import PasswordRules, refuse_too_long
 from gatehouse.accounts.profile_fields import username_key
+from gatehouse.accounts.second_factors.codes import check_totp
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
+from gatehouse.images.loading import NewImage
+from gatehouse.images.model import PICTURE, picture_owner
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import Problems, ReadScope, StoredState
+from gatehouse.provision.sections.images import wanted_image
+from gatehouse.provision.sections.references import collect_problems
 from gatehouse.provision.sections.section import (
     Context,
     Located,
@@ -34,8 +37,6 @@ from gatehouse.provision.sections.user_plan import (
     check_entry,
     plan_users,
 )
-
-TOTP_BYTES: Final = range(10, 65)  # 80 bits are the least that authenticator apps use; SHA-512 takes 64 bytes
 
 
 async def resolve_user_secrets(
@@ -94,18 +95,6 @@ def wanted_totp(found: FoundUser, context: Context, options: Options) -> bytes |
     return context.masters.seal(secret.encode(), purpose=totp_sealing_purpose(found.user_id))
 
 
-def check_totp(text: str) -> str:
-    """The secret in its stored form: base32 in capitals, without spaces and padding."""
-    secret = text.replace(" ", "").rstrip("=").upper()
-    try:
-        raw = base64.b32decode(secret + "=" * (-len(secret) % 8))
-    except (binascii.Error, ValueError):
-        raise BadAccount("must be base32: the letters A to Z and the digits 2 to 7") from None
-    if len(raw) not in TOTP_BYTES:
-        raise BadAccount(f"must have {TOTP_BYTES[0]} to {TOTP_BYTES[-1]} bytes, not {len(raw)}")
-    return secret
-
-
 def stored_totp(user: User, context: Context) -> str:
     return context.masters.open(user.sealed_totp or b"", purpose=totp_sealing_purpose(user.user_id)).decode()
 
@@ -152,13 +141,15 @@ class UserSection:
         users = resolve_users(entries, state, problems)
         if problems.lines:
             return SectionPlan(problems=tuple(problems.lines))
-        wanted = await gather_in_batches([resolve_user_secrets(one, context, options, problems) for one in users])
+        pictures = [await load_picture(one, state, context, problems) for one in users]
+        resolved = await gather_in_batches([resolve_user_secrets(one, context, options, problems) for one in users])
+        wanted = [replace(one, picture=picture) for one, picture in zip(resolved, pictures, strict=True)]
         draft = plan_users(wanted, state, now=context.now, prune=options.prune)
         return SectionPlan(changes=draft.changes, problems=(*problems.lines, *draft.problems), spared=draft.spared)
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
         return [
-            user_document(user, context, administrator=user.user_id in state.administrators, secrets=secrets)
+            user_document(user, state, context, secrets=secrets)
             for user in state.users
             if user.kind is AccountKind.PERSON
         ]
@@ -228,8 +219,33 @@ def refuse_duplicates(found: Sequence[FoundUser], problems: Problems) -> None:
             problems.add(one.place, f"is the same account as {min(earlier)}")
 
 
-def user_document(user: User, context: Context, *, administrator: bool, secrets: bool) -> Document:
+async def load_picture(found: FoundUser, state: StoredState, context: Context, problems: Problems) -> NewImage:
+    """Load pictures one after the other: the converter refuses many at a time."""
+    picture: NewImage = UNSET
+    with collect_problems(problems):
+        picture = await wanted_image(
+            found.entry.picture,
+            PICTURE,
+            state.images.get(picture_owner(found.user_id)),
+            context,
+            image_id="" if found.before is None else found.before.picture,
+            place=f"{found.place}.picture",
+        )
+    return picture  # noqa: RET504 - unless a problem was collected
+
+
+def picture_document(user: User, state: StoredState) -> Document:
+    """The URL of a picture that was fetched; an uploaded one is left out, because a file of all people is large."""
+    if not user.picture:
+        return {"picture": None}
+    stored = state.images.get(picture_owner(user.user_id))
+    return {"picture": stored.source} if stored is not None and stored.is_fetched else {}
+
+
+def user_document(user: User, state: StoredState, context: Context, *, secrets: bool) -> Document:
     given = {name: getattr(user, name) for name in PLAIN_FIELDS}
     given |= {name: sorted(given[name]) for name in ("tags", "purchases")}
     hidden = secrets_document(user, context) if secrets else {}
-    return {"user_id": user.user_id, **given, "administrator": administrator, **hidden}
+    administrator = user.user_id in state.administrators
+    picture = picture_document(user, state)
+    return {"user_id": user.user_id, **given, **picture, "administrator": administrator, **hidden}

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
+from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import LoginToken, LoginTokenRecord, Session, SessionStrength, SignInMethod, UserSession
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import single_use
-from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
+from gatehouse.storage.accounts.users import SELECT_USER, bans_from_document, user_from_row
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_session_grants, revoke_user_grants
@@ -19,6 +20,7 @@ from gatehouse.storage.rows import RowPart, column_values
 from gatehouse.storage.runner import SqlStore, inline_write, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, sessions, users
+from gatehouse.storage.tables.permissions import applications
 
 UNEXPIRED_SESSION = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
 
@@ -164,7 +166,16 @@ DROP_LOGIN_TOKEN = Statement(
     delete(login_tokens).where(login_tokens.c.digest == bindparam("of")).returning(login_tokens.c.digest)
 )
 LIVE_LOGIN_TOKEN = Statement(
-    select(login_tokens.c.user_id, login_tokens.c.application_id, login_tokens.c.ends_at)
+    select(
+        login_tokens.c.user_id,
+        login_tokens.c.application_id,
+        login_tokens.c.ends_at,
+        users.c.bans,
+        select(applications.c.project_id)
+        .where(applications.c.application_id == login_tokens.c.application_id)
+        .scalar_subquery()
+        .label("project_id"),
+    )
     .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
     .where(
         login_tokens.c.digest == bindparam("of"),
@@ -217,7 +228,12 @@ def token_row(login: LoginTokenRecord) -> dict[str, object]:
 
 def live_login_token(digest: bytes, now: int) -> Verb[LoginToken | None]:
     rows = yield LIVE_LOGIN_TOKEN(of=digest, now=now)
-    return LoginToken(**rows[0]._asdict()) if rows else None
+    if not rows:
+        return None
+    row, bans = rows[0], bans_from_document(rows[0].bans)
+    if find_ban(bans, now, application_id=row.application_id, project_id=row.project_id or "") is not None:
+        return None
+    return LoginToken(user_id=row.user_id, application_id=row.application_id, ends_at=row.ends_at)
 
 
 def find_short_token_owner(digest: bytes, address: str, now: int) -> Verb[tuple[str, int] | None]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import (
     LoginTaken,
     SetupClosed,
@@ -18,26 +19,32 @@ from gatehouse.accounts.errors import (
 from gatehouse.accounts.model import (
     ADMINISTRATOR_ROLE,
     CENTRAL_APPLICATION,
+    GUEST_TAG,
+    LINKED_TAG_PREFIX,
     AccountKind,
     SetupLink,
     User,
+    is_service_tag,
     search_key,
 )
 from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage import personal_data, single_use
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.images import remove_image
+from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
-from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, UNEXPIRED
+from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, NOT_BANNED, UNEXPIRED
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.permissions.user_records import assign_root_role
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
+    bans,
+    identities,
     login_tokens,
     passkeys,
     recovery_codes,
@@ -72,6 +79,7 @@ _ADMINISTRATORS = (
         UNEXPIRED,
         ACCOUNT_NOT_ENDED,
         users.c.blocked.is_(False),
+        NOT_BANNED,
     )
     .order_by(role_assignments.c.user_id)
 )
@@ -97,7 +105,7 @@ SETUP_LINK: Final = "setup"  # kind of the single-use record
 SETUP_CLOSED: Final = "setup_closed"
 
 FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
-SEPARATE_COLUMNS: Final = frozenset({"username"})  # set by `assign_username` only
+SEPARATE_COLUMNS: Final = frozenset({"username", "bans"})  # set by `assign_username` and in bans.py only
 CHANGEABLE_COLUMNS: Final = tuple(
     column.name for column in users.c if column.name not in FIXED_COLUMNS | SEPARATE_COLUMNS
 )
@@ -152,7 +160,14 @@ TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam(
 PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
 ADD_TAG = Statement(insert(user_tags))
 ADD_PURCHASE = Statement(insert(user_purchases))
-DROP_TAGS = Statement(delete(user_tags).where(user_tags.c.user_id == bindparam("of")))
+# Not those that say how a person can sign in: they change with the identities.
+DROP_TAGS = Statement(
+    delete(user_tags).where(
+        user_tags.c.user_id == bindparam("of"),
+        user_tags.c.tag != GUEST_TAG,
+        ~user_tags.c.tag.startswith(LINKED_TAG_PREFIX, autoescape=True),
+    )
+)
 DROP_PURCHASES = Statement(delete(user_purchases).where(user_purchases.c.user_id == bindparam("of")))
 _NEW_TOTP = insert(totp_factors)
 # An unchanged secret keeps its last_step: a reset would make used codes valid again.
@@ -183,8 +198,8 @@ DROP_USER_DATA = tuple(
     for table in (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
-        *(totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys),
+        *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
+        *(grants, consents, idempotency_keys, bans),
     )
 )
 REPLACE_HASH = Statement(
@@ -210,8 +225,12 @@ SET_BLOCKED = Statement(
 )
 
 
-def create_user(user: User, entry: AuditRecord, *, administrator: bool = False) -> Verb[None]:
+def create_user(
+    user: User, entry: AuditRecord, *, administrator: bool = False, picture: StoredImage | None = None
+) -> Verb[None]:
     yield from insert_user(user)
+    if picture is not None:
+        yield from put_image(picture_owner(user.user_id), picture, entry.at)
     if administrator:
         yield from assign_root_role(CENTRAL_APPLICATION, user.user_id, ADMINISTRATOR_ROLE)
         yield from set_value_once(SETUP_CLOSED, str(entry.at))  # a setup link ends with the first administrator
@@ -222,8 +241,7 @@ def insert_user(user: User) -> Verb[None]:
     """Insert the account; part of every method that creates one."""
     if not (yield RESERVE_ID(user_id=user.user_id)):
         raise UserIdTaken
-    fields = {**_user_columns(user), "user_id": user.user_id, "kind": user.kind, "reg_time": user.reg_time}
-    if not (yield INSERT_USER(**fields, username=None, rev=user.rev, version=user.version)):
+    if not (yield INSERT_USER(**{**insert_values(user), "username": None})):
         raise LoginTaken
     if user.username is not None:
         yield from assign_username(user.user_id, user.username)
@@ -280,11 +298,6 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from remove_image(picture_owner(user_id))
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)
-
-
-def picture_owner(user_id: str) -> str:
-    """Return the owner under which an account's picture is stored."""
-    return f"user:{user_id}"
 
 
 def _insert_user_sets(user: User) -> Verb[None]:
@@ -415,6 +428,20 @@ class AccountStorage(SqlStore):
     complete_setup = write(complete_setup)
 
 
+def insert_values(user: User) -> dict[str, object]:
+    """Return every column of a new account."""
+    return {
+        **_user_columns(user),
+        "user_id": user.user_id,
+        "kind": user.kind,
+        "reg_time": user.reg_time,
+        "username": user.username,
+        "bans": [],
+        "rev": user.rev,
+        "version": user.version,
+    }
+
+
 def _user_columns(user: User) -> dict[str, object]:
     return {
         "login": user.login,
@@ -446,9 +473,16 @@ def user_from_row(fields: dict[str, Any]) -> User:
     for name in ("login_key", "nick_key", "name_key"):
         del fields[name]
     fields["kind"] = AccountKind(fields["kind"])
-    fields["tags"] = split_lines(fields["tags"])
+    tags = split_lines(fields["tags"])
+    fields["service_tags"] = frozenset(filter(is_service_tag, tags))
+    fields["tags"] = tags - fields["service_tags"]
     fields["purchases"] = split_lines(fields["purchases"])
+    fields["bans"] = bans_from_document(fields["bans"])
     return User(**fields)
+
+
+def bans_from_document(document: Sequence[Mapping[str, Any]]) -> tuple[UserBan, ...]:
+    return tuple(UserBan(**ban) for ban in document)
 
 
 # An administrator created by the operator.

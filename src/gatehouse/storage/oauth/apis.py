@@ -27,6 +27,7 @@ PROJECT_OF = Statement(
     .select_from(APPLICATIONS_WITH_PROJECT)
     .where(applications.c.application_id == bindparam("of"), IS_LIVE_APPLICATION)
 )
+APPLICATION_LOGO = Statement(select(applications.c.logo).where(applications.c.application_id == bindparam("of")))
 REVOKE_TOKEN = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
 FIND_REVOKED = Statement(
     select(once.c.digest).where(once.c.kind == REVOKED_TOKEN, once.c.digest == bindparam("of_digest"))
@@ -41,6 +42,11 @@ def find_api(resource: str) -> Verb[Api | None]:
 def project_of(application_id: int) -> Verb[str | None]:
     rows = yield PROJECT_OF(of=application_id)
     return rows[0].project_id if rows else None
+
+
+def application_logo(application_id: int) -> Verb[str]:
+    rows = yield APPLICATION_LOGO(of=application_id)
+    return rows[0].logo if rows else ""
 
 
 def add_machine_record(record: AuditRecord) -> Verb[None]:

@@ -5,11 +5,11 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import and_, bindparam, delete, exists, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.images.model import StoredImage
+from gatehouse.images.model import StoredImage, client_logo_owner
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
@@ -25,12 +25,13 @@ from gatehouse.oauth.model import (
 )
 from gatehouse.storage.audit import add_audit_record, has_audit_record
 from gatehouse.storage.images import put_image, remove_image
-from gatehouse.storage.oauth.apis import find_api, project_of
+from gatehouse.storage.oauth.apis import application_logo, find_api, project_of
 from gatehouse.storage.permissions.row_readers import belongs_to_live_application
 from gatehouse.storage.runner import Runner, SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.oauth import client_secrets, clients, consents, grants
+from gatehouse.storage.tables.permissions import applications
 
 CACHE_BYTES: Final = 16 * 2**20  # bytes of clients in memory
 CACHE_GROUP: Final = "known"
@@ -73,13 +74,15 @@ ORIGINS = Statement(
 REMOVED_CLIENT_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
 # Clients with a metadata document that no one has used; they are stored again when their document is fetched.
 DELETE_UNUSED = Statement(
-    delete(clients).where(
+    delete(clients)
+    .where(
         clients.c.client_id.like("https://%"),
         NOT_REMOVED,
         clients.c.created_at <= bindparam("by"),
         ~exists().where(grants.c.client_id == clients.c.client_id),
         ~exists().where(consents.c.client_id == clients.c.client_id),
     )
+    .returning(clients.c.client_id)
 )
 INSERT_SECRET = Statement(insert(client_secrets))
 _BY_AGE = (client_secrets.c.created_at, client_secrets.c.slot)
@@ -114,7 +117,7 @@ def create_client(client: Client, entry: AuditRecord, logo: StoredImage | None =
             return  # by an earlier run
         raise
     if logo is not None:
-        yield from put_image(logo_owner(client.client_id), logo, entry.at)
+        yield from put_image(client_logo_owner(client.client_id), logo, entry.at)
     yield from add_audit_record(entry)
 
 
@@ -127,7 +130,7 @@ def insert_client(client: Client) -> Verb[None]:
 def update_client(client: Client, entry: AuditRecord, logo: StoredImage | None = None) -> Verb[None]:
     yield from replace_client(client)
     if logo is not None:
-        yield from put_image(logo_owner(client.client_id), logo, entry.at)
+        yield from put_image(client_logo_owner(client.client_id), logo, entry.at)
     yield from add_audit_record(entry)
 
 
@@ -143,12 +146,7 @@ def replace_client(client: Client) -> Verb[None]:
     yield DROP_SECRETS(of=client.client_id)
     yield from _put_secrets(client)
     if not client.logo:
-        yield from remove_image(logo_owner(client.client_id))
-
-
-def logo_owner(client_id: str) -> str:
-    """Return the owner under which a client's logo is stored."""
-    return f"client:{client_id}"
+        yield from remove_image(client_logo_owner(client.client_id))
 
 
 def _put_secrets(client: Client) -> Verb[None]:
@@ -217,13 +215,14 @@ def remove_client(client_id: str, entry: AuditRecord, *, seen: int | None = None
     if seen is not None and rows[0].version != seen + 1:
         raise ClientChanged
     yield DROP_SECRETS(of=client_id)
-    yield from remove_image(logo_owner(client_id))
+    yield from remove_image(client_logo_owner(client_id))
     yield from add_audit_record(entry)
 
 
 def delete_unused_clients(before: int) -> Verb[None]:
     """Delete the clients that were stored for their document before that time and were never allowed anything."""
-    yield DELETE_UNUSED(by=before)
+    for row in (yield DELETE_UNUSED(by=before)):
+        yield from remove_image(client_logo_owner(row.client_id))
 
 
 class ClientCache:
@@ -276,6 +275,7 @@ class ClientStorage(SqlStore):
     remove_client = write(remove_client)
     find_api = read(find_api)
     project_of = read(project_of)
+    application_logo = read(application_logo)
 
 
 def columns_of(client: Client) -> dict[str, Any]:
@@ -312,6 +312,12 @@ CONSENT_PREFIX = "consent_"
 
 _THIS_CONSENT = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
 
+_APPLICATION_LOGO = (
+    select(applications.c.logo).where(applications.c.application_id == clients.c.application_id).scalar_subquery()
+)
+_SHOWN_LOGO = case((clients.c.logo != "", clients.c.logo), else_=func.coalesce(_APPLICATION_LOGO, ""))
+_SHOWN_CLIENT = (*(column for column in clients.c if column.name != "logo"), _SHOWN_LOGO.label("logo"))
+
 FIND_CONSENT = Statement(select(consents).where(_THIS_CONSENT))
 # Locks the row until the commit: of two concurrent consents the second one adds to what the first one wrote.
 LOCK_CONSENT = Statement(select(consents).where(_THIS_CONSENT).with_for_update())
@@ -320,14 +326,14 @@ REPLACE_CONSENT = Statement(
     update(consents).where(_THIS_CONSENT).values(scopes=bindparam("all_scopes"), given_at=bindparam("at"))
 )
 CONSENTS_OF_USER = Statement(
-    select(clients, *(column.label(f"{CONSENT_PREFIX}{column.name}") for column in consents.c))
+    select(*_SHOWN_CLIENT, *(column.label(f"{CONSENT_PREFIX}{column.name}") for column in consents.c))
     .join(consents, consents.c.client_id == clients.c.client_id)
     .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
 )
 # Grants without a consent, which a trusted client does not need (R3, checklist LG-28).
 GRANTS_WITHOUT_CONSENT = Statement(
     select(
-        clients,
+        *_SHOWN_CLIENT,
         *(grants.c[name].label(f"{CONSENT_PREFIX}{name}") for name in ("user_id", "client_id", "scopes")),
         grants.c.created_at.label(f"{CONSENT_PREFIX}given_at"),
     )

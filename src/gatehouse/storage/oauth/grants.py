@@ -33,6 +33,7 @@ from gatehouse.storage.statements import BoundStatement, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, users
 from gatehouse.storage.tables.installation import once
 from gatehouse.storage.tables.oauth import clients, consents, grants
+from gatehouse.storage.tables.permissions import applications
 
 
 def _lock_unrevoked(*, in_session: bool, consented: bool) -> CTE:
@@ -110,6 +111,13 @@ LOCK_CONSENTED_SCOPES = Statement(
 )
 
 
+_PROJECT_OF_CLIENT = (
+    select(applications.c.project_id)
+    .where(applications.c.application_id == clients.c.application_id)
+    .scalar_subquery()
+)
+
+
 def _select_holders() -> Any:  # noqa: ANN401 - a select of everything
     """Select the grant, its user and the versions of its client and of the keys in one round trip."""
     return (
@@ -118,6 +126,7 @@ def _select_holders() -> Any:  # noqa: ANN401 - a select of everything
         .add_columns(
             *(column.label(f"grant_{column.name}") for column in grants.c),
             clients.c.version.label("client_version"),
+            _PROJECT_OF_CLIENT.label("client_project_id"),
             KEYS_VERSION,
         )
     )
@@ -383,7 +392,13 @@ def _holder_from_row(row: Row, client_cache: ClientCache | None) -> Verb[GrantHo
         if client_cache
         else client_by_id(client_id)
     )
-    return GrantHolder(grant=grant, client=client, user=USER_PART.read(row), keys_version=row.keys_version)
+    return GrantHolder(
+        grant=grant,
+        client=client,
+        user=USER_PART.read(row),
+        keys_version=row.keys_version,
+        project_id=row.client_project_id or "",
+    )
 
 
 def grant_from_fields(fields: dict[str, Any]) -> Grant:

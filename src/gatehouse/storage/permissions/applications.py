@@ -8,6 +8,7 @@ from sqlalchemy import and_, bindparam, case, delete, func, literal, select, upd
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import StoredImage, application_logo_owner
 from gatehouse.permissions.documents.limits import refuse_too_large
 from gatehouse.permissions.errors import (
     ApplicationNotFound,
@@ -21,6 +22,7 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Role, Tree
 from gatehouse.permissions.store import Change, NewApplication
 from gatehouse.storage.audit import add_audit_record, add_audit_records
+from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.record_checks import count_holders_of_roles, count_role_holders
 from gatehouse.storage.permissions.row_readers import (
@@ -117,6 +119,7 @@ def create_application(new: Callable[[int], tuple[NewApplication, Sequence[Audit
     yield from lock_structure()
     made, entries = new((yield from reserve_next_id()))
     yield from add_application(made)
+    yield from _put_logo(made.application, made.logo, made.application.created_at)
     yield from add_audit_records(entries)
     return made.application
 
@@ -164,7 +167,9 @@ def insert_application(one: Application, schema: ApplicationSchema, its_roles: I
     yield from insert_schema(one.application_id, schema, its_roles)
 
 
-def edit_application(application_id: int, change: Change[Application]) -> Verb[Application]:
+def edit_application(
+    application_id: int, change: Change[Application], logo: StoredImage | None = None
+) -> Verb[Application]:
     yield from lock_structure()
     if not (yield LOCK_APPLICATION(of=application_id)):
         raise ApplicationNotFound
@@ -176,6 +181,7 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
         created_at=before.created_at,
         version=before.version + 1,
         protected_sites={} if edited.state.removed else edited.state.protected_sites,
+        logo="" if edited.state.removed else edited.state.logo,
     )
     yield from _refuse_taken_name(after)
     yield from _refuse_taken_resource(after)
@@ -186,6 +192,8 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
     if after.protected_sites != before.protected_sites:
         yield DROP_SITES(of=application_id)
         yield from _put_sites(after)
+    if after.logo != before.logo or logo is not None:
+        yield from _put_logo(after, logo, max((record.at for record in edited.records), default=0))
     yield from _drop_holdings_left_behind(before, after)
     if after.removed and not before.removed:
         yield from delete_versions(application_id)
@@ -230,6 +238,14 @@ def _refuse_taken_resource(one: Application) -> Verb[None]:
         return
     if (yield FIND_SAME_RESOURCE(resource=one.api_resource, but=one.application_id)):
         raise ResourceTaken(one.api_resource)
+
+
+def _put_logo(one: Application, logo: StoredImage | None, now: int) -> Verb[None]:
+    """Store the new logo, if it is the one that the application names; delete the image of one that names none."""
+    if not one.logo:
+        yield from remove_image(application_logo_owner(one.application_id))
+    elif logo is not None:
+        yield from put_image(application_logo_owner(one.application_id), logo, now)
 
 
 def _put_service_key(one: Application) -> Verb[None]:

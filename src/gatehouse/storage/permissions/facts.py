@@ -18,6 +18,7 @@ from gatehouse.permissions.model.facts import (
     Facts,
 )
 from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.storage.accounts.users import bans_from_document
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.applications import (
@@ -61,7 +62,7 @@ from gatehouse.storage.tables.permissions import (
 
 _PERSON: Final = columns(
     users,
-    *("user_id", "login", "login_key", "email_verified", "phone_verified", "email_code", "blocked", "rev"),
+    *("user_id", "login", "login_key", "email_verified", "phone_verified", "email_code", "blocked", "rev", "bans"),
 )
 _APPLICATIONS = (
     select(
@@ -129,6 +130,7 @@ def _facts(row: Row, application_ids: Collection[int]) -> Facts:
         applications={cells[0]: _state(cells) for cells in row.applications or ()},
         structure=row.structure,
         keys_version=row.keys_version,
+        bans=bans_from_document(row.bans),
     )
 
 

@@ -11,13 +11,13 @@ from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, delete, fu
 
 from gatehouse.accounts.model import AccountKind
 from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import application_logo_owner, client_logo_owner
 from gatehouse.permissions.errors import ProjectNotRemoved
 from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.storage.accounts.users import DROP_USER_DATA
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import remove_image
-from gatehouse.storage.oauth.clients import logo_owner
 from gatehouse.storage.permissions.projects import lock_project
 from gatehouse.storage.permissions.structure import begin_structure_change, project_by_name
 from gatehouse.storage.permissions.user_records import touch_records
@@ -191,6 +191,8 @@ def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]
     yield DROP_CONNECTIONS(project=one.project_id, applications=its)
     yield FORGET_APPLICATION(applications=its)
     yield DROP_APPLICATIONS(applications=its)
+    for application_id in its:
+        yield from remove_image(application_logo_owner(application_id))
     for drop in (DROP_MEMBERS, DROP_GROUPS, DROP_PROJECT):
         yield drop(project=one.project_id)
     yield from add_audit_record(entry(gone))
@@ -209,7 +211,7 @@ def _drop_clients(its: Sequence[int]) -> Verb[None]:
     for drop in DROP_OF_CLIENTS:
         yield drop(clients=emptied)
     for client_id in emptied:
-        yield from remove_image(logo_owner(client_id))
+        yield from remove_image(client_logo_owner(client_id))
 
 
 def _drop_holdings(project_id: str, its: Sequence[int]) -> Verb[None]:

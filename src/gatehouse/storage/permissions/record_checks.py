@@ -19,7 +19,7 @@ from gatehouse.permissions.errors import (
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import End, Scope, Tree
-from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, HOLDS_SEAT, UNEXPIRED
+from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, HOLDS_SEAT, NOT_BANNED_FOR_GOOD, UNEXPIRED
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.permissions import projects, role_assignments, roles, user_records
@@ -118,6 +118,7 @@ PERMANENT_ADMINISTRATORS = Statement(
         role_assignments.c.role_key == ADMINISTRATOR_ROLE,
         role_assignments.c.project_id == "",
         users.c.blocked.is_(False),
+        NOT_BANNED_FOR_GOOD,
         IS_PERMANENT,
         ACCOUNT_NOT_ENDED,
     )

@@ -11,6 +11,7 @@ from gatehouse.permissions.model.application import Application, ApplicationKey,
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import NO_END, ROOT, End, ResourceKind, Scope
 from gatehouse.storage.statements import InNumberList, Row, RowsAsJson, Statement, Verb, decode_document
+from gatehouse.storage.tables.accounts import bans, users
 from gatehouse.storage.tables.permissions import (
     application_keys,
     applications,
@@ -38,6 +39,11 @@ _ENDED_ACCOUNTS: Final = select(service_accounts.c.user_id).where(
 ACCOUNT_NOT_ENDED = role_assignments.c.user_id.not_in(_ENDED_ACCOUNTS)
 # Seats in removed projects and of expired service accounts do not count (R5).
 HOLDS_SEAT = and_(UNEXPIRED, ACCOUNT_NOT_ENDED, role_assignments.c.project_id.not_in(_REMOVED_PROJECTS))
+_NOT_LIFTED: Final = and_(bans.c.user_id == users.c.user_id, bans.c.lifted_at == 0)
+_FROM_INSTALLATION: Final = and_(bans.c.application_id == 0, bans.c.project_id == "")
+IS_ACTIVE = and_(bans.c.lifted_at == 0, or_(bans.c.until == 0, bans.c.until > bindparam("now")))  # a ban
+NOT_BANNED = ~exists().where(_NOT_LIFTED, _FROM_INSTALLATION, IS_ACTIVE)  # a person
+NOT_BANNED_FOR_GOOD = ~exists().where(_NOT_LIFTED, _FROM_INSTALLATION, bans.c.until == 0)
 SCOPE_COLUMNS: Final = ("project_id", "resource_kind", "resource_id")
 
 

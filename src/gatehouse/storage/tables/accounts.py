@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, func, text
 
-from gatehouse.storage.statements import Bytewise
+from gatehouse.storage.statements import Bytewise, JsonDocument
 from gatehouse.storage.tables.columns import (
     document_column,
     flag_column,
@@ -55,6 +55,8 @@ users = Table(
     time_column("updated_at", server_default=text("0")),  # last change of the profile; 0 since registration
     text_column("nick_key", server_default=text("''")),  # this and the next: as a search compares them
     text_column("name_key", server_default=text("''")),
+    # Bans that were active when one was last saved or lifted: read with the account (docs/decisions/0044).
+    Column("bans", JsonDocument, nullable=False, server_default=text("'[]'")),
     Index("uq_users_username", "username", unique=True),
     # Everything that a search compares: it reads this index and not the table (docs/decisions/0037).
     Index("ix_users_search", "reg_time", "user_id", "nick_key", "name_key", "login_key", "blocked", "kind"),
@@ -97,6 +99,40 @@ user_purchases = Table(
     text_column("purchase"),
     PrimaryKeyConstraint("user_id", "purchase"),
     Index(None, "purchase"),
+)
+
+bans = Table(  # every ban, also ended and lifted ones; `users.bans` has the active ones
+    "bans",
+    metadata,
+    text_column("ban_id", primary_key=True),  # in the order of time
+    text_column("user_id"),
+    number_column("application_id"),  # 0 for none
+    text_column("project_id"),
+    text_column("reason"),
+    text_column("public_text"),
+    time_column("until"),  # 0 for no end
+    number_column("devices"),  # how many devices it counts for, with any account
+    text_column("author"),
+    time_column("created_at"),
+    time_column("lifted_at"),  # 0 while it is not lifted
+    text_column("lifted_by"),
+    Index(None, "user_id", "ban_id"),
+    Index(None, "application_id", "ban_id"),
+    Index(None, "project_id", "ban_id"),
+)
+
+identities = Table(  # at sign-in providers and game platforms (R10)
+    "identities",
+    metadata,
+    text_column("issuer"),
+    text_column("subject"),
+    text_column("user_id"),
+    text_column("provider"),
+    text_column("label"),
+    time_column("created_at"),
+    time_column("used_at"),
+    PrimaryKeyConstraint("issuer", "subject"),
+    Index(None, "user_id"),
 )
 
 totp_factors = Table(

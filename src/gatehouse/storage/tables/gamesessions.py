@@ -37,6 +37,7 @@ game_sessions = Table(  # interface §2.2
     time_column("delivered_at"),
     time_column("closed_at"),
     Index(None, "ends_at"),
+    Index(None, "user_id"),
 )
 
 game_watchers = Table(  # nodes at which the owner of a game session has a socket open

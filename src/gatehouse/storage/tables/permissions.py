@@ -45,6 +45,7 @@ applications = Table(
     Column("api_resource", Text),  # api.resource
     time_column("created_at"),
     number_column("version"),
+    text_column("logo", server_default=text("''")),  # ID of the image, if there is one
     # Names are unique in a project (interface §4.6); a removed application gives its name free.
     Index(
         "uq_applications_name_in_project",

@@ -4,13 +4,15 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.requests import HTTPConnection
 from starlette.routing import WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
+from gatehouse.accounts.bans.model import UserBan, ban_fields
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.errors import GameRefusals, Violation
 from gatehouse.gamesessions.model import GSID_PATTERN, SignInStage
@@ -48,6 +50,9 @@ class FinalMessage(msgspec.Struct, frozen=True, kw_only=True):
     error: str  # the record id
     gsid: str
     ts: int
+    reason: str | UnsetType = UNSET  # this and the next two: when a ban is the reason
+    public_text: str | UnsetType = UNSET
+    until: int | UnsetType = UNSET  # Unix seconds; 0 for no end
 
 
 class SocketsPerSource:
@@ -88,9 +93,10 @@ class GameSocket:
         if self.socket is not None:
             self.socket.send_text(STAGE_MESSAGES[stage])
 
-    def close_with_reason(self, reason: SocketCloseReason, record_id: str) -> None:
+    def close_with_reason(self, reason: SocketCloseReason, record_id: str, ban: UserBan | None = None) -> None:
         if self.socket is not None:
-            word = FinalMessage(error=record_id, gsid=self.gsid, ts=self.clock.now())
+            about_ban: Mapping[str, Any] = ban_fields(ban)
+            word = FinalMessage(error=record_id, gsid=self.gsid, ts=self.clock.now(), **about_ban)
             self.socket.close(*CLOSE_CODES[reason], final_text=msgspec.json.encode(word))
 
     def on_closed(self, *, by_client: bool) -> None:
@@ -181,7 +187,7 @@ class GameSocketEndpoint:
 
     async def _join(
         self, game_socket: GameSocket, presented: GameClientProof
-    ) -> tuple[SocketCloseReason, str] | None:
+    ) -> tuple[SocketCloseReason, str, UserBan | None] | None:
         """Add the socket to its session; return why it was refused and the record id, or None if it was added.
 
         Raises TooMany.
@@ -191,14 +197,14 @@ class GameSocketEndpoint:
                 raise await self._records.unknown_session(game_socket.gsid, game_socket.origin, game_socket.source)
             await self._presence.join(game_socket.gsid, presented, game_socket.origin, game_socket)
         except SessionFailed as failed:
-            return SocketCloseReason.OVER, failed.record_id
+            return SocketCloseReason.OVER, failed.record_id, failed.ban
         except Violation as violation:
-            return SocketCloseReason.UNKNOWN, violation.record_id
+            return SocketCloseReason.UNKNOWN, violation.record_id, None
         except TooMany:
             raise
         except GatehouseError as error:
             log.warning("a game WebSocket failed: %s", error)
-            return SocketCloseReason.FAULT, game_socket.origin.request_id
+            return SocketCloseReason.FAULT, game_socket.origin.request_id, None
         game_socket.joined = True
         return None
 

@@ -7,6 +7,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from gatehouse.accounts.bans.model import ban_fields
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.model import CloseStatus, GameSession
 from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
@@ -74,6 +75,9 @@ class GsidResultResponse(msgspec.Struct, frozen=True, kw_only=True, omit_default
     delay: int = 0
     state: str = ""
     error: str = ""
+    reason: str = ""  # this and the next two: of ERROR, when a ban is the reason
+    public_text: str = ""
+    until: int = 0  # Unix seconds; 0 for no end
     auth: str = ""
     country: str = ""
     lang: str = ""
@@ -183,7 +187,7 @@ class GameSessionEndpoints:
         state = {"state": answer.session.stage.value} if with_state else {}
         match answer.status:
             case "ERROR":
-                return {"status": ERROR, "error": answer.error, **state}
+                return {"status": ERROR, "error": answer.error, **ban_fields(answer.ban), **state}
             case "RETRY":
                 return {**self._envelope(RETRY, answer.session), "delay": answer.delay, **state}
             case "CANCELLED":

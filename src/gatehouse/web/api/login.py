@@ -7,6 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.bans.model import ban_fields
 from gatehouse.accounts.errors import LoginDenied, SignInRefused
 from gatehouse.accounts.login_result import LoginOptions, LoginResult, check_fixed_ips, single_address_range
 from gatehouse.accounts.model import SignInMethod, User
@@ -128,6 +129,9 @@ class LoginResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     request_id: str = ""
     methods: tuple[str, ...] = ()
     retry_after: int = 0
+    reason: str = ""  # this and the next two: of DENIED, when a ban is the reason
+    public_text: str = ""
+    until: int = 0  # Unix seconds; 0 for no end
     auth: str = ""
     country: str = ""
     lang: str = ""
@@ -176,8 +180,8 @@ class LoginEndpoint:
             return json_response({"status": "LOGINERROR"})
         except (SecondFactorWrong, SignInFlowGone, FactorMissing):
             return json_response({"status": "2STEPERROR"})
-        except LoginDenied:
-            return json_response({"status": "DENIED"})
+        except LoginDenied as denied:
+            return json_response({"status": "DENIED", **ban_fields(denied.ban)})
         except TooMany as closed:
             return json_response(
                 {"status": "BLOCKED", "retry_after": closed.retry_after},

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from gatehouse.admin.paging import EXPORT_MOST, PAGE_SIZE, PageRequest, page_request
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.kernel.text import spreadsheet_cell
 from gatehouse.web.console.view import FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE
@@ -86,7 +87,6 @@ def _comparable_text(value: object) -> str:
 T = TypeVar("T")
 
 CHUNK_CELLS: Final = 10_000  # of a file, written at a time
-FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,8 +151,7 @@ def _lines(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = _text(value)
-    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
+    return spreadsheet_cell(_text(value))
 
 
 def _text(value: object) -> str:

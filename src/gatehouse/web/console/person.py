@@ -35,7 +35,7 @@ from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.PEOPLE
-TABS: Final = ("overview", "permissions", "roles", "sessions", "methods", "activity")
+TABS: Final = ("overview", "permissions", "roles", "sessions", "methods", "bans", "activity")
 YES: Final = "yes"
 
 
@@ -64,6 +64,7 @@ class PersonHead:
     login: str
     tab: str
     blocked: bool
+    banned: bool
     is_service: bool
     administers: bool
     is_me: bool
@@ -167,7 +168,7 @@ class PersonLoader:
 
     async def load(self, request: Request, admin: AdminRequest, tab: str) -> tuple[User, PersonHead]:
         user, state = await self.load_with_state(request, admin)
-        return user, person_head(admin, user, state, tab)
+        return user, person_head(admin, user, state, tab, self.clock.now())
 
     async def load_with_state(self, request: Request, admin: AdminRequest) -> tuple[User, AccountState]:
         user = await self.people_admin.person(admin.actor, request.path_params["user_id"])
@@ -175,8 +176,9 @@ class PersonLoader:
 
 
 class PersonScreens:
-    def __init__(self, loader: PersonLoader) -> None:
+    def __init__(self, loader: PersonLoader, *, base_url: str) -> None:
         self._loader = loader
+        self._base_url = base_url
         self._people_admin = loader.people_admin
         self._view = loader.view
 
@@ -277,14 +279,14 @@ class PersonScreens:
         conflicts: tuple[FieldConflict, ...] = (),
     ) -> Response:
         context = PersonContext(
-            head=person_head(admin, user, state, "overview"),
+            head=person_head(admin, user, state, "overview", self._loader.clock.now()),
             user=user,
             state=state,
             form=form,
             call=ApiCall(
                 path="user",
                 body={"action": "get", "data": {"user_id": user.user_id}},
-                record=user_entry(user),
+                record=user_entry(user, self._base_url),
             ),
             problem=problem,
             conflicts=conflicts,
@@ -323,13 +325,14 @@ def consequences_of(t: Translator, action: PersonAction, impact: PersonErasureIm
             yield t("people.breaks_owner", title=title)
 
 
-def person_head(admin: AdminRequest, user: User, state: AccountState, tab: str) -> PersonHead:
+def person_head(admin: AdminRequest, user: User, state: AccountState, tab: str, now: int) -> PersonHead:
     return PersonHead(
         user_id=user.user_id,
         nick=user.nick,
         login=user.login or "",
         tab=tab,
         blocked=user.blocked,
+        banned=any(ban.is_active(now) for ban in user.bans),
         is_service=user.kind is AccountKind.SERVICE,
         administers=state.administers,
         is_me=user.user_id == admin.user.user_id,

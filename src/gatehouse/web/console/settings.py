@@ -1,6 +1,7 @@
 """Settings: signing keys, email, branding, policies, health, configuration and risks.
 
 Settings of files, the environment and flags are changed there; those of the database in settings_form.py.
+The tab of branding is branding.py.
 """
 
 from collections.abc import Sequence
@@ -35,12 +36,13 @@ from gatehouse.web.console.frame import ApiCall, settings_call
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
-from gatehouse.web.pages.branding import Swatch
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.SETTINGS
-TAB_NAMES: Final = ("keys", "email", "branding", "webhooks", "policies", "health", "configuration", "risks")
+TAB_NAMES: Final = (
+    *("keys", "email", "branding", "providers", "webhooks", "policies", "health", "configuration", "risks"),
+)
 SETTINGS_TABS: Final = tuple((tab, ENTRY.path if tab == "keys" else f"{ENTRY.path}/{tab}") for tab in TAB_NAMES)
 BAD_GATEWAY: Final = 502
 OUTBOX_COLUMNS: Final = {
@@ -70,17 +72,6 @@ class EmailSettingsContext(PageContext):
     call: ApiCall
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
     problem: FormProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrandingContext(PageContext):
-    template = "console/settings/branding.html"
-
-    accent: str
-    swatches: Sequence[Swatch]
-    lines: Sequence[SettingListItem]
-    call: ApiCall
-    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,16 +158,6 @@ class SettingScreens:
         )
         return self._view.render(request, admin, ENTRY, context)
 
-    async def branding(self, request: Request, admin: AdminRequest) -> Response:
-        installed = self._installation.installation(admin.actor)
-        context = BrandingContext(
-            accent=installed.accent,
-            swatches=installed.swatches,
-            lines=installed.branding,
-            call=settings_call(installation.branding_part(installed)),
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     async def policies(self, request: Request, admin: AdminRequest) -> Response:
         installed = self._installation.installation(admin.actor)
         context = PoliciesContext(
@@ -208,7 +189,6 @@ class SettingScreens:
         return [
             view.page("/settings/email", self.email),
             view.form("/settings/email", CsrfForm, self.send_test),
-            view.page("/settings/branding", self.branding),
             view.page("/settings/policies", self.policies),
             view.page("/settings/health", self.health),
             view.page("/settings/configuration", self.configuration),

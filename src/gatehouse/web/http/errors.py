@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 from structlog.typing import FilteringBoundLogger
 
+from gatehouse.accounts.bans.model import Banned, UserBan
 from gatehouse.kernel.errors import (
     BadInput,
     Conflict,
@@ -64,6 +65,14 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     error: str
     status: Literal["ERROR"] = "ERROR"
+
+
+class BannedFailure(Failure, frozen=True, kw_only=True):
+    """What a banned person is told."""
+
+    public_text: str
+    until: int  # Unix seconds; 0 for no end
+    reason: Literal["banned"] = "banned"
 
 
 class PlainFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +146,7 @@ class HttpProblem:
     public: str  # the fixed text of its class
     message: str  # that text, or the error in the caller's own input
     record_id: str = ""
+    ban: UserBan | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -219,6 +229,7 @@ def problem_of(error: Exception) -> HttpProblem:
         public=error.public,
         message=detail or error.public,
         record_id=str(getattr(error, "record_id", "")),
+        ban=error.ban if isinstance(error, Banned) else None,
         headers=_retry_after(error),
     )
 
@@ -311,7 +322,10 @@ class ErrorRenderer:
     def _permissions_response(self, problem: HttpProblem, headers: Mapping[str, str]) -> Response:
         words = "invalid token" if problem.status == UNAUTHORIZED else problem.message  # interface §7
         status = 200 if self._always_200 else problem.status
-        return json_response(Failure(error=words), status=status, headers=headers)
+        body = Failure(error=words)
+        if problem.ban is not None:
+            body = BannedFailure(error=words, public_text=problem.ban.public_text, until=problem.ban.until)
+        return json_response(body, status=status, headers=headers)
 
     def _page_response(self, problem: HttpProblem, scope: Scope, headers: Mapping[str, str]) -> Response:
         title = STATUS_TITLES.get(problem.status, HTTPStatus(problem.status).phrase)

@@ -33,6 +33,7 @@ class ConnectedApplication:
     name: str
     scopes: tuple[str, ...]
     since: int
+    logo: str = ""  # path of its logo, or of its application's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,23 @@ class DataRequestStatus:
 
     name: str
     state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectedIdentity:
+    provider: str  # its ID
+    name: str
+    issuer: str
+    subject: str
+    label: str
+    created_at: int
+    used_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectableProvider:
+    provider: str  # its ID
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +89,8 @@ class AccountContext(PageContext):
     notice: Notice | None = None
     notice_at: AccountSection | None = None
     passkeys: tuple[AccountPasskeyRow, ...] = ()
+    identities: tuple[ConnectedIdentity, ...] = ()
+    connectable: tuple[ConnectableProvider, ...] = ()
     totp_since: int = 0
     email_code: bool = False
     recovery_left: int = 0

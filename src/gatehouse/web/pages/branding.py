@@ -175,10 +175,13 @@ class BrandFile:
 
 
 class BrandAssets:
-    def __init__(self, *, name: str, wordmark: bool, accent: Color | None, logos: Mapping[str, BrandFile]) -> None:
-        """`logos` may contain LOGO and LOGO_DARK."""
+    def __init__(
+        self, *, name: str, wordmark: bool, accent: Color | None, logos: Mapping[str, BrandFile | str]
+    ) -> None:
+        """`logos` may contain LOGO_FILE and DARK_LOGO_FILE: a file of the operator, or the path of an image."""
         self.accent: Final = accent
-        self._files = dict(logos)
+        self._addresses = {name: logo for name, logo in logos.items() if isinstance(logo, str)}
+        self._files = {name: logo for name, logo in logos.items() if isinstance(logo, BrandFile)}
         if accent is not None:
             self._files[STYLE_FILE] = BrandFile(media_type="text/css; charset=utf-8", content=style_sheet(accent))
         logo = self._address(LOGO_FILE)
@@ -192,7 +195,7 @@ class BrandAssets:
 
     def _address(self, name: str) -> str:
         file = self._files.get(name)
-        return "" if file is None else file.address(name)
+        return self._addresses.get(name, "") if file is None else file.address(name)
 
     async def serve(self, request: Request) -> Response:
         file = self._files.get(request.path_params["name"])

@@ -48,6 +48,25 @@ class SetupDoneContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderButton:
+    """A link that signs in with a provider."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderRedirectContext(PageContext):
+    """Leads to a provider by itself, and by a link."""
+
+    template = "provider_redirect.html"
+
+    provider: str
+    target: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignInContext(PageContext):
     template = "sign_in.html"
 
@@ -62,6 +81,7 @@ class SignInContext(PageContext):
     links: tuple[DestinationLink, ...] = ()
     phone_link: str = ""  # of a game: the link to continue on a phone
     register_enabled: bool = False
+    providers: tuple[ProviderButton, ...] = ()
     passkeys_enabled: bool = True
     passkey_options: str = ""  # JSON of PublicKeyCredentialRequestOptions, without allowCredentials
 
@@ -386,6 +406,7 @@ class ConfirmSignInContext(PageContext):
     csrf: str
     interaction: str
     application: str  # its name
+    logo: str = ""  # path of its logo
     code: str = ""  # shown on the device, to compare
     scopes: tuple[str, ...] = ()
     asked_at: int
@@ -406,6 +427,7 @@ class ConfirmGameContext(PageContext):
     interaction: str
     gsid: str
     application: str = ""  # its name, when the game names one
+    logo: str = ""  # path of its logo
     choices: tuple[str, ...] = ()  # the game shows one of them
     asked_at: int
     now: int
@@ -435,6 +457,17 @@ class GameDeniedContext(PageContext):
     login: str
     ask: str = ""  # the title of its project
     why: DenialReason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BannedContext(PageContext):
+    template = "banned.html"
+    status = 403
+
+    login: str
+    application: str = ""  # empty for the whole installation
+    public_text: str = ""
+    until: int = 0  # 0 for no end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

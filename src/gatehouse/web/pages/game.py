@@ -28,7 +28,7 @@ from gatehouse.web.pages.consent import ApplicationOwners
 from gatehouse.web.pages.contexts import GameDeniedContext, GameEndContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.sign_in_flow import pack_request, step_address
+from gatehouse.web.pages.sign_in_flow import banned_page, pack_request, step_address
 from gatehouse.web.pages.vocabulary import GameEnd
 
 GAME_SIGN_IN_LIMIT_KEY: Final = "game"  # counts pending sign-ins
@@ -139,12 +139,16 @@ class GamePages:
             or session.user_id != user.user_id
         ):
             return self._end_page(request, GameEnd.OVER)
+        ban = await self._purpose.find_ban(session)
+        if ban is not None:
+            application = await self._purpose.application(session)
+            return self._pages.render(request, banned_page(user, ban, application.name))
         named = self._purpose.application_ids(session)
         refusing = await self._reasons.find_refusing_application(user, named) or self._purpose.first_application_id(
             session
         )
         context = GameDeniedContext(
-            application=await self._purpose.application_name_by_id(refusing),
+            application=(await self._purpose.application_by_id(refusing)).name,
             login=user.login or "",
             ask=await self._owners.owner(refusing),
             why=await self._reasons.explain(browser.signed_in, named),

@@ -11,10 +11,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.bans.model import UserBan, find_ban
 from gatehouse.accounts.model import SignInMethod, User, UserSession
 from gatehouse.accounts.second_factors.model import enabled_factors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import DeviceCookies
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
@@ -36,7 +39,7 @@ from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired, de
 from gatehouse.web.http.context import content_security_policy, origin_of
 from gatehouse.web.http.parse import read_form
 from gatehouse.web.http.responses import see_other
-from gatehouse.web.pages.contexts import ExpiredContext, PageContext
+from gatehouse.web.pages.contexts import BannedContext, ExpiredContext, PageContext
 from gatehouse.web.pages.continuation import continue_browser
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import UI_LOCALES, PageRenderer
@@ -163,6 +166,7 @@ def _unpack_request(packed: str) -> str:
 # From authentication to a session, shared by every kind of sign-in.
 
 
+DenyBannedGame = Callable[[SignInFlow, str, AuditOrigin], Awaitable[None]]
 NEW_ACCOUNT_SECONDS: Final = 600  # seconds after registration without new-device emails
 STEP_PATHS: Final = {
     FlowStep.LOGIN: Path.SIGN_IN,
@@ -180,11 +184,14 @@ class SignInCompletion:
         devices: DeviceCookies,
         sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
+        deny_banned_game: DenyBannedGame,
         composer: Composer,
         pages: PageRenderer,
         clock: Clock,
     ) -> None:
+        """`deny_banned_game` ends the game session of a flow for a banned person."""
         self._sessions = sessions
+        self._deny_banned_game = deny_banned_game
         self._devices = devices
         self._sign_in_flows = sign_in_flows
         self._browsers = browsers
@@ -192,10 +199,12 @@ class SignInCompletion:
         self._pages = pages
         self._clock = clock
 
-    async def accept_password(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
-        """Continue after a right password: to the second factor if the account has one, else to a session."""
+    async def accept_first_factor(
+        self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
+    ) -> Response:
+        """Continue to the second factor if the account has one, else to a session."""
         if not enabled_factors(user):
-            return await self.open_session(request, browser, user, SignInMethod.LOGIN, handle)
+            return await self.open_session(request, browser, user, auth, handle)
         if handle:
             await self._sign_in_flows.accept_first_factor(
                 await self._sign_in_flows.find(handle, browser=browser.browser_id), user
@@ -214,7 +223,13 @@ class SignInCompletion:
         *,
         second_factor: str = "",
     ) -> Response:
-        """Open a new session, never one the browser brought along (LG-01), and continue."""
+        """Open a new session, never one the browser brought along (LG-01), and continue.
+
+        A person who is banned from the installation is told so here, after they have authenticated (R10).
+        """
+        ban = find_ban(user.bans, self._clock.now())
+        if ban is not None:
+            return await self._show_ban(request, browser, user, ban, handle)
         opened = await self._sessions.open(
             user,
             auth,
@@ -227,6 +242,14 @@ class SignInCompletion:
         proof = proof_of_session(opened.session, is_new=True)
         response = await self.continue_flow(request, browser, proof, handle)
         return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
+
+    async def _show_ban(self, request: Request, browser: Browser, user: User, ban: UserBan, handle: str) -> Response:
+        if handle:
+            flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+            await self._sign_in_flows.discard(flow)
+            if flow.kind == GAME:
+                await self._deny_banned_game(flow, user.user_id, origin_of(request, user.user_id))
+        return self._pages.render(request, banned_page(user, ban), account_lang=user.lang)
 
     async def continue_flow(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> Response:
         """Send the person on after authentication: on with the flow, or to the account."""
@@ -255,6 +278,12 @@ class SignInCompletion:
                 device=device_name(browser.agent),
             )
         ]
+
+
+def banned_page(user: User, ban: UserBan, application: str = "") -> BannedContext:
+    return BannedContext(
+        login=user.login or user.nick, application=application, public_text=ban.public_text, until=ban.until
+    )
 
 
 def step_address(step: FlowStep, handle: str) -> str:

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.clients import ApplicationClients, ClientDraft, client_problems_in_request
+from gatehouse.images.model import image_url
 from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.client_document import ClientRecord, record_values
-from gatehouse.oauth.logos import logo_uri
 from gatehouse.oauth.model import Client, ClientSecret
 from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, DEFAULT_POLICY
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
@@ -55,6 +55,7 @@ class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     service_meta: object = UNSET
     protected_sites: Mapping[str, str] | UnsetType = UNSET  # rules by origin
     api: object = UNSET
+    logo_uri: str = ""  # of the image at this installation
 
 
 class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,9 +64,12 @@ class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class ApplicationEndpoints:
-    def __init__(self, *, applications: ApplicationCommands, authenticator: RequestAuthenticator) -> None:
+    def __init__(
+        self, *, applications: ApplicationCommands, authenticator: RequestAuthenticator, base_url: str
+    ) -> None:
         self._applications = applications
         self._authenticator = authenticator
+        self._base_url = base_url
 
     async def handle(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationRequest)
@@ -77,14 +81,12 @@ class ApplicationEndpoints:
         match ask.action:
             case "get":
                 found = await self._applications.get(actor, named or 0)
-                return data_response(application_record(found, full=ask.options.full))
             case "save":
-                return data_response(
-                    application_record(await self._applications.save(actor, ask.data), full=ask.options.full)
-                )
+                found = await self._applications.save(actor, ask.data)
             case "delete":
                 await self._applications.delete(actor, named or 0, ask.data.version)
                 return ok_response()
+        return data_response(application_record(found, self._base_url, full=ask.options.full))
 
     async def save_tags(self, request: Request) -> Response:
         ask = await read_json(request, ApplicationTagsRequest)
@@ -106,6 +108,7 @@ class ApplicationEndpoints:
                 section="interface §4.4",
                 summary="Application: get, save (create without application_id), delete",
                 answers=ApplicationResponse,
+                body_limit=SCHEMA_BODY_LIMIT,  # a logo
             ),
             permission_endpoint(
                 "application/tags",
@@ -124,7 +127,7 @@ def draft_application_id(draft: ApplicationDraft) -> int | None:
     return grammar.parse_application_id(draft.application_id, "data.application_id")
 
 
-def application_record(application: Application, *, full: bool) -> ApplicationRecord:
+def application_record(application: Application, base_url: str, *, full: bool) -> ApplicationRecord:
     """Return the record of an application, never with private_key (R6)."""
     return ApplicationRecord(
         application_id=application.application_id,
@@ -137,6 +140,7 @@ def application_record(application: Application, *, full: bool) -> ApplicationRe
         service_meta=application.service_meta if full else UNSET,
         protected_sites=application.protected_sites if full else UNSET,
         api=application.api if full and application.api is not None else UNSET,
+        logo_uri=image_url(base_url, application.logo),
     )
 
 
@@ -232,7 +236,7 @@ def client_entry(client: Client, base_url: str, *, secret: str = "") -> ClientEn
             map(client_secret_entry, sorted(client.secrets, key=lambda one: (one.created_at, not one.expires_at)))
         ),
         client_secret=secret,
-        logo_uri=logo_uri(client, base_url),
+        logo_uri=image_url(base_url, client.logo),
     )
 
 

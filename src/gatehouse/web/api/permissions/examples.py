@@ -23,6 +23,16 @@ PERMISSION_EXAMPLES: Final[Mapping[str, Mapping[str, Mapping[str, object]]]] = {
         "erase": {"action": "erase", "data": PERSON},
         "search": {"action": "search", "data": {"query": "bob", "filters": {"blocked": False}, "limit": 50}},
     },
+    "user_import": {
+        "plan": {
+            "action": "plan",
+            "data": {"lines": ["login,nick,email_verified", "anna@studio.example,Anna,true"]},
+        },
+        "import": {
+            "action": "import",
+            "data": {"format": "jsonl", "lines": ['{"login": "cleo@studio.example", "nick": "Cleo"}']},
+        },
+    },
     "application": {
         "declare an API": {
             "action": "save",

@@ -3,10 +3,10 @@
 import csv
 import io
 from collections.abc import Iterable
-from typing import Final
 
 import msgspec
 
+from gatehouse.kernel.text import spreadsheet_cell
 from gatehouse.kernel.times import iso8601
 from gatehouse.permissions.evaluation.shapes import short_prefix
 from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
@@ -14,8 +14,6 @@ from gatehouse.permissions.explanation.reasons import Explanation, MissingRequir
 from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.members import FoundMember, GrantSource
-
-FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what starts a formula in a spreadsheet
 
 
 class GroupName(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,4 +193,4 @@ def csv_rows(one: FoundMember) -> Iterable[tuple[str, ...]]:
 
 def escape_formula(cell: str) -> str:
     """Prefix a text that a spreadsheet would run as a formula."""
-    return f"'{cell}" if cell.startswith(FORMULA_PREFIXES) else cell
+    return spreadsheet_cell(cell)

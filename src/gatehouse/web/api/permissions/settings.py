@@ -18,13 +18,15 @@ from gatehouse.web.api.health import CheckResult
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
 from gatehouse.web.http.parse import read_json
-from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
 
 PartName = Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
 
 
 class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`get` reads the part; `save` uses `settings` alone: the new values by name, null for the default.
+
+    A logo is saved as the https URL of an image, which is fetched once, or as a data URL.
 
     `rotate_key` needs purpose and alg, as the part `keys` names them; `test_email` needs nothing.
     """
@@ -222,4 +224,5 @@ class SettingsEndpoint:
             section="interface §4.14",
             summary="Installation: settings, branding, policies, risks, health, signing keys, email",
             answers=SettingsResponse,
+            body_limit=SCHEMA_BODY_LIMIT,  # a logo as a data URL
         )

@@ -19,6 +19,7 @@ from gatehouse.accounts.registration import Invitation
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.images.loading import NewImage
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
@@ -42,7 +43,7 @@ from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.api.permissions.users import UserEntry, user_entry
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.responses import NO_STORE
-from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
 
 TEXT_FIELDS: Final = ("nick", "login", "lang", "country", *PROFILE_FIELDS)  # of a save; null clears the optional ones
 LABEL_FIELDS: Final = ("tags", "purchases")
@@ -51,7 +52,7 @@ ALL_FACTORS: Final = "all"
 
 class UserAdminData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user_id: str | UnsetType = UNSET
-    login: str | UnsetType = UNSET  # these thirteen: of create and save
+    login: str | UnsetType = UNSET  # these fourteen: of create and save
     nick: str | UnsetType = UNSET
     lang: str | UnsetType = UNSET
     country: str | UnsetType | None = UNSET
@@ -60,6 +61,7 @@ class UserAdminData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     family_name: str | UnsetType | None = UNSET
     username: str | UnsetType | None = UNSET
     zoneinfo: str | UnsetType | None = UNSET
+    picture: str | UnsetType | None = UNSET  # a URL that is fetched once; the one that this service answers is kept
     email_verified: bool | UnsetType = UNSET
     tags: list[object] | UnsetType | None = UNSET
     purchases: list[object] | UnsetType | None = UNSET
@@ -151,7 +153,7 @@ class UserAdminEndpoint:
     async def _get(self, visit: AuthenticatedRequest, actor: Actor, data: UserAdminData) -> UserEntry | UserName:
         services = self._load()
         if is_open(visit.rights, Operation.ADMINISTER):
-            return user_entry(await services.people_admin.person(actor, named_user(data)))
+            return user_entry(await services.people_admin.person(actor, named_user(data)), self._base_url)
         refuse_about_others(visit)
         application_id, user_id = visit.named_application().application.application_id, named_user(data)
         nick = await services.find_nick(application_id, user_id)
@@ -163,14 +165,15 @@ class UserAdminEndpoint:
         people, data = self._load().people_admin, ask.data
         match ask.action:
             case "create":
-                return data_response(user_entry(await self._create(actor, data)))
+                return data_response(user_entry(await self._create(actor, data), self._base_url))
             case "save":
                 version = None if data.version is UNSET else data.version
-                saved = await people.save_fields(actor, named_user(data), draft_fields(data), version=version)
-                return data_response(user_entry(saved))
+                fields = draft_fields(data) | await self._picture_field(actor, data, named_user(data))
+                saved = await people.save_fields(actor, named_user(data), fields, version=version)
+                return data_response(user_entry(saved, self._base_url))
             case "block" | "unblock":
                 await people.block(actor, named_user(data), blocked=ask.action == "block")
-                return data_response(user_entry(await people.person(actor, named_user(data))))
+                return data_response(user_entry(await people.person(actor, named_user(data)), self._base_url))
             case "invite":
                 return data_response(await self._invite(actor, data))
             case "end_sessions":
@@ -191,7 +194,7 @@ class UserAdminEndpoint:
         """Create the account without an email; `invite` sends one. Its ID is always generated."""
         if data.user_id is not UNSET:
             raise Malformed("data.user_id: is generated")
-        fields = draft_fields(data)
+        fields = draft_fields(data) | await self._picture_field(actor, data)
         return await self._load().people_admin.create(
             actor,
             login=fields.pop("login", ""),
@@ -200,6 +203,12 @@ class UserAdminEndpoint:
             password=data.password or None,
             more=fields,
         )
+
+    async def _picture_field(self, actor: Actor, data: UserAdminData, user_id: str = "") -> dict[str, NewImage]:
+        """Return the field of an AccountDraft; none if the request does not name a picture."""
+        if data.picture is UNSET:
+            return {}
+        return {"picture": await self._load().people_admin.load_picture(actor, data.picture, user_id)}
 
     async def _invite(self, actor: Actor, data: UserAdminData) -> InvitedUserEntry:
         """Invite an address, or send an existing account a link to set a password."""
@@ -212,7 +221,9 @@ class UserAdminEndpoint:
         else:
             invitation = await people.send_password_link(actor, named_user(data))
         user = invitation.user if invitation else await people.person(actor, named_user(data))
-        return InvitedUserEntry(user=user_entry(user), link=await self._visible_link(user, invitation))
+        return InvitedUserEntry(
+            user=user_entry(user, self._base_url), link=await self._visible_link(user, invitation)
+        )
 
     async def _visible_link(self, user: User, invitation: Invitation | None) -> str:
         """Return the link for an account that was never signed in to: any other could be taken over with it (R9)."""
@@ -260,6 +271,7 @@ class UserAdminEndpoint:
             summary=(
                 "Account: get, create, save, block, unblock, invite, end_sessions, reset_factors, export, erase"
             ),
+            body_limit=SCHEMA_BODY_LIMIT,  # a picture as a data URL
         )
 
 

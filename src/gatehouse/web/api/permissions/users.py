@@ -12,6 +12,7 @@ from gatehouse.accounts.own_account.model import AccountDetails
 from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.sessions import Sessions
+from gatehouse.images.model import image_url
 from gatehouse.kernel.times import iso8601
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.model import Client, Consent
@@ -63,6 +64,7 @@ class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
     family_name: str
     username: str | None
     zoneinfo: str
+    picture: str  # address of the image at this installation
     version: int
 
 
@@ -140,7 +142,7 @@ class UserEndpoints:
         ]
 
 
-def user_entry(user: User) -> UserEntry:
+def user_entry(user: User, base_url: str) -> UserEntry:
     return UserEntry(
         user_id=user.user_id,
         login=user.login,
@@ -158,6 +160,7 @@ def user_entry(user: User) -> UserEntry:
         family_name=user.family_name,
         username=user.username,
         zoneinfo=user.zoneinfo,
+        picture=image_url(base_url, user.picture),
         version=user.version,
     )
 

@@ -62,9 +62,10 @@ class ApiContext(PageContext):
 
 
 class ApiScreens:
-    def __init__(self, *, applications: ApplicationCommands, view: ConsoleView) -> None:
+    def __init__(self, *, applications: ApplicationCommands, view: ConsoleView, base_url: str) -> None:
         self._applications = applications
         self._view = view
+        self._base_url = base_url
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
@@ -112,7 +113,7 @@ class ApiScreens:
             scopes=form_rows(form),
             access=list(ApiAccess),
             token_seconds=(MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS),
-            call=application_call(application),
+            call=application_call(application, self._base_url),
             problem=problem,
             conflicts=() if problem is None else conflicts_after(problem, form, form_of(application)),
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -44,6 +45,7 @@ from gatehouse.web.console.applications.head import (
 from gatehouse.web.console.applications.recipes import Snippet, client_recipe
 from gatehouse.web.console.forms import FieldConflict, csv_file, field_conflicts, read_list_query
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.image_forms import LogoForm
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -108,10 +110,6 @@ class RecipeContext(PageContext):
     client: Client
     snippets: Sequence[Snippet]
     call: ApiCall
-
-
-class LogoForm(CsrfForm, frozen=True, kw_only=True):
-    logo: bytes = b""
 
 
 class ClientScreens:
@@ -181,14 +179,14 @@ class ClientScreens:
         return self._render_form(request, admin, model, client, form, problem=problem)
 
     async def upload_logo(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:
-        return await self._save_logo(request, admin, form.logo, "logo_saved")
+        return await self._save_logo(request, admin, ClientDraft(logo=form.upload, logo_uri=form.url), "logo_saved")
 
     async def remove_logo(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        return await self._save_logo(request, admin, None, "logo_removed")
+        return await self._save_logo(request, admin, ClientDraft(logo=None), "logo_removed")
 
-    async def _save_logo(self, request: Request, admin: AdminRequest, logo: bytes | None, message: str) -> Response:
+    async def _save_logo(self, request: Request, admin: AdminRequest, draft: ClientDraft, message: str) -> Response:
         application_id, client_id = requested_client(request)
-        draft = ClientDraft(client_id=client_id, logo=logo)
+        draft = msgspec.structs.replace(draft, client_id=client_id)
         await self._clients.save_draft(admin.actor, application_id, draft)
         return self._view.redirect_with_flash(f"{application_path(application_id, TAB)}/{client_id}", message)
 

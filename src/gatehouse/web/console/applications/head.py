@@ -77,7 +77,7 @@ def application_head(admin: AdminRequest, model: ApplicationModel, tab: str) -> 
     )
 
 
-def application_call(application: Application) -> ApiCall:
+def application_call(application: Application, base_url: str) -> ApiCall:
     """The call that reads an application with everything in it."""
     return ApiCall(
         path="application",
@@ -86,7 +86,7 @@ def application_call(application: Application) -> ApiCall:
             "data": {"application_id": application.application_id},
             "options": {"full": True},
         },
-        record=application_record(application, full=True),
+        record=application_record(application, base_url, full=True),
     )
 
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.applications import ApplicationListStore, TargetProject
+from gatehouse.images.model import image_path
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
@@ -24,6 +25,7 @@ from gatehouse.web.console.applications.head import (
 )
 from gatehouse.web.console.forms import FieldConflict, field_conflicts, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.image_forms import LogoForm
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -67,6 +69,7 @@ class ApplicationContext(PageContext):
 
     head: ApplicationHead
     application: Application
+    logo: str  # path of its image
     form: ApplicationForm
     service: ServiceMetaForm
     projects: Sequence[TargetProject]
@@ -79,7 +82,10 @@ class ApplicationContext(PageContext):
 
 
 class ApplicationScreens:
-    def __init__(self, *, applications: ApplicationCommands, lists: ApplicationListStore, view: ConsoleView) -> None:
+    def __init__(
+        self, *, applications: ApplicationCommands, lists: ApplicationListStore, view: ConsoleView, base_url: str
+    ) -> None:
+        self._base_url = base_url
         self._applications = applications
         self._lists = lists
         self._view = view
@@ -118,6 +124,28 @@ class ApplicationScreens:
     ) -> Response:
         return await self._render_overview(request, admin, service=form, problem=problem)
 
+    async def upload_logo(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:  # noqa: ARG002
+        draft = ApplicationDraft(logo=form.upload, logo_uri=form.url)
+        return await self._save_logo(admin, draft, "logo_saved")
+
+    async def remove_logo(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        return await self._save_logo(admin, ApplicationDraft(logo=None), "logo_removed")
+
+    async def _save_logo(self, admin: AdminRequest, draft: ApplicationDraft, message: str) -> Response:
+        application = admin.authenticated.require_application(Operation.APPLICATION_SAVE).application
+        draft = msgspec.structs.replace(draft, application_id=application.application_id)
+        await self._applications.save(admin.actor, draft)
+        return self._view.redirect_with_flash(application_path(application.application_id), message)
+
+    async def rerender_after_upload(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: LogoForm,  # noqa: ARG002
+        problem: FormProblem,
+    ) -> Response:
+        return await self._render_overview(request, admin, problem=problem)
+
     async def _render_overview(
         self,
         request: Request,
@@ -133,13 +161,14 @@ class ApplicationScreens:
         context = ApplicationContext(
             head=application_head(admin, model, "overview"),
             application=application,
+            logo=image_path(application.logo),
             form=form or form_of(application),
             service=service or service_form_of(application),
             projects=await self._lists.target_projects(admin.visibility) if may_move else (),
             may_move=may_move,
             may_publish=is_open(admin.rights, Operation.SERVICE_META, about) and not application.removed,
             may_set_keys=is_open(admin.rights, Operation.APPLICATION_KEYS, about),
-            call=application_call(application),
+            call=application_call(application, self._base_url),
             problem=problem,
             conflicts=overview_conflicts(model, form, service, problem),
         )
@@ -159,6 +188,16 @@ class ApplicationScreens:
                 fresh=True,
                 form_suffix="/service",
             ),
+            view.form(
+                f"{here}/logo",
+                LogoForm,
+                self.upload_logo,
+                rerender=self.rerender_after_upload,
+                fresh=True,
+                form_suffix="/logo",
+                file_field="logo",
+            ),
+            view.form(f"{here}/logo/remove", CsrfForm, self.remove_logo, fresh=True, form_suffix="/logo/remove"),
         ]
 
 

@@ -70,9 +70,12 @@ class SitesContext(PageContext):
 
 
 class SiteScreens:
-    def __init__(self, *, applications: ApplicationCommands, view: ConsoleView, is_proxy_trusted: bool) -> None:
+    def __init__(
+        self, *, applications: ApplicationCommands, view: ConsoleView, is_proxy_trusted: bool, base_url: str
+    ) -> None:
         self._applications = applications
         self._view = view
+        self._base_url = base_url
         self._is_proxy_trusted = is_proxy_trusted
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
@@ -132,7 +135,7 @@ class SiteScreens:
             rules=rules,
             max_sites=MAX_PROTECTED_SITES,
             is_proxy_trusted=self._is_proxy_trusted,
-            call=application_call(application),
+            call=application_call(application, self._base_url),
             problem=problem,
         )
         return self._view.render(request, admin, ENTRY, context)

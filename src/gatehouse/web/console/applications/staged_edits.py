@@ -18,9 +18,10 @@ from starlette.responses import Response
 from gatehouse.admin.paging import Page
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import BadInput
+from gatehouse.kernel.text import FORMULA_PREFIXES
 from gatehouse.permissions.model.rules import Role
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead
-from gatehouse.web.console.forms import FORMULA_PREFIXES, ListQuery
+from gatehouse.web.console.forms import ListQuery
 from gatehouse.web.console.impact import Impact
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext

@@ -1,0 +1,1 @@
+"""Bans of people."""

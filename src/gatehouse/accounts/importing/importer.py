@@ -1,0 +1,192 @@
+"""The import: rows in batches, each one transaction, so that an interrupted run continues where it stopped (R10)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.importing.checks import RowChecker
+from gatehouse.accounts.importing.model import (
+    MAX_IMPORT_ID,
+    AccountCandidate,
+    BatchFunction,
+    FileRow,
+    ImportFormat,
+    ImportOutcome,
+    RefusedRow,
+    Verdict,
+)
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Conflict
+from gatehouse.kernel.sealing import SecretSealer
+from gatehouse.kernel.text import is_plain_line
+
+BATCH_SIZE: Final = 500  # accounts of one transaction; on SQLite other writers wait that long
+MAX_ATTEMPTS: Final = 5  # at a batch, against concurrent registrations and used IDs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportJob:
+    source: ImportFormat
+    import_id: str  # the same for every run of the same import
+    origin: AuditOrigin
+    dry_run: bool = False
+
+
+@dataclass(slots=True)
+class ImportTotals:
+    rows: int = 0
+    imported: int = 0  # with a dry run: what would be
+    known: int = 0  # imported by an earlier run
+    refused: int = 0
+    hashes: Counter[str] = field(default_factory=Counter)  # kinds of password hashes among the imported
+    totp: int = 0
+    without_password: int = 0
+
+    def count(self, candidate: AccountCandidate) -> None:
+        self.imported += 1
+        self.totp += candidate.user.sealed_totp is not None
+        if candidate.hash_kind:
+            self.hashes[candidate.hash_kind] += 1
+        else:
+            self.without_password += 1
+
+
+class Importer:
+    def __init__(
+        self, *, judge: BatchFunction, store: BatchFunction, sealer: SecretSealer, recorder: Recorder, clock: Clock
+    ) -> None:
+        self._judge = judge
+        self._store = store
+        self._sealer = sealer
+        self._recorder = recorder
+        self._clock = clock
+
+    async def run(
+        self,
+        rows: Iterator[FileRow],
+        job: ImportJob,
+        *,
+        report: Callable[[RefusedRow], object],
+        progress: Callable[[int], object] = lambda _: None,
+    ) -> ImportTotals:
+        """Import the rows; what is not taken goes to `report`, in the order of the file.
+
+        `rows` is read in a worker thread, a batch at a time. Raises FileUnfit when it does.
+        """
+        check_import_id(job.import_id)
+        run = ImportRun(self._checker(job))
+        while batch := await run_off_loop(OFF_LOOP_WEIGHT, run.next_batch, rows):
+            candidates, refused = batch
+            refused += await self._store_batch(candidates, job, run)
+            for one in sorted(refused, key=lambda one: one.number):
+                report(one)
+            run.totals.refused += len(refused)
+            progress(run.totals.rows)
+        return run.totals
+
+    def _checker(self, job: ImportJob) -> RowChecker:
+        return RowChecker(
+            sealer=self._sealer,
+            recorder=self._recorder,
+            origin=job.origin,
+            source=job.source.value,
+            import_id=job.import_id,
+            now=self._clock.now(),
+        )
+
+    async def _store_batch(
+        self, candidates: list[AccountCandidate], job: ImportJob, run: "ImportRun"
+    ) -> list[RefusedRow]:
+        """Store what can be stored and return the rest; a used generated ID is replaced by another one."""
+        refused: list[RefusedRow] = []
+        for _ in range(MAX_ATTEMPTS):
+            again: list[AccountCandidate] = []
+            for candidate, verdict in zip(candidates, await self._verdicts(candidates, job), strict=True):
+                match verdict.outcome:
+                    case ImportOutcome.IMPORTED:
+                        run.totals.count(candidate)
+                    case ImportOutcome.KNOWN:
+                        run.totals.known += 1
+                    case ImportOutcome.REFUSED:
+                        refused.append(RefusedRow(candidate.number, candidate.title, verdict.reason))
+                    case ImportOutcome.ID_USED:
+                        again.append(candidate)
+            candidates = run.with_new_ids(again)
+            if not candidates:
+                break
+        return refused + [RefusedRow(one.number, one.title, "no free user ID was found") for one in candidates]
+
+    async def _verdicts(self, candidates: Sequence[AccountCandidate], job: ImportJob) -> Sequence[Verdict]:
+        if not candidates:
+            return ()
+        if job.dry_run:
+            return await self._judge(candidates, job.import_id)
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return await self._store(candidates, job.import_id)
+            except Conflict:  # someone registered one of the names meanwhile: the next attempt finds it
+                continue
+        return await self._store(candidates, job.import_id)
+
+
+class ImportRun:
+    """What one run remembers of the rows it has read."""
+
+    def __init__(self, checker: RowChecker) -> None:
+        self._checker = checker
+        self._seen: dict[str, int] = {}  # the row of each name, to refuse a second one
+        self._rows: dict[int, FileRow] = {}  # of the current batch
+        self.totals = ImportTotals()
+
+    def next_batch(self, rows: Iterator[FileRow]) -> tuple[list[AccountCandidate], list[RefusedRow]] | None:
+        batch = list(islice(rows, BATCH_SIZE))
+        self._rows = {row.number: row for row in batch}
+        self.totals.rows += len(batch)
+        checked = [self._check(row) for row in batch]
+        return (
+            (
+                [one for one in checked if isinstance(one, AccountCandidate)],
+                [one for one in checked if isinstance(one, RefusedRow)],
+            )
+            if batch
+            else None
+        )
+
+    def with_new_ids(self, candidates: Sequence[AccountCandidate]) -> list[AccountCandidate]:
+        checked = [self._checker.check(self._rows[one.number]) for one in candidates]
+        return [one for one in checked if isinstance(one, AccountCandidate)]
+
+    def _check(self, row: FileRow) -> AccountCandidate | RefusedRow:
+        checked = self._checker.check(row)
+        if isinstance(checked, RefusedRow):
+            return checked
+        for name in names_of(checked):
+            earlier = self._seen.setdefault(name, row.number)
+            if earlier != row.number:
+                return RefusedRow(
+                    row.number, checked.title, f"has the same {name.partition(':')[0]} as row {earlier}"
+                )
+        return checked
+
+
+def names_of(candidate: AccountCandidate) -> Iterator[str]:
+    """Yield what no other account may have."""
+    user = candidate.user
+    if candidate.has_own_id:
+        yield f"user_id:{user.user_id}"
+    if user.login_key is not None:
+        yield f"login:{user.login_key}"
+    if user.username is not None:
+        yield f"username:{user.username}"
+
+
+def check_import_id(text: str) -> str:
+    if not 0 < len(text) <= MAX_IMPORT_ID or not is_plain_line(text):
+        raise BadAccount(f"the import ID must be 1 to {MAX_IMPORT_ID} visible characters on one line")
+    return text

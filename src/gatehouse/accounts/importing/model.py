@@ -1,0 +1,151 @@
+"""What an import reads, stores and reports (R10)."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.errors import BadInput
+
+IMPORT_KEY: Final = "import"  # in `meta`: the ID of the import that created the account
+MAX_IMPORT_ID: Final = 64  # characters
+
+
+class ImportFormat(StrEnum):
+    CSV = "csv"
+    JSONL = "jsonl"
+    KEYCLOAK = "keycloak"
+    AUTH0 = "auth0"
+    FIREBASE = "firebase"
+
+
+class FileUnfit(BadInput):
+    """The file as a whole cannot be read: no header, unknown columns, not JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignIdentity:
+    """A person at a provider, as a file names both."""
+
+    provider: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportEntry:
+    """One account as a file describes it; nothing is checked yet."""
+
+    login: str = ""
+    nick: str = ""
+    name: str = ""
+    given_name: str = ""
+    family_name: str = ""
+    username: str = ""
+    password_hash: str = field(default="", repr=False)
+    totp_secret: str = field(default="", repr=False)
+    tags: frozenset[str] = frozenset()
+    purchases: frozenset[str] = frozenset()
+    email_verified: bool = False
+    blocked: bool = False
+    user_id: str = ""
+    identities: tuple[ForeignIdentity, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What a report names the account by."""
+        return self.login or self.username or self.user_id
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """One row of a file: its line, or its number in a JSON document, and its entry or what is wrong with it."""
+
+    number: int
+    entry: ImportEntry
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    number: int
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountCandidate:
+    """A checked account, ready to be stored."""
+
+    number: int
+    title: str
+    user: User = field(repr=False)
+    record: AuditRecord
+    has_own_id: bool  # the file names its user_id
+    hash_kind: str  # empty without a password
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingAccount:
+    user_id: str
+    login_key: str | None
+    import_id: str  # empty unless an import created it
+
+
+class ImportOutcome(StrEnum):
+    IMPORTED = "imported"
+    KNOWN = "known"  # by an earlier, interrupted run of the same import
+    REFUSED = "refused"
+    ID_USED = "id_used"  # the generated ID is taken: try another one
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    outcome: ImportOutcome
+    reason: str = ""
+
+
+NEW: Final = Verdict(ImportOutcome.IMPORTED)
+KNOWN: Final = Verdict(ImportOutcome.KNOWN)
+ID_USED: Final = Verdict(ImportOutcome.ID_USED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredNames:
+    """What is stored of the names in a batch."""
+
+    by_id: Mapping[str, ExistingAccount]
+    by_login: Mapping[str, ExistingAccount]
+    used_ids: frozenset[str]  # by existing and by deleted accounts
+    username_owners: Mapping[str, str]  # the user ID, or empty for a deleted account
+
+    def judge(self, candidate: AccountCandidate, import_id: str) -> Verdict:
+        """Decide about one account: nothing that exists is ever changed."""
+        user = candidate.user
+        with_login = self.by_login.get(user.login_key or "")
+        found = with_login or (self.by_id.get(user.user_id) if candidate.has_own_id else None)
+        if found is not None and self._is_same(found, candidate, import_id):
+            return KNOWN
+        if candidate.has_own_id and user.user_id in self.used_ids:
+            return refusal_verdict(f"the user ID {user.user_id} is in use or was used before")
+        if with_login is not None:
+            return refusal_verdict(f"the login belongs to user {with_login.user_id}")
+        if user.username is not None and user.username in self.username_owners:
+            return refusal_verdict(f"the user name {user.username} belongs to another account, or did before")
+        return ID_USED if user.user_id in self.used_ids else NEW
+
+    def _is_same(self, found: ExistingAccount, candidate: AccountCandidate, import_id: str) -> bool:
+        """Whether this import created the account from this row."""
+        same_id = not candidate.has_own_id or found.user_id == candidate.user.user_id
+        return found.import_id == import_id and found.login_key == candidate.user.login_key and same_id
+
+
+def refusal_verdict(reason: str) -> Verdict:
+    return Verdict(ImportOutcome.REFUSED, reason)
+
+
+# What the storage does with a batch of one import, by its ID: it says what it would do with each account, or stores
+# the new ones with their audit records in one transaction. Storing raises Conflict, and stores nothing, when another
+# process took one of the names meanwhile.
+BatchFunction: TypeAlias = Callable[[Sequence[AccountCandidate], str], Awaitable[Sequence[Verdict]]]

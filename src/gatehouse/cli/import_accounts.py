@@ -1,0 +1,163 @@
+"""`gatehouse import`: accounts of another system (R10)."""
+
+import csv
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from gatehouse.accounts.importing.files import ImportFile, open_import_file
+from gatehouse.accounts.importing.importer import ImportJob, ImportTotals
+from gatehouse.accounts.importing.model import ImportFormat, RefusedRow
+from gatehouse.accounts.importing.vendors import FirebaseHashConfig, parse_hash_config
+from gatehouse.app.services import Services
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json, printable, show_progress
+from gatehouse.cli.services import operator_origin, run_with_services
+from gatehouse.kernel.text import spreadsheet_cell
+
+EXIT_REFUSED: Final = 1
+PRIVATE_MODE: Final = 0o600
+MAX_SHOWN: Final = 20  # refused rows that are printed; the report has all
+REPORT_COLUMNS: Final = ("row", "account", "reason")
+
+
+@dataclass(slots=True)
+class RefusalReport:
+    """Writes every refused row into a file, which is created with the first one, and keeps the first few."""
+
+    path: Path
+    shown: list[RefusedRow] = field(default_factory=list)
+    _file: TextIOWrapper | None = None
+
+    def add(self, row: RefusedRow) -> None:
+        if self._file is None:
+            # Replaced, not appended to: it describes one run. It names people, so only its owner may read it.
+            self.path.unlink(missing_ok=True)
+            number = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_MODE)
+            self._file = os.fdopen(number, "w", encoding="utf-8", newline="")
+            csv.writer(self._file).writerow(REPORT_COLUMNS)
+        cells = (str(row.number), spreadsheet_cell(row.title), spreadsheet_cell(row.reason))
+        csv.writer(self._file).writerow(cells)
+        if len(self.shown) < MAX_SHOWN:
+            self.shown.append(row)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+@contextmanager
+def open_report(path: Path) -> Iterator[RefusalReport]:
+    report = RefusalReport(path)
+    try:
+        yield report
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        report.close()
+
+
+@click.command("import")
+@common_options
+@json_option
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice([one.value for one in ImportFormat]),
+    required=True,
+    help="Format of FILE.",
+)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.option("--dry-run", is_flag=True, help="Print what would be imported without importing it.")
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the refused rows and their reasons to this file.  [default: FILE.refused.csv]",
+)
+@click.option("--import-id", default="", help="Name of this import, to continue it with a corrected file.")
+@click.option(
+    "--hash-config",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="File with the password hash parameters that the Firebase console shows.",
+)
+def import_accounts(
+    invocation: Invocation,
+    *,
+    source: str,
+    file: Path,
+    dry_run: bool,
+    report_file: Path | None,
+    import_id: str,
+    hash_config: Path | None,
+    as_json: bool,
+) -> None:
+    """Create accounts from FILE, an export of another system; existing accounts are never changed.
+
+    Passwords keep working: their hashes are imported, and replaced at the first sign-in. An interrupted import is
+    continued by the same command. Exits with 1 when a row was refused.
+    """
+    kind = ImportFormat(source)
+    if (kind is ImportFormat.FIREBASE) != (hash_config is not None):
+        raise click.UsageError("--hash-config is needed with --from firebase, and only there")
+    config = None if hash_config is None else read_hash_config(hash_config)
+    path = report_file or file.with_name(f"{file.name}.refused.csv")
+    with file.open("rb") as stream, open_report(path) as report:
+        opened = open_import_file(stream, kind, hash_config=config)
+        job = ImportJob(
+            source=kind, import_id=import_id or opened.import_id, origin=operator_origin(), dry_run=dry_run
+        )
+        totals = run_with_services(invocation, lambda services: run_import(services, opened, job, report))
+    if as_json:
+        print_json(totals_summary(totals, job, report))
+    else:
+        print_totals(totals, job, report)
+    sys.exit(EXIT_REFUSED if totals.refused else 0)
+
+
+def read_hash_config(path: Path) -> FirebaseHashConfig:
+    try:
+        return parse_hash_config(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"cannot read {path}: {error}") from error
+
+
+async def run_import(services: Services, opened: ImportFile, job: ImportJob, report: RefusalReport) -> ImportTotals:
+    with show_progress("Checking" if job.dry_run else "Importing", opened.total) as progress:
+        return await services.importer.run(opened.rows, job, report=report.add, progress=progress)
+
+
+def totals_summary(totals: ImportTotals, job: ImportJob, report: RefusalReport) -> dict[str, object]:
+    return {
+        "dry_run": job.dry_run,
+        "import_id": job.import_id,
+        **msgspec.to_builtins(totals),
+        "report": str(report.path) if totals.refused else None,
+    }
+
+
+def print_totals(totals: ImportTotals, job: ImportJob, report: RefusalReport) -> None:
+    for row in report.shown:
+        click.echo(f"row {row.number} {printable(row.title)}: {printable(row.reason)}", err=True)
+    if totals.refused > len(report.shown):
+        click.echo(f"and {totals.refused - len(report.shown):,} more", err=True)
+    would = "would be " if job.dry_run else ""
+    click.echo(
+        f"{totals.rows:,} rows: {totals.imported:,} {would}imported, {totals.known:,} imported before, ", nl=False
+    )
+    click.echo(f"{totals.refused:,} refused.")
+    kinds = [f"{count:,} {kind}" for kind, count in sorted(totals.hashes.items())]
+    factors = [f"{totals.totp:,} with TOTP"] if totals.totp else []
+    missing = [f"{totals.without_password:,} without a password"] if totals.without_password else []
+    if parts := [*kinds, *missing, *factors]:
+        click.echo(f"{'To import' if job.dry_run else 'Imported'}: {', '.join(parts)}.")
+    if totals.refused:
+        click.echo(f"Refused rows and their reasons: {report.path}")
+    click.echo(f"Import ID: {job.import_id}")

@@ -1,0 +1,107 @@
+"""Load an image that someone sent or named: the one way in for every picture and logo.
+
+An upload, a data URL or the address of an image; each is encoded anew. An address is fetched once, through the
+outbound guard, and what was fetched is stored and served here (docs/decisions/0040-one-way-in-for-images.md).
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error as BadBase64
+from dataclasses import replace
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from gatehouse.images.conversion import ImageConverter
+from gatehouse.images.model import MAX_UPLOAD_BYTES, BadImage, ImageShape, StoredImage, upload_source
+from gatehouse.kernel.addresses import parse_web_url
+from gatehouse.outbound.client import OutboundClient
+from gatehouse.outbound.model import CallFailed, CallLimits, OutboundResponse
+
+FETCH_LIMITS: Final = CallLimits(total_seconds=10, body_bytes=MAX_UPLOAD_BYTES, max_concurrent=2)
+OK: Final = 200
+MEDIA_TYPES: Final = ("image/png", "image/jpeg", "image/webp")
+DATA_SCHEME: Final = "data:"
+BASE64_MARK: Final = ";base64"
+BAD_URL: Final = "the URL must be https without user info or fragment, or a data URL with an image in base64"
+NO_IMAGE: Final = "the URL must answer 200 with a PNG, JPEG or WebP image"
+
+NewImage = StoredImage | UnsetType | None  # None removes the image, UNSET keeps it
+
+
+class ImageLoader:
+    def __init__(self, *, converter: ImageConverter, outbound: OutboundClient) -> None:
+        self._converter = converter
+        self._outbound = outbound
+
+    async def convert(self, upload: bytes, shape: ImageShape) -> StoredImage:
+        """Return the upload as it is stored. Raises BadImage, Unavailable."""
+        return replace(await self._converter.convert(upload, shape), source=upload_source(upload))
+
+    async def load(self, url: str, shape: ImageShape) -> StoredImage:
+        """Return the image of a data URL, or fetch it once. Raises BadImage, Unavailable."""
+        if url.startswith(DATA_SCHEME):
+            return await self.convert(decode_data_url(url), shape)
+        target = parse_web_url(url)
+        if target is None or target.fragment:
+            raise BadImage(BAD_URL)
+        try:
+            response = await self._outbound.get(url, accept=", ".join(MEDIA_TYPES))
+        except CallFailed as error:
+            raise BadImage(error.public) from None  # without the detail, which may name an internal address
+        if response.status != OK or media_type(response) not in MEDIA_TYPES:
+            raise BadImage(NO_IMAGE)
+        return replace(await self._converter.convert(response.body, shape), source=url)
+
+    async def load_change(
+        self,
+        upload: bytes | UnsetType | None,
+        url: str | UnsetType | None,
+        shape: ImageShape,
+        *,
+        field: str,
+        current: str,
+    ) -> NewImage:
+        """Return the new image that a request asks for in `field` or `field`_uri. Raises BadImage, Unavailable.
+
+        `current`: the address of the image it has, as the service answers it; sent back, it changes nothing.
+        """
+        if url == current:
+            url = UNSET
+        if upload is not UNSET and url is not UNSET:
+            raise BadImage(f"send {field} or {field}_uri, not both", field=f"{field}_uri")
+        try:
+            if upload is not UNSET:
+                return None if upload is None else await self.convert(upload, shape)
+            return UNSET if url is UNSET else await self.load(url, shape) if url else None
+        except BadImage as error:
+            raise BadImage(error.detail, field=field if url is UNSET else f"{field}_uri") from None
+
+
+def media_type(response: OutboundResponse) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def decode_data_url(url: str) -> bytes:
+    """Return the content of a data URL (RFC 2397) with an image in base64. Raises BadImage."""
+    head, _, encoded = url.removeprefix(DATA_SCHEME).partition(",")
+    if head not in {f"{one}{BASE64_MARK}" for one in MEDIA_TYPES}:
+        raise BadImage(BAD_URL)
+    try:
+        return b64decode(encoded, validate=True)
+    except (BadBase64, ValueError):
+        raise BadImage(BAD_URL) from None
+
+
+def data_url(image: StoredImage) -> str:
+    return f"{DATA_SCHEME}{image.media_type}{BASE64_MARK},{b64encode(image.content).decode()}"
+
+
+def is_made_from(url: str, *, image_id: str, source: str) -> bool:
+    """Whether the stored image is what the URL gave: a file that is applied again fetches and changes nothing."""
+    if not url.startswith(DATA_SCHEME):
+        return source == url
+    try:
+        given = upload_source(decode_data_url(url))
+    except BadImage:
+        return False
+    return given in (source, f"sha256:{image_id}")

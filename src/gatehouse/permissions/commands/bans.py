@@ -1,0 +1,223 @@
+"""Bans: save, lift, list (R10)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.accounts.bans.model import INSTALLATION, MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanScope, BanState
+from gatehouse.accounts.bans.store import BanFilter, BanStore
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.own_account.model import LastAdministrator
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.ids import new_record_id
+from gatehouse.permissions.commands.applications import find_application
+from gatehouse.permissions.commands.projects import find_project
+from gatehouse.permissions.documents.fields import read_line, read_lines, read_number
+from gatehouse.permissions.errors import Malformed, NoAdministratorLeft, NoRight, PersonNotFound
+from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER, EffectivePermissions
+from gatehouse.permissions.evaluation.loader import PermissionLoader
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.model.rules import ROOT, Scope
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.permissions.rights.rights import CAN_MANAGE_PROJECT, Actor
+from gatehouse.permissions.store import ApplicationStore, ProjectStore
+
+DRAFT_FIELDS: Final = ("reason", "public_text", "until")
+LATEST_END: Final = 253_402_300_799  # the last second of the year 9999
+
+
+class NotAboveTarget(NoRight):
+    """An owner or administrator is never banned by someone below (R10)."""
+
+    public = "You cannot ban an owner or administrator above you."
+
+
+class NotYourself(NoRight):
+    public = "You cannot ban yourself."
+
+
+class BanDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """`data` of a save: an absent field keeps what the active ban of the scope says, null clears (R6)."""
+
+    reason: str | UnsetType | None = UNSET  # for those who manage bans
+    public_text: str | UnsetType | None = UNSET  # for the banned person
+    until: int | UnsetType | None = UNSET  # Unix seconds; 0 or null for no end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BanTarget:
+    """A scope with the project that rights on it come from."""
+
+    scope: BanScope
+    project_id: str = ""
+
+
+class BanCommands:
+    def __init__(
+        self,
+        *,
+        store: BanStore,
+        applications: ApplicationStore,
+        projects: ProjectStore,
+        permission_loader: PermissionLoader,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._applications = applications
+        self._projects = projects
+        self._permission_loader = permission_loader
+        self._recorder = recorder
+        self._clock = clock
+
+    async def save(self, actor: Actor, user_id: str, scope: BanScope, draft: BanDraft) -> Ban:
+        """Ban a person, or replace their ban of the same scope."""
+        target = await self._allowed_target(actor, scope)
+        now, by = self._clock.now(), author_of(actor)
+        fields = draft_fields(draft, now)
+        if user_id == actor.user_id:
+            raise NotYourself
+        await self._refuse_above(actor, await self._person(actor, user_id, target), target)
+        new = Ban(
+            ban_id=new_record_id(now),
+            user_id=user_id,
+            application_id=target.scope.application_id,
+            project_id=target.scope.project_id,
+            author=by,
+            created_at=now,
+        )
+
+        def make(active: Ban | None) -> tuple[Ban, AuditRecord]:
+            kept = {} if active is None else {name: getattr(active, name) for name in DRAFT_FIELDS}
+            ban = replace(new, **{**kept, **fields})
+            return ban, self._record(AuditEvent.USER_BANNED, actor, ban)
+
+        try:
+            return await self._store.save_ban(user_id, target.scope, make, by=by, now=now)
+        except UserNotFound:
+            raise PersonNotFound from None
+        except LastAdministrator:
+            raise NoAdministratorLeft from None
+
+    async def lift(self, actor: Actor, user_id: str, scope: BanScope) -> Ban:
+        """Lift the active ban of that scope. Raises BanNotFound."""
+        target = await self._allowed_target(actor, scope)
+        return await self._store.lift_ban(
+            user_id,
+            target.scope,
+            by=author_of(actor),
+            now=self._clock.now(),
+            record=lambda ban: self._record(AuditEvent.USER_BAN_LIFTED, actor, ban),
+        )
+
+    async def list(
+        self,
+        actor: Actor,
+        *,
+        user_id: str = "",
+        scope: BanScope | None,
+        state: BanState | None = None,
+        before: str = "",
+        limit: int,
+    ) -> Sequence[Ban]:
+        """Return bans of a scope, the newest first; those of all scopes, for administrators, without one."""
+        target = await self._allowed_target(actor, scope or INSTALLATION)
+        wanted = BanFilter(user_id=user_id, scope=None if scope is None else target.scope, state=state, before=before)
+        return await self._store.list_bans(wanted, self._clock.now(), limit)
+
+    async def _allowed_target(self, actor: Actor, scope: BanScope) -> BanTarget:
+        """Return the scope, if the caller may ban there; NoRight is checked before NotFound (R6)."""
+        rights = actor.rights
+        if scope.application_id:
+            return await self._application_target(actor, scope.application_id)
+        if scope.project_id:
+            project_id = (await find_project(self._projects, rights, scope.project_id)).project.project_id
+            require_operation(rights, Operation.BAN_FROM_PROJECT, GuardTarget(project_id=project_id))
+            return BanTarget(scope=BanScope(project_id=project_id), project_id=project_id)
+        require_operation(rights, Operation.ADMINISTER)
+        return BanTarget(scope=INSTALLATION)
+
+    async def _application_target(self, actor: Actor, application_id: int) -> BanTarget:
+        operation = Operation.BAN_FROM_APPLICATION
+        application = await find_application(self._applications, actor, operation, application_id)
+        if application_id == CENTRAL_ID:
+            raise Malformed("application_id: ban from the installation instead")
+        return BanTarget(scope=BanScope(application_id=application_id), project_id=application.project_id or "")
+
+    async def _person(self, actor: Actor, user_id: str, target: BanTarget) -> Facts:
+        """Return the person's facts; only callers who may learn who exists are told that no one has this ID (R6)."""
+        facts = await self._permission_loader.load_facts(user_id, (CENTRAL_ID,))
+        if facts is not None and facts.service_account is None:
+            return facts
+        if facts is not None:
+            raise Malformed("user_id: is a service account; revoke it instead")
+        rights = actor.rights
+        if rights.administers or rights.knows_who_exists or not target.scope.application_id:
+            raise PersonNotFound
+        raise NoRight(f"no user {user_id}")
+
+    async def _refuse_above(self, actor: Actor, facts: Facts, target: BanTarget) -> None:
+        """Refuse to ban a person who holds more in the scope than the caller (R10)."""
+        if actor.rights.administers:
+            return
+        projects = (target.project_id,) if target.project_id else ()
+        loaded = await self._permission_loader.load_input(facts, projects=projects)
+        unbanned = replace(loaded, facts=replace(loaded.facts, bans=()))  # what they hold when another ban ends
+        held = await self._permission_loader.evaluate(unbanned, CENTRAL_ID, None)
+        if held.allows(ROOT, CAN_ADMINISTER):
+            raise NotAboveTarget(f"{facts.subject.user_id} administers the installation")
+        if rank_in_project(held, facts, target.project_id, self._clock.now()) > await self._rank(actor, target):
+            raise NotAboveTarget(f"{facts.subject.user_id} owns or manages project {target.project_id}")
+
+    async def _rank(self, actor: Actor, target: BanTarget) -> int:
+        facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_ID,))
+        if facts is None:
+            return 0
+        return rank_in_project(actor.rights.central, facts, target.project_id, self._clock.now())
+
+    def _record(self, event: AuditEvent, actor: Actor, ban: Ban) -> AuditRecord:
+        return self._recorder.record(event, actor.origin, subject=ban.user_id, details=ban_details(ban))
+
+
+def author_of(actor: Actor) -> str:
+    return actor.user_id or actor.origin.actor
+
+
+def draft_fields(draft: BanDraft, now: int) -> dict[str, Any]:
+    """Return the given fields, checked. Raises Malformed."""
+    given = {name: getattr(draft, name) for name in DRAFT_FIELDS}
+    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not UNSET}
+    if "reason" in fields:
+        fields["reason"] = read_lines(fields["reason"] or "", "data.reason", MAX_REASON)
+    if "public_text" in fields:
+        fields["public_text"] = read_line(fields["public_text"] or "", "data.public_text", MAX_PUBLIC_TEXT)
+    if "until" in fields:
+        fields["until"] = read_number(fields["until"] or 0, "data.until", LATEST_END)
+        if 0 < fields["until"] <= now:
+            raise Malformed("data.until: must be in the future")
+    return fields
+
+
+def rank_in_project(held: EffectivePermissions, facts: Facts, project_id: str, now: int) -> int:
+    """Return 2 for an owner of the project, 1 for a person who manages it, 0 for everyone else."""
+    owned = facts.owns.get(project_id)
+    if owned is not None and not owned.is_past(now):
+        return 2
+    return int(bool(project_id) and held.allows(Scope(project_id), CAN_MANAGE_PROJECT))
+
+
+def ban_details(ban: Ban) -> Details:
+    """Return what the audit log says of a ban: no text that people wrote."""
+    place: Details = {}
+    if ban.application_id:
+        place = {"application_id": ban.application_id}
+    elif ban.project_id:
+        place = {"project_id": ban.project_id}
+    return {"ban_id": ban.ban_id, **place, "until": ban.until}

@@ -1,0 +1,148 @@
+"""Bans in files: entries, plan and export (R10)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from msgspec import UNSET, Struct, UnsetType
+
+from gatehouse.accounts.bans.model import INSTALLATION, MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanScope
+from gatehouse.accounts.model import AccountKind
+from gatehouse.audit.events import AuditEvent
+from gatehouse.kernel.errors import BadInput
+from gatehouse.kernel.ids import new_record_id
+from gatehouse.permissions.commands.bans import DRAFT_FIELDS, LATEST_END, ban_details
+from gatehouse.permissions.documents.fields import read_line, read_lines, read_number
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.provision.document import Document
+from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutBan, ReadScope, StoredState
+from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan, merge_field
+
+
+class BanFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Without application_id and project_id it is about the whole installation."""
+
+    user_id: str
+    application_id: int = 0
+    project_id: str = ""
+    reason: str | UnsetType | None = UNSET
+    public_text: str | UnsetType | None = UNSET
+    until: int | UnsetType | None = UNSET  # Unix seconds; an entry whose end has passed is ignored
+
+
+class BanSection:
+    name = "bans"
+    entry = BanFileEntry
+
+    def read_scope(self, entries: Sequence[Located[BanFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
+        return ReadScope(user_ids=frozenset(placed.entry.user_id for placed in entries), permissions=True, bans=True)
+
+    async def plan(
+        self, entries: Sequence[Located[BanFileEntry]], state: StoredState, context: Context, options: Options
+    ) -> SectionPlan:
+        problems, changes = Problems(), list[Change]()
+        active = {(ban.user_id, ban.scope): ban for ban in state.bans}
+        named = set[tuple[str, BanScope]]()
+        for placed in entries:
+            try:
+                scope = find_scope(placed.entry, state)
+                key = (placed.entry.user_id, scope)
+                if key in named:
+                    problems.add(placed.place, "the same person and scope twice")
+                named.add(key)
+                before = active.get(key)
+                after = wanted_ban(placed.entry, scope, before, context.now)
+                if after is not None and after != before:
+                    changes.append(ban_change(before, after))
+            except BadInput as error:
+                problems.add(placed.place, str(error))
+        if options.prune:
+            changes += [lift_change(ban) for key, ban in active.items() if key not in named]
+        return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
+
+    def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - there are none
+        return [ban_document(ban) for ban in state.bans]
+
+
+def find_scope(entry: BanFileEntry, state: StoredState) -> BanScope:
+    """Return the scope of a person who exists. Raises BadInput."""
+    if not any(user.user_id == entry.user_id and user.kind is AccountKind.PERSON for user in state.users):
+        raise BadInput(f"user_id: there is no person {entry.user_id}")
+    if entry.application_id and entry.project_id:
+        raise BadInput("project_id: not together with application_id")
+    if entry.application_id:
+        if entry.application_id == CENTRAL_ID or entry.application_id not in state.permissions.applications:
+            raise BadInput(f"application_id: people cannot be banned from {entry.application_id}")
+        return BanScope(application_id=entry.application_id)
+    if not entry.project_id:
+        return INSTALLATION
+    project = state.permissions.project(entry.project_id)
+    if project is None:
+        raise BadInput(f"project_id: there is no project {entry.project_id}")
+    return BanScope(project_id=project.project.project_id)
+
+
+def wanted_ban(entry: BanFileEntry, scope: BanScope, before: Ban | None, now: int) -> Ban | None:
+    """Return the ban as the file says; the stored one if it is the same, None if its end has passed."""
+    kept = before or Ban(ban_id="", user_id=entry.user_id)
+    ban = replace(
+        kept,
+        application_id=scope.application_id,
+        project_id=scope.project_id,
+        reason=read_lines(merge_field(entry.reason, kept=kept.reason, cleared=""), "reason", MAX_REASON),
+        public_text=read_line(
+            merge_field(entry.public_text, kept=kept.public_text, cleared=""), "public_text", MAX_PUBLIC_TEXT
+        ),
+        until=read_number(merge_field(entry.until, kept=kept.until, cleared=0), "until", LATEST_END),
+    )
+    if 0 < ban.until <= now:
+        return None
+    if ban == before:
+        return before
+    return replace(ban, ban_id=new_record_id(now), author="", created_at=now)
+
+
+def ban_change(before: Ban | None, after: Ban) -> Change:
+    changed = (
+        ()
+        if before is None
+        else tuple(name for name in DRAFT_FIELDS if getattr(before, name) != getattr(after, name))
+    )
+    return Change(
+        action=Action.ADD if before is None else Action.CHANGE,
+        kind="ban",
+        name=ban_name(after),
+        fields=changed,
+        write=PutBan(before, after),
+        subject=after.user_id,
+        notes=(AuditNote(event=AuditEvent.USER_BANNED, details=ban_details(after)),),
+    )
+
+
+def lift_change(ban: Ban) -> Change:
+    return Change(
+        action=Action.REMOVE,
+        kind="ban",
+        name=ban_name(ban),
+        write=PutBan(ban, None),
+        subject=ban.user_id,
+        notes=(AuditNote(event=AuditEvent.USER_BAN_LIFTED, details=ban_details(ban)),),
+    )
+
+
+def ban_name(ban: Ban) -> str:
+    return f"{ban.user_id} from {ban.application_id or ban.project_id or 'the installation'}"
+
+
+def ban_document(ban: Ban) -> Document:
+    place: Document = {}
+    if ban.application_id:
+        place = {"application_id": ban.application_id}
+    elif ban.project_id:
+        place = {"project_id": ban.project_id}
+    return {
+        "user_id": ban.user_id,
+        **place,
+        "reason": ban.reason,
+        "public_text": ban.public_text,
+        "until": ban.until,
+    }

@@ -1,0 +1,176 @@
+"""POST /api/permissions/user/ban: bans of people (interface §4.17, R10)."""
+
+from dataclasses import replace
+from typing import Final, Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.bans.model import Ban, BanScope, BanState
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.bans import BanCommands, BanDraft
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint, untagged_response
+from gatehouse.web.api.permissions.listing import DEFAULT_LIMIT, MAX_LIMIT, Cursors
+from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import Endpoint
+
+PLAYER: Final = "1000000002"
+EXAMPLES: Final = {
+    "save": {
+        "action": "save",
+        "user_id": PLAYER,
+        "application_id": 50001,
+        "data": {"reason": "ticket 4711", "public_text": "Cheating in ranked games", "until": 1_900_000_000},
+    },
+    "lift": {"action": "lift", "user_id": PLAYER, "application_id": 50001},
+    "list": {"action": "list", "application_id": 50001, "data": {"filters": {"state": "active"}, "limit": 50}},
+}
+
+
+class BanListFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    state: Literal["", "active", "ended", "lifted"] = ""
+
+
+class BanData(BanDraft, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    filters: BanListFilters = BanListFilters()  # this and the next two: of list
+    after: str | None = None
+    limit: int = DEFAULT_LIMIT
+
+
+class BanRequest(CredentialFields, frozen=True, kw_only=True):
+    """Without application_id and project_id it is about the whole installation."""
+
+    action: Literal["save", "lift", "list"]
+    user_id: str = ""
+    application_id: ApplicationId | None = None
+    project_id: str = ""
+    data: BanData = BanData()
+
+
+class BanEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    ban_id: str
+    user_id: str
+    state: BanState
+    reason: str
+    public_text: str
+    until: int  # Unix seconds; 0 for no end
+    author: str
+    created: str
+    application_id: int = 0  # left out unless the ban is about an application; so is the next for a project
+    project_id: str = ""
+    lifted: str = ""  # this and the next once it was lifted
+    lifted_by: str = ""
+
+
+class BanResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: str
+    data: tuple[BanEntry, ...] | BanEntry  # a list for list
+    after: str | None = None  # of list: asks for the next page; null at the end
+
+
+class BanListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: tuple[BanEntry, ...]
+    after: str | None
+
+
+class BanEndpoint:
+    def __init__(
+        self, *, bans: BanCommands, cursors: Cursors, authenticator: RequestAuthenticator, clock: Clock
+    ) -> None:
+        self._bans = bans
+        self._cursors = cursors
+        self._authenticator = authenticator
+        self._clock = clock
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, BanRequest)
+        application_id = parse_optional_application_id(ask.application_id)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=application_id)
+        actor, scope = actor_of(request, visit), scope_of(visit, ask)
+        match ask.action:
+            case "save":
+                saved = await self._bans.save(actor, named_person(ask), scope or BanScope(), ask.data)
+                return data_response(ban_entry(saved, self._clock.now()))
+            case "lift":
+                lifted = await self._bans.lift(actor, named_person(ask), scope or BanScope())
+                return data_response(ban_entry(lifted, self._clock.now()))
+            case "list":
+                return await self._list(visit, actor, ask, scope)
+
+    async def _list(
+        self, visit: AuthenticatedRequest, actor: Actor, ask: BanRequest, scope: BanScope | None
+    ) -> Response:
+        if not 1 <= ask.data.limit <= MAX_LIMIT:
+            raise Malformed(f"data.limit: must be 1 to {MAX_LIMIT}")
+        user_id = named_person(ask) if ask.user_id else ""
+        state = BanState(ask.data.filters.state) if ask.data.filters.state else None
+        question = sha256(msgspec.json.encode([user_id, scope, state]))
+        binding = f"cursor:bans:{visit.caller.name}:{question.hex()}"
+        before = "" if ask.data.after is None else str(self._cursors.open(binding, ask.data.after))
+        found = await self._bans.list(
+            actor, user_id=user_id, scope=scope, state=state, before=before, limit=ask.data.limit + 1
+        )
+        page, now = found[: ask.data.limit], self._clock.now()
+        after = self._cursors.issue(binding, page[-1].ban_id) if len(found) > len(page) else None
+        entries = tuple(ban_entry(ban, now) for ban in page)
+        return untagged_response(BanListResponse(status="OK", data=entries, after=after))
+
+    def endpoint(self) -> Endpoint:
+        made = permission_endpoint(
+            "user/ban",
+            self.handle,
+            name="user_ban",
+            request=BanRequest,
+            section="interface §4.17",
+            summary="Bans of people: save, lift, list",
+            answers=BanResponse,
+        )
+        return replace(made, examples=EXAMPLES)
+
+
+def named_person(ask: BanRequest) -> str:
+    return grammar.check_user_id(ask.user_id, "user_id")
+
+
+def scope_of(visit: AuthenticatedRequest, ask: BanRequest) -> BanScope | None:
+    """Return the scope that a request names; None for the installation.
+
+    The application of a service JWT counts as named (R6), except application 1, which stands for none.
+    """
+    if ask.project_id:
+        if ask.application_id is not None:
+            raise Malformed("project_id: not together with application_id")
+        return BanScope(project_id=grammar.check_project_id(ask.project_id, "project_id"))
+    if visit.application_id is None or (ask.application_id is None and visit.application_id == CENTRAL_ID):
+        return None
+    return BanScope(application_id=visit.application_id)
+
+
+def ban_entry(ban: Ban, now: int) -> BanEntry:
+    return BanEntry(
+        ban_id=ban.ban_id,
+        user_id=ban.user_id,
+        state=ban.state(now),
+        reason=ban.reason,
+        public_text=ban.public_text,
+        until=ban.until,
+        author=ban.author,
+        created=iso8601(ban.created_at),
+        application_id=ban.application_id,
+        project_id=ban.project_id,
+        lifted=iso8601(ban.lifted_at) if ban.lifted_at else "",
+        lifted_by=ban.lifted_by,
+    )

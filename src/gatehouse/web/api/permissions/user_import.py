@@ -1,0 +1,91 @@
+"""POST /api/permissions/user/import: accounts of other systems (R10)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.importing.model import ImportFormat
+from gatehouse.admin.people_import import ImportResult, PeopleImport
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
+
+
+class UserImportData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    lines: list[str]  # of the file; of CSV the header first
+    format: Literal["csv", "jsonl"] = "csv"
+    import_id: str = ""  # to continue an import with other lines; the default is made from the lines
+
+
+class UserImportRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["plan", "import"]
+    data: UserImportData
+
+
+class RefusedRowEntry(msgspec.Struct, frozen=True, kw_only=True):
+    row: int  # its line
+    account: str
+    reason: str
+
+
+class ImportResultEntry(msgspec.Struct, frozen=True, kw_only=True):
+    import_id: str
+    rows: int
+    imported: int  # of a plan: what would be
+    known: int  # imported by an earlier call
+    refused: int
+    without_password: int
+    totp: int
+    hashes: Mapping[str, int]
+    refused_rows: Sequence[RefusedRowEntry]  # at most 1,000
+
+
+class UserImportEndpoint:
+    def __init__(self, *, people: PeopleImport, authenticator: RequestAuthenticator) -> None:
+        self._people = people
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, UserImportRequest)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        result = await self._people.run(
+            actor_of(request, visit),
+            "\n".join(ask.data.lines).encode(),
+            ImportFormat(ask.data.format),
+            dry_run=ask.action == "plan",
+            import_id=ask.data.import_id,
+        )
+        return data_response(result_entry(result))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "user/import",
+            self.handle,
+            name="user_import",
+            request=UserImportRequest,
+            section="ruling R10",
+            summary="Import accounts of another system: plan, import",
+            body_limit=SCHEMA_BODY_LIMIT,
+        )
+
+
+def result_entry(result: ImportResult) -> ImportResultEntry:
+    totals = result.totals
+    return ImportResultEntry(
+        import_id=result.import_id,
+        rows=totals.rows,
+        imported=totals.imported,
+        known=totals.known,
+        refused=totals.refused,
+        without_password=totals.without_password,
+        totp=totals.totp,
+        hashes=dict(sorted(totals.hashes.items())),
+        refused_rows=[
+            RefusedRowEntry(row=one.number, account=one.title, reason=one.reason) for one in result.refused
+        ],
+    )

@@ -1,0 +1,112 @@
+"""Settings: branding, with the logos that administrators upload or name by a URL."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.settings import SettingListItem
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.api.permissions import installation
+from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
+from gatehouse.web.console.frame import ApiCall, settings_call
+from gatehouse.web.console.image_forms import LogoForm
+from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.branding import Swatch
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+PATH: Final = "/settings/branding"
+LOGO_SETTINGS: Final[Mapping[str, str]] = {"light": "branding.logo", "dark": "branding.logo_dark"}  # by theme
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrandingContext(PageContext):
+    template = "console/settings/branding.html"
+
+    accent: str
+    swatches: Sequence[Swatch]
+    lines: Sequence[SettingListItem]
+    logos: Mapping[str, SettingListItem]  # by theme
+    call: ApiCall
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
+    problem: FormProblem | None = None
+
+
+class BrandingScreens:
+    def __init__(self, *, installation: InstallationReader, save: SaveSettings, view: ConsoleView) -> None:
+        self._installation = installation
+        self._save = save
+        self._view = view
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        return self._render(request, admin)
+
+    async def upload(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:
+        return await self._change(request, admin, form.given, "logo_saved")
+
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        return await self._change(request, admin, None, "logo_removed")
+
+    async def _change(
+        self, request: Request, admin: AdminRequest, logo: bytes | str | None, message: str
+    ) -> Response:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        await self._save({requested_setting(request): logo}, admin.actor.origin)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/branding", message)
+
+    async def rerender(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002
+        problem: FormProblem,
+    ) -> Response:
+        return self._render(request, admin, problem)
+
+    def _render(self, request: Request, admin: AdminRequest, problem: FormProblem | None = None) -> Response:
+        installed = self._installation.installation(admin.actor)
+        by_name = {line.name: line for line in installed.branding}
+        context = BrandingContext(
+            accent=installed.accent,
+            swatches=installed.swatches,
+            lines=installed.branding,
+            logos={theme: by_name[name] for theme, name in LOGO_SETTINGS.items()},
+            call=settings_call(installation.branding_part(installed)),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page(PATH, self.show), *self._logo_routes("light"), *self._logo_routes("dark")]
+
+    def _logo_routes(self, theme: str) -> Sequence[ConsoleRoute]:
+        view, suffix = self._view, f"/{theme}"
+        return [
+            view.form(
+                f"{PATH}{suffix}",
+                LogoForm,
+                self.upload,
+                rerender=self.rerender,
+                fresh=True,
+                form_suffix=suffix,
+                file_field="logo",
+            ),
+            view.form(
+                f"{PATH}{suffix}/remove",
+                CsrfForm,
+                self.remove,
+                rerender=self.rerender,
+                fresh=True,
+                form_suffix=f"{suffix}/remove",
+            ),
+        ]
+
+
+def requested_setting(request: Request) -> str:
+    """Return the setting of the theme that the address names."""
+    path: str = request.scope["path"].removesuffix("/remove")
+    return LOGO_SETTINGS[path.rpartition("/")[2]]

@@ -1,0 +1,114 @@
+"""Import people: choose a file, review the plan, import, read the report (R10).
+
+The plan page sends the file back in hidden fields, so that nothing of it is stored before it is imported and any node
+can continue.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.importing.lines import COLUMNS
+from gatehouse.accounts.importing.model import FileUnfit, ImportFormat
+from gatehouse.admin.people_import import ImportResult, PeopleImport
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ENTRY: Final = ConsoleEntry.PEOPLE
+MAX_FILE_BYTES: Final = 2 * 2**20  # more is for the command line
+PART_CHARACTERS: Final = 15_000  # of a hidden field: at most 60,000 bytes (S-19)
+
+
+class ImportFileForm(CsrfForm, frozen=True, kw_only=True):
+    file: bytes = b""
+
+
+class ImportPartsForm(CsrfForm, frozen=True, kw_only=True):
+    parts: tuple[str, ...] = ()
+    import_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFileContext(PageContext):
+    template = "console/people/import.html"
+
+    columns: Sequence[str] = COLUMNS
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResultContext(PageContext):
+    template = "console/people/import_result.html"
+
+    result: ImportResult
+    parts: Sequence[str] = ()  # of a plan: the file
+    is_plan: bool = False
+
+
+class ImportScreens:
+    def __init__(self, *, people: PeopleImport, view: ConsoleView) -> None:
+        self._people = people
+        self._view = view
+
+    async def choose(self, request: Request, admin: AdminRequest) -> Response:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        return self._view.render(request, admin, ENTRY, ImportFileContext())
+
+    async def plan(self, request: Request, admin: AdminRequest, form: ImportFileForm) -> Response:
+        text = decode_file(form.file)
+        result = await self._people.run(admin.actor, form.file, ImportFormat.CSV, dry_run=True)
+        context = ImportResultContext(result=result, parts=split_parts(text), is_plan=True)
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def rerender_choice(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: ImportFileForm,  # noqa: ARG002
+        problem: FormProblem,
+    ) -> Response:
+        return self._view.render(request, admin, ENTRY, ImportFileContext(problem=problem))
+
+    async def run(self, request: Request, admin: AdminRequest, form: ImportPartsForm) -> Response:
+        content = "".join(form.parts).encode()
+        result = await self._people.run(
+            admin.actor, content, ImportFormat.CSV, dry_run=False, import_id=form.import_id
+        )
+        return self._view.render(request, admin, ENTRY, ImportResultContext(result=result))
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        view = self._view
+        return [
+            view.page("/people/import", self.choose, fresh=True),
+            view.form(
+                "/people/import",
+                ImportFileForm,
+                self.plan,
+                rerender=self.rerender_choice,
+                fresh=True,
+                file_field="file",
+            ),
+            view.form("/people/import/run", ImportPartsForm, self.run, fresh=True, form_suffix="/run"),
+        ]
+
+
+def decode_file(content: bytes) -> str:
+    if not content:
+        raise FileUnfit("choose a CSV file")
+    if len(content) > MAX_FILE_BYTES:
+        raise FileUnfit(f"the file is larger than {MAX_FILE_BYTES:,} bytes; use gatehouse import for larger ones")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileUnfit("the file is not UTF-8") from error
+
+
+def split_parts(text: str) -> list[str]:
+    plain = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")  # as a form sends it
+    return [plain[start : start + PART_CHARACTERS] for start in range(0, len(plain), PART_CHARACTERS)]

@@ -1,0 +1,209 @@
+"""Bans: those of one person, with ban and lift, and the list of all."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.bans.model import MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanScope, BanState
+from gatehouse.admin.names import NameStore
+from gatehouse.permissions.commands.bans import BanCommands, BanDraft
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.web.api.permissions.bans import BanEntry, ban_entry
+from gatehouse.web.console.forms import csv_stream
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+LIST_PATH: Final = f"{ENTRY.path}/bans"
+PAGE_ROWS: Final = 50
+FILE_ROWS: Final = 1_000  # read at a time
+MAX_HISTORY: Final = 200  # bans of one person that its page shows
+COLUMNS: Final = {
+    "ban_id": lambda one: one.ban_id,
+    "user_id": lambda one: one.user_id,
+    "application_id": lambda one: one.application_id or "",
+    "project_id": lambda one: one.project_id,
+    "state": lambda one: one.state.value,
+    "until": lambda one: one.until or "",
+    "public_text": lambda one: one.public_text,
+    "reason": lambda one: one.reason,
+    "author": lambda one: one.author,
+    "created": lambda one: one.created,
+    "lifted": lambda one: one.lifted,
+    "lifted_by": lambda one: one.lifted_by,
+}
+
+
+class BanForm(CsrfForm, frozen=True, kw_only=True):
+    """Without an application and a project it is about the whole installation."""
+
+    application_id: str = ""
+    project_id: str = ""
+    public_text: str = ""
+    reason: str = ""
+    until: str = ""  # in UTC, to the minute
+
+    def draft(self) -> BanDraft:
+        reason = self.reason.replace("\r\n", "\n")
+        return BanDraft(public_text=self.public_text.strip(), reason=reason.strip(), until=parse_end(self.until))
+
+
+class LiftBanForm(CsrfForm, frozen=True, kw_only=True):
+    application_id: str = ""
+    project_id: str = ""
+
+
+class BanListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    state: str = BanState.ACTIVE.value
+    application_id: str = ""
+    project_id: str = ""
+    before: str = ""
+    format: str = ""
+
+    @property
+    def chosen(self) -> BanState | None:
+        return BanState(self.state) if self.state in list(BanState) else None
+
+    @property
+    def kept(self) -> str:
+        """The query string of the next page and the file."""
+        given = {"state": self.state, "application_id": self.application_id, "project_id": self.project_id}
+        return f"{urlencode(given)}&"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonBansContext(PageContext):
+    template = "console/people/person_bans.html"
+
+    head: PersonHead
+    bans: Sequence[BanEntry]
+    form: BanForm
+    call: ApiCall
+    max_text: int = MAX_PUBLIC_TEXT
+    max_reason: int = MAX_REASON
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BanListContext(PageContext):
+    template = "console/people/bans.html"
+
+    bans: Sequence[BanEntry]
+    nicks: Mapping[str, str]  # by user ID
+    query: BanListQuery
+    after: str = ""  # of the next page
+    states: Sequence[BanState] = tuple(BanState)
+
+
+class PersonBanScreens:
+    def __init__(self, loader: PersonLoader, *, bans: BanCommands, names: NameStore) -> None:
+        self._loader = loader
+        self._view = loader.view
+        self._clock = loader.clock
+        self._bans = bans
+        self._names = names
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render(request, admin, BanForm())
+
+    async def save(self, request: Request, admin: AdminRequest, form: BanForm) -> Response:
+        user_id: str = request.path_params["user_id"]
+        await self._bans.save(admin.actor, user_id, parse_scope(form), form.draft())
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/bans", "person_banned")
+
+    async def rerender(self, request: Request, admin: AdminRequest, form: BanForm, problem: FormProblem) -> Response:
+        return await self._render(request, admin, form, problem)
+
+    async def lift(self, request: Request, admin: AdminRequest, form: LiftBanForm) -> Response:
+        user_id: str = request.path_params["user_id"]
+        await self._bans.lift(admin.actor, user_id, parse_scope(form))
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/bans", "ban_lifted")
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        query = read_query(request, BanListQuery)
+        scope = parse_scope(query) if query.application_id or query.project_id else None
+        if query.format == "csv":
+            return csv_stream("bans", COLUMNS, self._all_pages(admin.actor, scope, query.chosen))
+        found = await self._bans.list(
+            admin.actor, scope=scope, state=query.chosen, before=query.before, limit=PAGE_ROWS + 1
+        )
+        shown, now = found[:PAGE_ROWS], self._clock.now()
+        nicks = await self._names.people_by_id({ban.user_id for ban in shown})
+        context = BanListContext(
+            bans=[ban_entry(ban, now) for ban in shown],
+            nicks={user_id: one.nick for user_id, one in nicks.items()},
+            query=query,
+            after=shown[-1].ban_id if len(found) > len(shown) else "",
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def _all_pages(
+        self, actor: Actor, scope: BanScope | None, state: BanState | None
+    ) -> AsyncIterator[Iterator[BanEntry]]:
+        before, now = "", self._clock.now()
+        while True:
+            page = await self._bans.list(actor, scope=scope, state=state, before=before, limit=FILE_ROWS)
+            yield (ban_entry(ban, now) for ban in page)
+            if len(page) < FILE_ROWS:
+                return
+            before = page[-1].ban_id
+
+    async def _render(
+        self, request: Request, admin: AdminRequest, form: BanForm, problem: FormProblem | None = None
+    ) -> Response:
+        user, head = await self._loader.load(request, admin, "bans")
+        found: Sequence[Ban] = await self._bans.list(admin.actor, user_id=user.user_id, scope=None, limit=MAX_HISTORY)
+        entries = [ban_entry(ban, self._clock.now()) for ban in found]
+        context = PersonBansContext(
+            head=head,
+            bans=entries,
+            form=form,
+            call=ApiCall(path="user/ban", body={"action": "list", "user_id": user.user_id}, record=entries),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        view, path = self._view, "/people/{user_id}/bans"
+        return [
+            view.page(path, self.show),
+            view.form(path, BanForm, self.save, rerender=self.rerender, fresh=True),
+            view.form(f"{path}/lift", LiftBanForm, self.lift, fresh=True),
+        ]
+
+    def list_routes(self) -> Sequence[ConsoleRoute]:
+        """Before the routes of one person: `bans` is not an ID."""
+        return [self._view.page("/people/bans", self.list)]
+
+
+def parse_scope(form: BanForm | LiftBanForm | BanListQuery) -> BanScope:
+    """Return the scope that the fields name. Raises Malformed."""
+    application, project = form.application_id.strip(), form.project_id.strip()
+    if application and project:
+        raise Malformed("project_id: not together with an application")
+    if application:
+        return BanScope(application_id=grammar.parse_application_id(application))
+    return BanScope(project_id=grammar.check_project_id(project, "project_id")) if project else BanScope()
+
+
+def parse_end(text: str) -> int:
+    """Return the time of a datetime field; 0 for an empty one. Raises Malformed."""
+    if not text.strip():
+        return 0
+    try:
+        return int(datetime.fromisoformat(text.strip()).replace(tzinfo=UTC).timestamp())
+    except (ValueError, OverflowError):
+        raise Malformed("until: must be a date and time") from None

@@ -1,0 +1,93 @@
+"""`gatehouse import`, with the examples of its guide."""
+
+import csv
+import re
+import shlex
+import stat
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.command_line import CommandLine
+from tests.support.find_programs import ROOT
+
+GUIDE: Final = ROOT / "docs/guides/import.md"
+EXAMPLE: Final = re.compile(r"^`(?P<name>[\w.]+)`\n\n```\w+\n(?P<content>.*?)^```", re.MULTILINE | re.DOTALL)
+COMMANDS: Final = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def guide_files(folder: Path) -> dict[str, Path]:
+    """Write the files that the guide shows."""
+    found = {match["name"]: match["content"] for match in EXAMPLE.finditer(GUIDE.read_text())}
+    for name, content in found.items():
+        (folder / name).write_text(content)
+    return {name: folder / name for name in found}
+
+
+def guide_commands(files: dict[str, Path]) -> list[list[str]]:
+    lines = [line for block in COMMANDS.findall(GUIDE.read_text()) for line in block.splitlines()]
+    return [[str(files.get(word, word)) for word in shlex.split(line)[1:]] for line in lines]
+
+
+def test_every_example_of_the_guide_works(gatehouse: CommandLine, tmp_path: Path) -> None:
+    files = guide_files(tmp_path)
+    commands = guide_commands(files)
+    results = [gatehouse.run(*command) for command in commands]
+    assert [result.code for result in results] == [1, 1, 0, 0, 0, 0], [result.err for result in results]
+    plan, done, *others = results
+    assert "3 rows: 2 would be imported, 0 imported before, 1 refused." in plan.out
+    assert "To import: 1 PBKDF2, 1 bcrypt, 1 with TOTP." in plan.out
+    assert "3 rows: 2 imported, 0 imported before, 1 refused." in done.out
+    assert "row 4 no-address: login: the login must be an email address" in done.err
+    assert all("1 rows: 1 imported" in result.out for result in others)
+    report = tmp_path / "players.csv.refused.csv"
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    assert list(csv.reader(report.read_text().splitlines())) == [
+        ["row", "account", "reason"],
+        ["4", "no-address", "login: the login must be an email address"],
+    ]
+    users = [gatehouse.json("user", "show", f"{name}@studio.example") for name in ("anna", "cleo", "dora", "fritz")]
+    assert [user["nick"] for user in users] == ["Anna", "Cleo", "dora", "Fritz"]
+    assert users[0]["user_id"] == "1000000001"
+    assert [user["totp"] for user in users] == [False, False, True, False]
+    [record] = gatehouse.json("audit", "show", "--subject", "anna@studio.example")
+    assert record["event"] == "user.imported"
+
+    again = gatehouse.run(*commands[1])
+    assert "3 rows: 0 imported, 2 imported before, 1 refused." in again.out
+    other = gatehouse.run(*commands[1], "--import-id", "another", "--json")
+    assert (other.json()["imported"], other.json()["refused"]) == (0, 3)
+
+
+def test_im_07_a_report_is_not_run_by_a_spreadsheet_and_colors_no_terminal(
+    gatehouse: CommandLine, tmp_path: Path
+) -> None:
+    file, report = tmp_path / "hostile.csv", tmp_path / "report.csv"
+    file.write_text("login,nick\n=cmd|'/c calc'!A0,x\n\x1b[2J@x,x\n+1@b.example,\x07\n")
+    result = gatehouse.run("import", "--from", "csv", file, "--report", report)
+    assert result.code == 1
+    assert "\x1b" not in result.err + result.out
+    names = [row["account"] for row in csv.DictReader(report.read_text().splitlines())]
+    assert names[0].startswith("'=")
+    assert names[2].startswith("'+")
+
+
+def test_a_command_that_cannot_work_says_why(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "players.csv"
+    file.write_text("login,pasword\na@b.example,x\n")
+    assert "unknown column 'pasword'" in gatehouse.expect_failure("import", "--from", "csv", file)
+    assert "--hash-config is needed" in gatehouse.run("import", "--from", "firebase", file).err
+    file.write_text("login\na@b.example\nbad\n")
+    missing = tmp_path / "nowhere" / "report.csv"
+    failure = gatehouse.expect_failure("import", "--from", "csv", file, "--report", missing)
+    assert "cannot write" in failure
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"\xff\xfe\x00", b"login"])
+def test_im_01_a_hostile_file_ends_in_a_message(gatehouse: CommandLine, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "hostile"
+    file.write_bytes(content)
+    for source in ("csv", "jsonl", "keycloak", "auth0"):
+        result = gatehouse.run("import", "--from", source, file)
+        assert "Traceback" not in result.err

@@ -53,6 +53,8 @@ TABS: Final = {  # more screens, behind tabs
     "person-roles": f"/console/people/{JONAS}/roles",
     "person-sessions": f"/console/people/{NOOR}/sessions",
     "person-methods": f"/console/people/{NOOR}/methods",
+    "person-bans": f"/console/people/{NOOR}/bans",
+    "people-bans": "/console/people/bans",
     "person-activity": f"/console/people/{NOOR}/activity",
     "project-applications": f"{RAIDERS}/applications",
     "rules": f"{GAME}/rules",

@@ -1,11 +1,13 @@
 """Write docs/reference/settings.md from the code; with --check only say whether it is up to date."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.settings.entries import ALL_SETTINGS, SECTIONS, Setting
-from gatehouse.settings.model import MIN_SECRET_LENGTH
+from gatehouse.settings.entries import ALL_SETTINGS, PROVIDER_SETTINGS, SECTIONS, Setting
+from gatehouse.settings.info import MIN_SECRET_LENGTH
+from gatehouse.settings.providers import ProviderSettings
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 
@@ -61,19 +63,23 @@ data directory with a `dev.key` is rejected without `--dev`. To move to producti
 
 
 def page() -> str:
-    return "\n".join([INTRODUCTION, *(table(section) for section in SECTIONS)])
+    sections = [
+        table(section, str(sheet.__doc__), [entry for entry in ALL_SETTINGS.values() if entry.section == section])
+        for section, sheet in SECTIONS.items()
+    ]
+    providers = table("providers", str(ProviderSettings.__doc__), list(PROVIDER_SETTINGS.values()))
+    return "\n".join([INTRODUCTION, *sections, providers])
 
 
-def table(section: str) -> str:
-    rows = [row(entry) for entry in ALL_SETTINGS.values() if entry.section == section]
+def table(section: str, about: str, entries: Sequence[Setting]) -> str:
     lines = [
         f"## {section}",
         "",
-        str(SECTIONS[section].__doc__),
+        about,
         "",
         "| setting | value | default | meaning |",
         "|---|---|---|---|",
-        *rows,
+        *map(row, entries),
         "",
     ]
     return "\n".join(lines)

@@ -27,7 +27,16 @@ from tests.support.builders import NOW, ORIGIN, RECORDER, a_client, a_record, a_
 RESTORED_AS_IT_WAS = frozenset(
     {
         *("application_schemas", "applications", "attempts", "audit_events", "audit_refusals", "audit_seals"),
-        *("client_secrets", "clients", "email_secrets", "passkeys", "role_assignments", "roles", "signing_keys"),
+        *(
+            "client_secrets",
+            "clients",
+            "email_secrets",
+            "identities",
+            "passkeys",
+            "role_assignments",
+            "roles",
+            "signing_keys",
+        ),
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
         *("bans", "images", "usernames"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),

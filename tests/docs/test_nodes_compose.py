@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from gatehouse.settings.sources import BY_FILE_VARIABLE, BY_VARIABLE
+from gatehouse.settings.entries import FILE_SUFFIX
+from gatehouse.settings.sources import setting_of_variable
 from tests.support.packaging import DEPLOY, NODES, read_compose, user_of
 
 FILE: Final = read_compose(NODES)
@@ -32,7 +33,7 @@ def test_every_container_is_read_only_unprivileged_and_gets_its_secrets_as_files
     assert set(service["secrets"]) <= FILE["secrets"].keys()
     for variable, value in service.get("environment", {}).items():
         if variable.startswith("GATEHOUSE__"):
-            assert variable in {*BY_VARIABLE, *BY_FILE_VARIABLE}
+            assert setting_of_variable(variable.removesuffix(FILE_SUFFIX)) is not None
         if variable.endswith("_FILE"):
             assert value.removeprefix("/run/secrets/") in service["secrets"]
 

@@ -67,6 +67,7 @@ TABS: Final = {  # more screens, behind tabs
     "branding": "/console/settings/branding",
     "policies": "/console/settings/policies",
     "change-email": "/console/settings/change?part=email",
+    "providers": "/console/settings/providers",
     "health": "/console/settings/health",
     "configuration": "/console/settings/configuration",
     "risks": "/console/settings/risks",

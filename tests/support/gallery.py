@@ -187,6 +187,18 @@ FULL_ACCOUNT: Final = replace(
         ),
         account.AccountPasskeyRow(passkey_id="p2", name="A" * 64, created_at=NOW - DAY, used_at=0),
     ),
+    identities=(
+        account.ConnectedIdentity(
+            provider="google",
+            name="Google",
+            issuer="https://accounts.google.com",
+            subject="1",
+            label=LONG_LOGIN,
+            created_at=NOW - 30 * DAY,
+            used_at=NOW - DAY,
+        ),
+    ),
+    connectable=(account.ConnectableProvider(provider="steam", name="Steam"),),
     totp_since=NOW - 60 * DAY,
     email_code=True,
     recovery_left=1,
@@ -267,6 +279,14 @@ STATES: Final[Mapping[str, PageContext]] = {
     "sign-in-wrong": replace(
         SIGN_IN, login=ANNA, problem=PageProblem(what=ProblemKind.WRONG_LOGIN), register_enabled=True
     ),
+    "sign-in-providers": replace(
+        SIGN_IN,
+        providers=tuple(
+            page.ProviderButton(name=name, path=f"/sign-in/with/{name.lower()}")
+            for name in ("Google", "Steam", "Studio")
+        ),
+        problem=PageProblem(what=ProblemKind.PROVIDER_FAILED, text="Steam"),
+    ),
     "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
     "sign-in-throttled": replace(
         SIGN_IN, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=95)
@@ -299,6 +319,11 @@ STATES: Final[Mapping[str, PageContext]] = {
         links=(replace(LINKS[0], host=f"{'subdomain.' * 8}example"),),
     ),
     "form-post": page.FormPostContext(form=FORM_POST),
+    "provider-redirect": page.ProviderRedirectContext(
+        provider="Google",
+        target="https://accounts.google.com/o/oauth2/v2/auth?state=x",
+        host="https://accounts.google.com",
+    ),
     "form-post-long": page.FormPostContext(form=replace(FORM_POST, returns_to=f"{'subdomain.' * 8}example")),
     "device": sso.DeviceContext(csrf=CSRF),
     "device-unknown": sso.DeviceContext(

@@ -39,6 +39,7 @@ VALUES: Final = {
     "device": "Firefox on Linux",
     "factor": "passkey",
     "left": "2",
+    "provider": "Google",
     "code": "481202",
 }
 

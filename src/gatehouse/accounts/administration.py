@@ -18,6 +18,7 @@ from gatehouse.accounts.model import (
     SetupLink,
     User,
     check_login,
+    is_service_tag,
 )
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.password_rules import PasswordRules
@@ -75,7 +76,7 @@ def check_country(text: str) -> str:
 
 
 def check_tags(tags: frozenset[str]) -> frozenset[str]:
-    own = tags & SYSTEM_TAGS
+    own = {tag for tag in tags if tag in SYSTEM_TAGS or is_service_tag(tag)}
     if own:
         raise BadAccount(f"{', '.join(sorted(own))}: managed automatically, cannot be set")
     if any("," in tag for tag in tags):

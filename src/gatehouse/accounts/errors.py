@@ -1,5 +1,7 @@
 """Errors of accounts."""
 
+from typing import Final
+
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 
@@ -88,3 +90,29 @@ class SetupLinkDead(Refused):
 
 class UserBlocked(Refused):
     public = "This account is blocked."
+
+
+# Identities (docs/interface.md R10).
+
+
+MAX_IDENTITIES: Final = 20  # of one account
+
+
+class IdentityTaken(Conflict):
+    """The identity belongs to an account already, maybe since a moment ago."""
+
+    public = "This sign-in method is connected to another account."
+
+
+class TooManyIdentities(Conflict):
+    public = f"An account can have at most {MAX_IDENTITIES} connected sign-in methods."
+
+
+class IdentityNotFound(Conflict):
+    public = "This sign-in method is not connected."
+
+
+class LastWayIn(Conflict):
+    """Removing it would leave the account without a password, a passkey and an identity."""
+
+    public = "This is the only way to sign in to this account. Add another one first."

@@ -81,6 +81,10 @@ class SignInMethod(StrEnum):
     TWO_STEP = "2step"
     OPENID = "openid"
     PASSKEY = "passkey"
+    PROVIDER = "provider"  # an identity at a sign-in provider (R10)
+    PLATFORM = "platform"  # a ticket or token of a game platform
+    GUEST = "guest"  # the key of a device
+    EMAIL = "email"  # a link or code by email, without a password
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,7 @@ class User:
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
     meta: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
+    service_tags: frozenset[str] = frozenset()  # stored like tags, but set by this service only
     purchases: frozenset[str] = frozenset()
     sealed_totp: bytes | None = field(default=None, repr=False)
     passkeys: int = 0
@@ -138,7 +143,7 @@ class User:
 
     @property
     def system_tags(self) -> frozenset[str]:
-        """Tags that follow from the state of the account (R1); they cannot be set."""
+        """Tags that are managed automatically (R1, R10); they cannot be set."""
         facts = {
             "email_verified": self.email_verified,
             "phone_verified": self.phone_verified,
@@ -147,12 +152,42 @@ class User:
             "2step_passkey": self.passkeys > 0,
             "2step_email": self.email_code,
         }
-        return frozenset(tag for tag, holds in facts.items() if holds)
+        return self.service_tags | {tag for tag, holds in facts.items() if holds}
 
 
 SYSTEM_TAGS: Final = frozenset(
     {"email_verified", "phone_verified", "2step", "2step_totp", "2step_passkey", "2step_email"}
 )
+
+
+GUEST_TAG: Final = "guest"
+LINKED_TAG_PREFIX: Final = "linked_"  # and the ID of the provider
+
+
+def is_service_tag(tag: str) -> bool:
+    """Whether a tag says how a person can sign in (R10); only the service sets it."""
+    return tag == GUEST_TAG or tag.startswith(LINKED_TAG_PREFIX)
+
+
+GUEST_PROVIDER: Final = "guest"  # the provider of device keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Unique by issuer and subject; linked only by its signed-in owner, never by an equal email address."""
+
+    issuer: str  # fixed when the provider is created
+    subject: str  # the person there; never given to another one
+    user_id: str
+    provider: str  # the ID of the provider it came from
+    label: str  # what the owner recognizes it by: the name or address there
+    created_at: int
+    used_at: int  # the last sign-in
+
+
+def service_tag(provider: str) -> str:
+    """Return the tag that an account has while it has an identity of the provider."""
+    return GUEST_TAG if provider == GUEST_PROVIDER else f"{LINKED_TAG_PREFIX}{provider}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,10 @@ class SettingListItem:
     def is_secret(self) -> bool:
         return self.control == "secret"
 
+    @property
+    def is_in_database(self) -> bool:
+        return self.source == "database"
+
     def matches(self, search: str) -> bool:
         """Whether the setting contains the text, ignoring case."""
         return search.lower() in f"{self.name} {self.value} {self.meaning} {self.source}".lower()

@@ -20,14 +20,25 @@ from gatehouse.kernel.stored_settings import (
     image_reference,
     setting_sealing_purpose,
 )
-from gatehouse.settings import LoadedSettings
-from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, Setting, Value, display_value, nearest_setting
+from gatehouse.settings import LoadedSettings, Settings
+from gatehouse.settings.entries import (
+    Setting,
+    Value,
+    all_names,
+    display_value,
+    find_setting,
+    find_stored_setting,
+    nearest_setting,
+    setting_of_name,
+    value_of,
+)
 from gatehouse.settings.secret import MASK, Secret
 from gatehouse.storage.settings import SettingsStorage
 
 log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "installation"
+REPLACED: Final = "cannot be changed; remove the provider and add it again"
 
 Changes = Mapping[str, object]  # setting -> new value; None removes the stored one
 
@@ -62,7 +73,7 @@ class LiveSettings:
         """Return the settings with these stored values, without those that this version or a file does not allow."""
         values = dict(self._readable(stored))
         while problems := (loaded := self._given.with_stored(values)).problems():
-            section = problems[0].name.partition(".")[0]
+            section = problems[0].name.rpartition(".")[0]
             log.warning("stored settings ignored", setting=section, reason=str(problems[0]))
             dropped = {name for name in values if name.startswith(f"{section}.")}
             if not dropped:
@@ -73,7 +84,7 @@ class LiveSettings:
     def _readable(self, stored: StoredSettings) -> Iterator[tuple[str, Value]]:
         for name, one in stored.items():
             try:
-                yield name, STORED_SETTINGS[name].convert_stored(self._plain_value(name, one))
+                yield name, setting_of_name(name).convert_stored(self._plain_value(name, one))
             except (KeyError, ValueError) as error:  # stored by another version
                 log.warning("stored setting ignored", setting=name, reason=str(error))
 
@@ -114,29 +125,34 @@ class LiveSettings:
         return StoredSetting(list(value) if isinstance(value, tuple) else value)
 
     def _changeable(self, name: str) -> Setting:
-        if name not in ALL_SETTINGS:
+        entry = find_setting(name)
+        if entry is None:
             near = nearest_setting(name)
             raise ValueError(f"is unknown{f', did you mean {near.name}?' if near else ''}")
-        if name not in STORED_SETTINGS:
+        if not entry.about.stored:
             raise ValueError("cannot be changed while the service runs; set it in a file or the environment")
         if self._given.is_locked(name):
             raise ValueError(f"is set by {self._given.sources[name]}; change it there")
-        return ALL_SETTINGS[name]
+        return entry
 
     def is_image(self, name: str) -> bool:
         """Whether the setting is an image, which is loaded before `convert_setting` gets it."""
-        return name in STORED_SETTINGS and STORED_SETTINGS[name].about.image
+        entry = find_stored_setting(name)
+        return entry is not None and entry.about.image
 
     def is_changeable(self, name: str) -> bool:
-        return name in STORED_SETTINGS and not self._given.is_locked(name)
+        return find_stored_setting(name) is not None and not self._given.is_locked(name)
 
     def displayed_value(self, name: str) -> object:
         return display_value(self.current.settings, name)
 
-    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
-        """Return what is wrong between stored settings, by setting."""
-        problems = self._given.with_stored(dict(self._readable(stored))).problems()
-        return {problem.name: problem.what for problem in problems}
+    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:
+        """Return what is wrong with or between the settings after a change, by setting."""
+        wanted = self._given.with_stored(dict(self._readable(after)))
+        current = self._given.with_stored(dict(self._readable(before)))
+        return {problem.name: problem.what for problem in wanted.problems()} | dict.fromkeys(
+            changed_fixed_settings(current.settings, wanted.settings), REPLACED
+        )
 
 
 class SettingsEditor:
@@ -196,8 +212,8 @@ class SettingsEditor:
         except BadImage as error:
             raise SettingsInvalid({name: f"is refused: {error.detail}"}) from None
 
-    def _refuse_problems(self, after: StoredSettings) -> None:
-        if problems := self._live.problems_of(after):
+    def _refuse_problems(self, before: StoredSettings, after: StoredSettings) -> None:
+        if problems := self._live.problems_of(before, after):
             raise SettingsInvalid(problems)
 
     def _records(self, origin: AuditOrigin, before: StoredSettings, after: StoredSettings) -> Iterator[AuditRecord]:
@@ -207,6 +223,14 @@ class SettingsEditor:
             details = {**details, **dict.fromkeys(secrets, "new value")}
         if details:
             yield self._recorder.record(AuditEvent.SETTINGS_CHANGED, origin, subject=SUBJECT, details=details)
+
+
+def changed_fixed_settings(before: Settings, after: Settings) -> Iterator[str]:
+    """Return the settings of a provider that it cannot have another value of as long as it exists."""
+    for name in set(all_names(before)) & set(all_names(after)):
+        entry = setting_of_name(name)
+        if entry.about.fixed and value_of(before, entry) != value_of(after, entry):
+            yield name
 
 
 def convert_value(entry: Setting, given: object) -> Value:

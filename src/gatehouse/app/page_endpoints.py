@@ -13,6 +13,7 @@ from gatehouse.web.pages.consent import ConsentPage
 from gatehouse.web.pages.forms import PublicForms
 from gatehouse.web.pages.game import GamePages
 from gatehouse.web.pages.home import HomePage, ShortTokenPage
+from gatehouse.web.pages.providers import ProviderPages
 from gatehouse.web.pages.reauthentication import ReauthenticationPage
 from gatehouse.web.pages.recovery import ForgotPage, ResetPage
 from gatehouse.web.pages.registration import InvitePage, RegisterPage, VerifyEmailPage
@@ -33,31 +34,42 @@ def setup_endpoints(services: Services, pages: PageRenderer, samples: SampleComm
     ).endpoints()
 
 
-def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
-    flows, browsers = services.sign_in_flows, services.browsers
-    flow_pages = SignInFlowPages(sign_in_flows=flows, browsers=browsers, pages=pages)
-    completion = SignInCompletion(
+def sign_in_completion(services: Services, pages: PageRenderer) -> SignInCompletion:
+    return SignInCompletion(
         sessions=services.sessions,
         devices=services.device_cookies,
-        sign_in_flows=flows,
-        browsers=browsers,
+        sign_in_flows=services.sign_in_flows,
+        browsers=services.browsers,
         deny_banned_game=services.game_purpose.deny_banned,
         composer=services.mail_composer,
         pages=pages,
         clock=services.clock,
     )
-    sign_in = SignInPages(
+
+
+def sign_in_pages(
+    services: Services, pages: PageRenderer, completion: SignInCompletion, flow_pages: SignInFlowPages
+) -> SignInPages:
+    return SignInPages(
         sign_in=services.password_sign_in,
         accounts=services.storage.accounts,
         passkeys=services.passkeys,
         sessions=services.sessions,
         completion=completion,
-        browsers=browsers,
+        browsers=services.browsers,
         pages=pages,
         flow_pages=flow_pages,
+        providers=services.provider_sign_in,
         register_enabled=lambda: services.settings.accounts.registration,
         base_url=services.base_url,
     )
+
+
+def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    flows, browsers = services.sign_in_flows, services.browsers
+    flow_pages = SignInFlowPages(sign_in_flows=flows, browsers=browsers, pages=pages)
+    completion = sign_in_completion(services, pages)
+    sign_in = sign_in_pages(services, pages, completion, flow_pages)
     second_factor = SecondFactorPages(
         accounts=services.storage.accounts,
         factors=services.second_factors,
@@ -135,6 +147,24 @@ def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endp
     ]
 
 
+def provider_endpoints(
+    services: Services, pages: PageRenderer, account: AccountPage, view: AccountView
+) -> list[Endpoint]:
+    flow_pages = SignInFlowPages(sign_in_flows=services.sign_in_flows, browsers=services.browsers, pages=pages)
+    completion = sign_in_completion(services, pages)
+    return ProviderPages(
+        providers=services.provider_sign_in,
+        identities=services.identity_accounts,
+        sign_in=sign_in_pages(services, pages, completion, flow_pages),
+        completion=completion,
+        browsers=services.browsers,
+        pages=pages,
+        flow_pages=flow_pages,
+        account=account,
+        view=view,
+    ).endpoints()
+
+
 def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     notices = NoticeCookie(https=services.is_https)
     view = AccountView(browsers=services.browsers, sessions=services.sessions, pages=pages, notices=notices)
@@ -148,6 +178,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         notices=notices,
         places=services.geoip,
         may_administer=services.console_access.may_open,
+        providers=services.provider_sign_in.every,
         clock=services.clock,
         mail_is_logged=services.mail_is_logged,
     )
@@ -179,6 +210,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         email_codes=services.email_codes,
         passkeys=services.passkeys,
         devices=services.device_cookies,
+        sign_in_flows=services.sign_in_flows,
         browsers=services.browsers,
         view=view,
         notices=notices,
@@ -187,6 +219,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         *account.endpoints(),
         *profile.endpoints(),
         *factors.endpoints(),
+        *provider_endpoints(services, pages, account, view),
         *SessionForms(sessions=services.sessions, view=view).endpoints(),
         *ConnectedApplicationForms(consents=services.consents, view=view).endpoints(),
         *data.endpoints(),

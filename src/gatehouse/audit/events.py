@@ -69,6 +69,8 @@ class AuditEvent(StrEnum):
     RECOVERY_CODE_USED = "factor.recovery_code_used", "A recovery code was used instead of a second factor."
     PASSKEY_RENAMED = "factor.passkey_renamed", "A passkey was renamed by its owner."
     PASSKEY_SUSPECTED = "factor.passkey_suspected", "A passkey's counter went backwards; it may have been cloned."
+    IDENTITY_LINKED = "identity.linked", "A sign-in provider was connected to an account by its owner."
+    IDENTITY_UNLINKED = "identity.unlinked", "A sign-in provider was disconnected from an account."
     ROLE_ASSIGNED = "role.assigned", "A role was assigned to a user."
     EMAIL_SECRET_MADE = (
         "application.email_secret_made",
@@ -93,7 +95,10 @@ class AuditEvent(StrEnum):
     ROLE_REMOVED = "role.removed", "A role was deleted and removed from everyone."
     DEFAULT_ROLE_SAVED = "role.default_saved", "A role that applies to all users was created or changed; high."
     USER_SCHEMA_SAVED = "user_schema.saved", "Permissions of a user in an application were changed."
-    USER_TAGS_SAVED = "user.tags_saved", "The tags or purchases of an account were changed by an administrator."
+    USER_TAGS_SAVED = (
+        "user.tags_saved",
+        "The tags or purchases of an account were changed by an administrator or from a provider's claims.",
+    )
     PROJECT_PUBLISHED = "project.published", "A project was created."
     PROJECT_CHANGED = "project.changed", "A project was changed."
     PROJECT_REMOVED = "project.removed", "A project was removed; all access to it is denied."

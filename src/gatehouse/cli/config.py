@@ -22,7 +22,7 @@ from gatehouse.cli.common import (
 from gatehouse.cli.services import PasswordSource, operator_origin, password_options, run_with_services
 from gatehouse.images.model import MAX_UPLOAD_BYTES
 from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
-from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, display_line, display_value
+from gatehouse.settings.entries import all_names, display_line, display_value, find_stored_setting
 
 EXIT_REFUSED: Final = 1
 URL_SCHEMES: Final = ("https:", "http:", "data:")  # other values of a logo are files
@@ -43,8 +43,8 @@ def show(invocation: Invocation, *, stored: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                name: {"value": display_value(loaded.settings, name), "source": loaded.sources[name]}
-                for name in ALL_SETTINGS
+                name: {"value": display_value(loaded.settings, name), "source": loaded.source_of(name)}
+                for name in all_names(loaded.settings)
             }
         )
     else:
@@ -70,7 +70,7 @@ def set_values(
 
 def parse_assignment(text: str, password: PasswordSource) -> tuple[str, object]:
     name, equals, value = text.partition("=")
-    entry = STORED_SETTINGS.get(name)
+    entry = find_stored_setting(name)
     if entry is not None and entry.is_secret:
         if equals:
             raise click.UsageError(
@@ -134,5 +134,8 @@ def print_refusal(refused: SettingsRefused, *, as_json: bool) -> None:
 
 
 def print_settings(loaded: LoadedSettings) -> None:
-    rows = [(name, display_line(display_value(loaded.settings, name)), loaded.sources[name]) for name in ALL_SETTINGS]
+    rows = [
+        (name, display_line(display_value(loaded.settings, name)), loaded.source_of(name))
+        for name in all_names(loaded.settings)
+    ]
     print_table(("setting", "value", "source"), rows)

@@ -61,7 +61,7 @@ class User:
 
     user_id: str
     nick: str = ""
-    auth: str = ""  # how they signed in: login, 2step, openid or passkey
+    auth: str = ""  # how they signed in: login, 2step, openid, passkey, provider, platform, guest or email
     tags: frozenset[str] = frozenset()
     tags_omitted: bool = False  # they are too long for a JWT: `tags` is empty, and says nothing about the person
     country: str = ""
@@ -207,7 +207,7 @@ class UserJwtClaims(msgspec.Struct, frozen=True, kw_only=True):
     exp: Seconds
     uid: NonEmpty
     sub: NonEmpty
-    auth: Literal["login", "2step", "openid", "passkey"]
+    auth: Literal["login", "2step", "openid", "passkey", "provider", "platform", "guest", "email"]
     slt: NonEmpty
     rev: Seconds
     nick: str

@@ -101,7 +101,10 @@ class GameSignInPurpose:
         session = await self._pending_session(interaction.ask[GSID_KEY])
         application = await self.application(session)
         return Destination(
-            application=application.name, logo=application.logo, hand_over=page_url(LINK_PATH, session.gsid)
+            application=application.name,
+            application_id=self.first_application_id(session),
+            logo=application.logo,
+            hand_over=page_url(LINK_PATH, session.gsid),
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:

@@ -41,6 +41,8 @@ class MailTemplate(StrEnum):
     NEW_DEVICE = "new_device", "address", "device"
     FACTOR_ADDED = "factor_added", "factor", "address", "device"
     FACTOR_REMOVED = "factor_removed", "factor", "address", "device"
+    IDENTITY_LINKED = "identity_linked", "provider", "address", "device"
+    IDENTITY_UNLINKED = "identity_unlinked", "provider", "address", "device"
     RECOVERY_CODE_USED = "recovery_code_used", "left", "address", "device"
     ACCOUNT_LOCKED = "account_locked", "minutes", "address"
     EMAIL_CODE = "email_code", "code", "minutes", "address", "device"

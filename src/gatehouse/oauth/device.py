@@ -169,7 +169,11 @@ class DeviceSignInPurpose:
 
     async def destination(self, interaction: SignInFlow) -> Destination:
         client = await self._clients.client(interaction.ask[CLIENT_KEY])
-        return Destination(application=client.name, logo=await logo_path(self._clients, client))
+        return Destination(
+            application=client.name,
+            application_id=client.application_id or 0,
+            logo=await logo_path(self._clients, client),
+        )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: someone else may have sent them the code (RFC 8628 §5.4).

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.settings.checks import CHECKS, Candidate, LoadPurpose
+from gatehouse.settings.checks import Candidate, LoadPurpose, checks_of
 from gatehouse.settings.draft import DEFAULT, DEV, SettingsDraft, fill_defaults, run_checks, use_dev_key
-from gatehouse.settings.entries import ALL_SETTINGS, STORED_SETTINGS, Value, build_settings, value_of
+from gatehouse.settings.entries import Value, all_values, build_settings, find_stored_setting
 from gatehouse.settings.grammar import ws_url_of
 from gatehouse.settings.model import Settings
 from gatehouse.settings.secret import DatabaseUrl, FilePrivacy, Secret, path_exists
@@ -63,12 +63,15 @@ class LoadedSettings:
 
     def is_locked(self, name: str) -> bool:
         """Whether a file, the environment or a flag gives the value, so that the database cannot."""
-        return self.sources[name] not in {DEFAULT, DEV}
+        return self.source_of(name) not in {DEFAULT, DEV}
+
+    def source_of(self, name: str) -> str:
+        return self.sources.get(name, DEFAULT)
 
     def with_stored(self, stored: Mapping[str, Value]) -> Self:
         """Return the settings with values of the database, where they are not locked."""
         used = {name: value for name, value in stored.items() if not self.is_locked(name)}
-        values = {name: value_of(self.settings, entry) for name, entry in ALL_SETTINGS.items()} | used
+        values = {**all_values(self.settings), **used}
         sources = {**self.sources, **dict.fromkeys(used, FROM_DATABASE)}
         if sources["mail.from_name"] == DEFAULT:
             values["mail.from_name"] = values["branding.name"]
@@ -78,7 +81,8 @@ class LoadedSettings:
         """Return what is wrong between the settings that can be stored."""
         draft = SettingsDraft()
         candidate = Candidate(settings=self.settings, data=self.data, dev=self.dev, purpose=LoadPurpose.COMMAND)
-        run_checks(draft, candidate, [check for check in CHECKS if check[0] in STORED_SETTINGS])
+        checks = [(name, check) for name, check in checks_of(self.settings) if find_stored_setting(name)]
+        run_checks(draft, candidate, checks)
         return draft.problems
 
 
@@ -107,7 +111,7 @@ def load(
     )
     fill_defaults(draft, data, dev=dev)
     candidate = draft.candidate(data=data, dev=dev, purpose=purpose)
-    run_checks(draft, candidate)
+    run_checks(draft, candidate, checks_of(candidate.settings))
     if not draft.problems:
         use_dev_key(draft, candidate)
     if draft.problems:

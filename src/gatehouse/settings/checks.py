@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from io import SEEK_END
 from pathlib import Path
 from typing import Final
@@ -17,7 +18,9 @@ from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import image_media_type
 from gatehouse.kernel.stored_settings import referenced_image
 from gatehouse.settings.grammar import UrlOrigin, is_loopback, parse_origin, ws_url_of
-from gatehouse.settings.model import MIN_SECRET_LENGTH, Settings
+from gatehouse.settings.info import MIN_SECRET_LENGTH
+from gatehouse.settings.model import Settings
+from gatehouse.settings.providers import MAX_PROVIDERS
 from gatehouse.settings.secret import DEV_KEY_FILE, Secret, path_exists
 
 MIN_DISTINCT_CHARACTERS: Final = 10
@@ -258,3 +261,38 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_credentials_are_complete),
 )
+
+
+# A provider is complete or turned off; the checks of each are made from its settings.
+
+
+PROVIDER_NEEDS: Final = {
+    "oidc": ("issuer", "client_id"),
+    "apple": ("client_id", "team_id", "key_id", "private_key"),
+    "steam": (),
+}
+USUAL_NEEDS: Final = ("client_id", "client_secret")
+
+
+def checks_of(settings: Settings) -> list[tuple[str, Check]]:
+    """Return all checks, with those of every provider."""
+    found = list(CHECKS)
+    for number, (name, provider) in enumerate(settings.providers.items()):
+        if number >= MAX_PROVIDERS:
+            found.append((f"providers.{name}.kind", too_many_providers))
+        if provider.enabled:
+            found += [
+                (f"providers.{name}.{key}", partial(provider_has, name, key))
+                for key in PROVIDER_NEEDS.get(provider.kind, USUAL_NEEDS)
+            ]
+    return found
+
+
+def provider_has(name: str, key: str, candidate: Candidate) -> None:
+    provider = candidate.settings.providers[name]
+    if not getattr(provider, key):
+        raise ValueError(f"is missing; a provider of kind {provider.kind} needs it, unless enabled is false")
+
+
+def too_many_providers(candidate: Candidate) -> None:
+    raise ValueError(f"at most {MAX_PROVIDERS} providers, not {len(candidate.settings.providers)}")

@@ -7,7 +7,7 @@ from typing import Final
 
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.keys.sealing import new_master_key
-from gatehouse.settings.checks import CHECKS, Candidate, Check, LoadPurpose
+from gatehouse.settings.checks import Candidate, Check, LoadPurpose
 from gatehouse.settings.entries import ALL_SETTINGS, Value, build_settings
 from gatehouse.settings.grammar import is_loopback, master_key, ws_url_of
 from gatehouse.settings.model import ServerSettings, Settings
@@ -86,7 +86,7 @@ def dev_base_url(server: ServerSettings) -> str:
     return f"http://{host}" + ("" if server.port == HTTP_PORT else f":{server.port}")
 
 
-def run_checks(draft: SettingsDraft, candidate: Candidate, checks: Iterable[tuple[str, Check]] = CHECKS) -> None:
+def run_checks(draft: SettingsDraft, candidate: Candidate, checks: Iterable[tuple[str, Check]]) -> None:
     for name, holds in checks:
         if draft.has_problem(name):
             continue

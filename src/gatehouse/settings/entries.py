@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Final, Literal, cast, get_args, get_origin, get_type_hints
 
@@ -10,7 +10,9 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.stored_settings import referenced_image
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings import grammar
-from gatehouse.settings.model import SettingInfo, Settings
+from gatehouse.settings.info import SettingInfo
+from gatehouse.settings.model import Settings
+from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import Secret
 
 PREFIX: Final = "GATEHOUSE__"
@@ -24,7 +26,7 @@ Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...] | t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    section: str
+    section: str  # of a provider: providers.<ID>
     key: str
     kind: object  # the annotated type: of the setting itself, or of the members of a list
     is_list: bool
@@ -38,7 +40,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        return f"{PREFIX}{self.section}__{self.key}".upper()
+        return f"{PREFIX}{self.name.replace('.', '__')}".upper()
 
     @property
     def is_secret(self) -> bool:
@@ -155,7 +157,10 @@ def setting_of_field(section: str, key: str, hint: object, default: Value) -> Se
     )
 
 
-SECTIONS: Final[Mapping[str, type]] = get_type_hints(Settings)
+PROVIDERS: Final = "providers"  # the section that has a table of its own for each provider
+SECTIONS: Final[Mapping[str, type]] = {
+    name: sheet for name, sheet in get_type_hints(Settings).items() if name != PROVIDERS
+}
 ALL_SETTINGS: Final[Mapping[str, Setting]] = {
     entry.name: entry for section, sheet in SECTIONS.items() for entry in settings_of_section(section, sheet)
 }
@@ -163,26 +168,79 @@ ALL_SETTINGS: Final[Mapping[str, Setting]] = {
 STORED_SETTINGS: Final[Mapping[str, Setting]] = {
     name: entry for name, entry in ALL_SETTINGS.items() if entry.about.stored
 }
+PROVIDER_SETTINGS: Final[Mapping[str, Setting]] = {
+    entry.key: entry for entry in settings_of_section(f"{PROVIDERS}.<id>", ProviderSettings)
+}
+# Part of variables and of tags; `guest` is the tag of guests.
+PROVIDER_ID: Final = re.compile(r"(?!guest$)[a-z][a-z0-9]{0,19}", re.ASCII)
+NO_PROVIDER: Final = ProviderSettings()
+
+
+def find_setting(name: str) -> Setting | None:
+    """Return the setting of this name, also one of a provider that does not exist yet."""
+    section, _, key = name.rpartition(".")
+    provider = section.removeprefix(f"{PROVIDERS}.")
+    if provider == section or not PROVIDER_ID.fullmatch(provider):
+        return ALL_SETTINGS.get(name)
+    entry = PROVIDER_SETTINGS.get(key)
+    return None if entry is None else replace(entry, section=section)
+
+
+def setting_of_name(name: str) -> Setting:
+    """Return the setting of a name that is known to be one."""
+    entry = find_setting(name)
+    if entry is None:
+        raise KeyError(name)
+    return entry
+
+
+def find_stored_setting(name: str) -> Setting | None:
+    """Return the setting of this name if the database may hold it."""
+    entry = find_setting(name)
+    return entry if entry is not None and entry.about.stored else None
+
+
+def all_names(settings: Settings) -> list[str]:
+    """Return the names of all settings, with those of every provider."""
+    return [*ALL_SETTINGS, *(f"{PROVIDERS}.{one}.{key}" for one in settings.providers for key in PROVIDER_SETTINGS)]
+
+
+def all_values(settings: Settings) -> dict[str, Value]:
+    """Return every setting by its name."""
+    return {name: value_of(settings, setting_of_name(name)) for name in all_names(settings)}
 
 
 def build_settings(values: Mapping[str, Value]) -> Settings:
     """Build the settings, with defaults for missing names."""
-    sheets = {}
-    for section, sheet in SECTIONS.items():
-        make = cast("Callable[..., object]", sheet)
-        dotted = f"{section}."
-        sheets[section] = make(
-            **{name.removeprefix(dotted): value for name, value in values.items() if name.startswith(dotted)}
-        )
-    return cast("Callable[..., Settings]", Settings)(**sheets)
+    sheets: dict[str, dict[str, Value]] = {}
+    for name, value in values.items():
+        section, _, key = name.rpartition(".")
+        sheets.setdefault(section, {})[key] = value
+    sections = {
+        section: cast("Callable[..., object]", sheet)(**sheets.get(section, {}))
+        for section, sheet in SECTIONS.items()
+    }
+    providers = {
+        section.removeprefix(f"{PROVIDERS}."): cast("Callable[..., ProviderSettings]", ProviderSettings)(**sheet)
+        for section, sheet in sorted(sheets.items())
+        if section.startswith(f"{PROVIDERS}.")
+    }
+    return cast("Callable[..., Settings]", Settings)(**sections, providers=providers)
 
 
 def value_of(settings: Settings, entry: Setting) -> Value:
+    provider = entry.section.removeprefix(f"{PROVIDERS}.")
+    if provider != entry.section:
+        return cast("Value", getattr(settings.providers.get(provider, NO_PROVIDER), entry.key))
     return cast("Value", getattr(getattr(settings, entry.section), entry.key))
 
 
 def nearest_setting(name: str) -> Setting | None:
     """Return the existing setting that an unknown name most likely means."""
+    section, _, key = name.rpartition(".")
+    if PROVIDER_ID.fullmatch(section.removeprefix(f"{PROVIDERS}.")) and section.startswith(f"{PROVIDERS}."):
+        close = get_close_matches(key, PROVIDER_SETTINGS, n=1)
+        return find_setting(f"{section}.{close[0]}") if close else None
     by_letters = {normalized_name(entry.name): entry for entry in ALL_SETTINGS.values()}
     by_key = {entry.key: entry for entry in ALL_SETTINGS.values()}  # for a wrong or forgotten section
     near = get_close_matches(normalized_name(name), by_letters, n=1, cutoff=SIMILARITY_CUTOFF)
@@ -193,7 +251,7 @@ def nearest_setting(name: str) -> Setting | None:
 
 
 def nearest_section(name: str) -> str:
-    return next(iter(get_close_matches(name.lower(), SECTIONS, n=1)), "")
+    return next(iter(get_close_matches(name.lower(), [*SECTIONS, PROVIDERS], n=1)), "")
 
 
 def normalized_name(name: str) -> str:
@@ -207,7 +265,7 @@ DisplayValue = bool | int | str | list[str]
 
 
 def display_value(settings: Settings, name: str) -> DisplayValue:
-    value = value_of(settings, ALL_SETTINGS[name])
+    value = value_of(settings, setting_of_name(name))
     if isinstance(value, tuple):
         return [display_text(member) for member in value]
     if image_id := referenced_image(value):

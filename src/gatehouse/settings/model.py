@@ -4,63 +4,15 @@ The reference page, `config show` and the parser are generated from these classe
 means "none".
 """
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
+from gatehouse.settings.info import SettingInfo, days, image, long_secret, number, per_minute, seconds, text
+from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import DatabaseUrl, Secret
-
-YEAR_DAYS: Final = 365
-MIN_SECRET_LENGTH: Final = 32  # characters; `gatehouse.kernel.ids.new_secret` makes longer ones
-MAX_RATE: Final = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class SettingInfo:
-    meaning: str
-    _: KW_ONLY
-    unit: str = ""
-    low: int = 0
-    high: int = 0
-    shortest: int = 0  # characters of a secret
-    grammar: Callable[[str], object] | None = None  # raises ValueError
-    without: str = ""  # the effect when it is not set
-    dev: str = ""  # the default with --dev, where it differs
-    stored: bool = False  # administrators may change it while the service runs; it is kept in the database
-    image: bool = False  # a file and the environment give a path; the database holds an uploaded or fetched image
-
-
-def number(meaning: str, low: int, high: int, unit: str = "", *, stored: bool = False) -> SettingInfo:
-    return SettingInfo(meaning, unit=unit, low=low, high=high, stored=stored)
-
-
-def seconds(meaning: str, low: int, high: int, *, stored: bool = False) -> SettingInfo:
-    return number(meaning, low, high, "seconds", stored=stored)
-
-
-def days(meaning: str, low: int = 1, high: int = YEAR_DAYS, *, stored: bool = False) -> SettingInfo:
-    return number(meaning, low, high, "days", stored=stored)
-
-
-def per_minute(meaning: str) -> SettingInfo:
-    return number(meaning, 1, MAX_RATE, "requests a minute")
-
-
-def text(
-    meaning: str, grammar: Callable[[str], object], *, without: str = "", dev: str = "", stored: bool = False
-) -> SettingInfo:
-    return SettingInfo(meaning, grammar=grammar, without=without, dev=dev, stored=stored)
-
-
-def image(meaning: str, *, without: str) -> SettingInfo:
-    return SettingInfo(meaning, grammar=grammar.absolute_path, without=without, stored=True, image=True)
-
-
-def long_secret(meaning: str) -> SettingInfo:
-    return SettingInfo(meaning, unit="characters", shortest=MIN_SECRET_LENGTH)
-
 
 Networks = tuple[Network, ...]
 NO_SECRET: Final = Secret()
@@ -456,3 +408,4 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     rates: RateSettings = field(default_factory=RateSettings)
+    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)  # by ID

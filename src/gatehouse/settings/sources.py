@@ -5,25 +5,21 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings.entries import (
-    ALL_SETTINGS,
     FILE_SUFFIX,
     PREFIX,
+    PROVIDERS,
     SECTIONS,
     Setting,
     Value,
+    find_setting,
     nearest_section,
     nearest_setting,
+    setting_of_name,
 )
 from gatehouse.settings.secret import FilePrivacy, Secret, read_private
-
-BY_VARIABLE: Final = {entry.variable: entry for entry in ALL_SETTINGS.values()}
-BY_FILE_VARIABLE: Final = {
-    f"{entry.variable}{FILE_SUFFIX}": entry for entry in ALL_SETTINGS.values() if entry.is_secret
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +64,10 @@ def from_environment(environment: Mapping[str, str], privacy: FilePrivacy) -> It
 
 
 def from_variable(variable: str, environment: Mapping[str, str], privacy: FilePrivacy) -> SourceItem:
-    if variable in BY_FILE_VARIABLE:
-        return from_file_variable(variable, environment, privacy)
-    entry = BY_VARIABLE.get(variable)
+    of_file = setting_of_variable(variable.removesuffix(FILE_SUFFIX))
+    if of_file is not None and of_file.is_secret and variable.endswith(FILE_SUFFIX):
+        return from_file_variable(of_file, variable, environment, privacy)
+    entry = setting_of_variable(variable)
     if entry is None:
         return unknown_setting(variable, suggest_variable(variable))
     try:
@@ -80,8 +77,15 @@ def from_variable(variable: str, environment: Mapping[str, str], privacy: FilePr
     return GivenValue(entry=entry, value=value, source="environment", where=variable)
 
 
-def from_file_variable(variable: str, environment: Mapping[str, str], privacy: FilePrivacy) -> SourceItem:
-    entry = BY_FILE_VARIABLE[variable]
+def setting_of_variable(variable: str) -> Setting | None:
+    """Return the setting whose variable this is, in capital letters."""
+    entry = find_setting(variable.removeprefix(PREFIX).replace("__", ".").lower())
+    return entry if entry is not None and entry.variable == variable else None
+
+
+def from_file_variable(
+    entry: Setting, variable: str, environment: Mapping[str, str], privacy: FilePrivacy
+) -> SourceItem:
     if entry.variable in environment:
         return SettingProblem(where=variable, what=f"{entry.variable} is also set; keep only one", name=entry.name)
     try:
@@ -109,12 +113,13 @@ def suggest_variable(variable: str) -> str:
 def from_flags(flags: Mapping[str, str]) -> Iterator[SourceItem]:
     for name, text in flags.items():
         where = f"--{name.rpartition('.')[2].replace('_', '-')}"
+        entry = setting_of_name(name)
         try:
-            value = ALL_SETTINGS[name].from_text(text)
+            value = entry.from_text(text)
         except ValueError as error:
             yield SettingProblem(where=where, what=str(error), name=name)
         else:
-            yield GivenValue(entry=ALL_SETTINGS[name], value=value, source="flag", where=where)
+            yield GivenValue(entry=entry, value=value, source="flag", where=where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,18 +142,25 @@ class TomlFile:
                 yield from self._section(section, sheet, exposed)
 
     def _section(self, section: str, sheet: object, exposed: str) -> Iterator[SourceItem]:
-        if section not in SECTIONS:
+        if section == PROVIDERS and isinstance(sheet, dict):
+            for provider, fields in sheet.items():
+                yield from self._keys(f"{PROVIDERS}.{provider}", fields, exposed)
+        elif section not in SECTIONS:
             near = nearest_section(section)
             yield unknown_setting(f"{self.path}: [{section}]", near and f"[{near}]", thing="section")
-        elif not isinstance(sheet, dict):
-            yield SettingProblem(where=f"{self.path}: {section}", what="is a section and needs keys")
         else:
-            for key, given in sheet.items():
-                yield self._setting(f"{section}.{key}", given, exposed)
+            yield from self._keys(section, sheet, exposed)
+
+    def _keys(self, section: str, sheet: object, exposed: str) -> Iterator[SourceItem]:
+        if not isinstance(sheet, dict):
+            yield SettingProblem(where=f"{self.path}: {section}", what="is a section and needs keys")
+            return
+        for key, given in sheet.items():
+            yield self._setting(f"{section}.{key}", given, exposed)
 
     def _setting(self, name: str, given: object, exposed: str) -> SourceItem:
         where = f"{self.path}: {name}"
-        entry = ALL_SETTINGS.get(name)
+        entry = find_setting(name)
         if entry is None:
             near = nearest_setting(name)
             return unknown_setting(where, near.name if near else "")

@@ -86,6 +86,7 @@ class Destination:
     """The purpose of a sign-in as pages show it; empty for the account pages."""
 
     application: str = ""  # its name
+    application_id: int = 0
     returns_to: str = ""  # the host the browser is sent back to
     form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
     login_hint: str = ""

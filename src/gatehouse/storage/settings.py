@@ -42,18 +42,18 @@ def change_stored_settings(
     changes: Mapping[str, StoredSetting | None],
     now: int,
     *,
-    check: Callable[[StoredSettings], None],
+    check: Callable[[StoredSettings, StoredSettings], None],
     audit: Callable[[StoredSettings, StoredSettings], Iterable[AuditRecord]],
     images: Mapping[str, StoredImage] = NO_IMAGES,
 ) -> Verb[None]:
     """Store each setting, or remove it for None; `images` are those that settings name by their ID.
 
-    `check` gets what will be stored and raises to refuse it; `audit` gets what is stored before and after.
+    Both functions get what is stored before and after; `check` raises to refuse the change.
     """
     yield from set_value(LOCK_NAME, str(now))  # one change at a time: each is checked against the one before
     before = yield from read_stored_settings()
     after = {name: one for name, one in {**before, **changes}.items() if one is not None}
-    check(after)
+    check(before, after)
     for name, one in changes.items():
         yield from put_stored_setting(name, one, now)
     for name, image in images.items():

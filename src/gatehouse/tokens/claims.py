@@ -94,7 +94,7 @@ class UserJwtClaims(PersonClaims, frozen=True, kw_only=True):
 
     excluded: ClassVar[frozenset[str]] = frozenset({"azp", "nonce", "at_hash"})
 
-    auth: Literal["login", "2step", "openid", "passkey"]
+    auth: Literal["login", "2step", "openid", "passkey", "provider", "platform", "guest", "email"]
     fac: str | None = None  # without it no factor check ever passes
 
 

@@ -36,6 +36,7 @@ ACCOUNT_EVENTS: Final = (
     *(AuditEvent.RESET_ASKED, AuditEvent.PASSWORD_RESET, AuditEvent.PASSWORD_CHANGED),
     *(AuditEvent.FACTOR_ADDED, AuditEvent.FACTOR_REMOVED, AuditEvent.FACTORS_RESET, AuditEvent.RECOVERY_CODES_MADE),
     *(AuditEvent.RECOVERY_CODE_USED, AuditEvent.PASSKEY_RENAMED, AuditEvent.PASSKEY_SUSPECTED),
+    *(AuditEvent.IDENTITY_LINKED, AuditEvent.IDENTITY_UNLINKED),
     *(
         AuditEvent.DATA_EXPORTED,
         AuditEvent.DATA_ASKED,

@@ -240,7 +240,7 @@ async def test_the_only_way_in_is_not_removed(
     await account_browser.get("/account")
     response = await account_browser.submit("/account/passkey/remove")
     assert response.status_code == 409
-    assert "Set a password first" in account_browser.problem_in(response)
+    assert "only way to sign in" in account_browser.problem_in(response)
     assert (await read_user(service, anna)).passkeys == 1
 
 

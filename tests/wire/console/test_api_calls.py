@@ -67,7 +67,9 @@ WITHOUT = {
         *("people/activity", "people/bans", "people/list", "projects/applications", "projects/list"),
         *("roles/list", "groups/who"),
     ),
-    "a form that is a part of its tab, which has the call": ("people/email", "projects/lists", "settings/change"),
+    "a form that is a part of its tab, which has the call": (
+        *("people/email", "projects/lists", "settings/change", "settings/providers"),
+    ),
     "people, each of whom has a page": ("assignments/table",),
     "no object at all": ("greeting", "home", "refused"),
 }

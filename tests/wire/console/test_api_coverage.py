@@ -92,6 +92,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/settings/keys/rotate": ("settings", "rotate_key"),
     "/settings/email": ("settings", "test_email"),
     "/settings/change": ("settings", "save"),
+    "/settings/providers": ("settings", "save"),
+    "/settings/providers/{provider}/remove": ("settings", "save"),
     "/settings/branding/light": ("settings", "save"),
     "/settings/branding/light/remove": ("settings", "save"),
     "/settings/branding/dark": ("settings", "save"),

@@ -156,3 +156,42 @@ async def test_settings_are_changed_in_a_form_and_errors_keep_what_was_typed(
     assert studio.services.settings.accounts.allowed_domains == ("sky.example", "studio.example")
     assert "studio.example</textarea>" in (await ada.get(f"{HERE}/change?part=policies")).text
     assert (await ada.get(f"{HERE}/change?part=server")).status_code == 404
+
+
+async def test_provider_is_added_filled_in_enabled_and_removed(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/providers")
+    refused = await ada.post(f"{HERE}/providers", provider="Big G", kind="google")
+    assert refused.status_code == 400
+    assert 'value="Big G"' in refused.text
+    await ada.get(f"{HERE}/providers")
+    await ada.post(f"{HERE}/providers", provider="google", kind="google")
+    form = f"{HERE}/change?part=providers.google"
+    page = (await ada.follow()).text
+    assert "Provider added" in page
+    assert studio.services.provider_sign_in.every() == {}  # turned off until it is complete
+    incomplete = await ada.post(f"{HERE}/change", part="providers.google", provider__enabled="true")
+    assert incomplete.status_code == 400
+    assert "providers.google.client_id" in incomplete.text
+    await ada.get(form)
+    await ada.post(
+        f"{HERE}/change",
+        part="providers.google",
+        provider__enabled="true",
+        provider__client_id="id-1",
+        provider__client_secret="s3cret-of-google",
+    )
+    page = (await ada.follow()).text
+    assert "Settings saved." in page
+    assert "s3cret" not in (await ada.get(form)).text
+    (provider,) = studio.services.provider_sign_in.every().values()
+    assert (provider.name, provider.client_secret) == ("Google", "s3cret-of-google")
+    changed = await ada.post(f"{HERE}/change", part="providers.google", provider__kind="github")
+    assert changed.status_code == 400
+    assert "cannot be changed" in changed.text
+    await ada.get(f"{HERE}/providers/google/remove")
+    await ada.post(f"{HERE}/providers/google/remove")
+    assert "Provider removed." in (await ada.follow()).text
+    assert studio.services.settings.providers == {}

@@ -75,6 +75,15 @@ async def test_visitor_signs_in_once_and_the_proxy_learns_who_they_are(
     assert sorted(signed_in, key=str) == [{"site": SHOP_SITE}, {"site": WIKI_SITE}]
 
 
+async def test_unverified_email_is_not_told(service: RunningService, visitor: SiteBrowser) -> None:
+    await visitor.sign_in()
+    verified = await visitor.ask()
+    await apply_document(service, f'users: [{{user_id: "{READER}", email_verified: false}}]')
+    asked = await visitor.ask()
+    assert (verified.headers["x-auth-email"], asked.headers["x-auth-email"]) == ("rea@studio.example", "")
+    assert "email" not in parse_jws(asked.headers["x-auth-token"]).payload
+
+
 async def test_fa_01_headers_of_a_client_never_pass_and_are_set_on_every_answer(
     service: RunningService, visitor: SiteBrowser
 ) -> None:
@@ -194,6 +203,13 @@ async def test_fa_07_session_on_the_site_ends_with_the_persons(service: RunningS
     await visitor.sign_in()
     await service.services.administration.block(READER, ORIGIN)
     assert (await visitor.ask()).status_code == 401
+
+
+async def test_use_of_the_site_counts_as_use_of_the_session(service: RunningService, visitor: SiteBrowser) -> None:
+    await visitor.sign_in()
+    for _ in range(2):
+        await service.clock.advance(2 * 86_400)  # a session idles out after three days
+        assert (await visitor.ask()).status_code == 200
 
 
 async def test_permission_is_checked_on_every_request(service: RunningService, visitor: SiteBrowser) -> None:

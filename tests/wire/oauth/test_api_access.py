@@ -21,7 +21,7 @@ from tests.support.oauth import (
     query_of,
     success_body,
 )
-from tests.support.permission_builders import create_application
+from tests.support.permission_builders import create_application, set_fields
 from tests.support.service import RunningService
 from tests.wire.oauth.test_device import ASK, ask, device_request, poll, sign_in_here, type_code
 
@@ -169,6 +169,10 @@ async def test_mt_10_introspection_revocation_and_sign_out_cover_tokens_of_peopl
     assert (await service.client.post("/proxy/oauth/revoke", data=fields)).status_code == 200
     assert await introspect(server, token) == {"active": False}
     second = await sign_in(agent, anna)
+    for access, active in (("own", False), ("any", True)):
+        narrowed = set_fields(api={**API, "access": access})
+        await storage.applications.edit_application(api.application_id, narrowed)
+        assert (await introspect(server, second["access_token"]))["active"] is active
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert await introspect(server, second["access_token"]) == {"active": False}
     assert oauth_error(await agent.refresh(second["refresh_token"])) == (400, "invalid_grant")

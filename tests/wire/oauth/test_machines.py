@@ -19,6 +19,8 @@ from gatehouse.permissions.errors import ResourceTaken
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.permissions.store import EditResult
+from tests.support.authenticator import from_base64url, to_base64url
+from tests.support.builders import ORIGIN
 from tests.support.oauth import (
     TOKEN,
     RelyingPartyClient,
@@ -33,6 +35,7 @@ from tests.support.oauth import (
 )
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService
+from tests.support.signed_tokens import distrust_all
 from tests.support.studio import (
     PROJECT,
     Studio,
@@ -236,6 +239,19 @@ async def test_mt_04_introspection_and_revocation_cover_tokens_of_machines(
     assert await introspect(machine, third) == {"active": False}
 
 
+async def test_mt_04_a_forged_token_and_one_from_before_a_distrust_are_inactive(
+    studio: Studio, machine: RelyingPartyClient
+) -> None:
+    opaque = (await machine_token(machine, resource=""))["access_token"]
+    signed = (await machine_token(machine))["access_token"]
+    forged = to_base64url(from_base64url(opaque).replace(b"client:reporter", b"client:reportes"))
+    assert len(forged) == len(opaque)
+    assert await introspect(machine, forged) == {"active": False}
+    await distrust_all(studio.service.services)
+    for token in (opaque, signed):
+        assert await introspect(machine, token) == {"active": False}
+
+
 async def test_machine_tokens_are_recorded_once_an_hour(studio: Studio, machine: RelyingPartyClient) -> None:
     for _ in range(3):
         await machine_token(machine)
@@ -259,8 +275,13 @@ async def test_mt_05_a_service_account_gets_tokens_with_its_jwt_until_it_is_revo
     assert (claims["sub"], claims["client_id"]) == (account["user_id"], account["user_id"])
     assert (claims["scope"], claims["roles"]) == ("match.report roles", ["reporter"])
     assert (await introspect(machine, body["access_token"]))["active"] is True
-    for name, secret in ((account["user_id"], machine.secret), ("reporter", account["jwt"])):
+    other, own = await create_account(studio), account["user_id"]
+    for name, secret in ((own, machine.secret), ("reporter", account["jwt"]), (own, other["jwt"])):
         assert oauth_error(await ask_token(service, name, secret, **fields)) == (401, "invalid_client")
+    ended = success_body(await ask_token(service, other["user_id"], other["jwt"], **fields))["access_token"]
+    assert (await introspect(machine, ended))["active"] is True
+    await service.services.sessions.sign_out_everywhere(other["user_id"], ORIGIN)
+    assert await introspect(machine, ended) == {"active": False}
     revoke = {"action": "delete", "data": {"project_id": PROJECT, "user_id": account["user_id"]}}
     await studio.expect_ok("serviceAccount", revoke, studio.owner.headers)
     assert await introspect(machine, body["access_token"]) == {"active": False}
@@ -282,15 +303,20 @@ async def test_mt_06_a_service_account_with_a_key_signs_an_assertion_and_its_jwt
     claims = {"iss": account["user_id"], "sub": account["user_id"], "aud": service.base_url, "exp": now + 60}
     other = generate_private_key(65537, 2048)
 
-    async def ask(key: Any, **changes: object) -> httpx2.Response:
+    async def ask(key: Any, kind: str = ASSERTION_TYPE, **changes: object) -> httpx2.Response:
         signed = jwt.encode({"alg": "RS256"}, {**claims, "jti": token_hex(8), **changes}, RSAKey.import_key(key))
-        proof = {"client_assertion": signed, "client_assertion_type": ASSERTION_TYPE}
+        proof = {"client_assertion": signed, "client_assertion_type": kind}
         body = {"grant_type": "client_credentials", "resource": RESOURCE, **proof}
         return await service.client.post(TOKEN, data=body)
 
     assert claims_of(success_body(await ask(private))["access_token"])["sub"] == account["user_id"]
     assert oauth_error(await ask(other)) == (401, "invalid_client")
+    assert oauth_error(await ask(private, "urn:other")) == (401, "invalid_client")
     assert oauth_error(await ask(private, aud="https://other.example")) == (401, "invalid_client")
+    for ranges, status in ((["10.0.0.0/8"], 401), (["127.0.0.0/8"], 200)):
+        bound = await create_account(studio, public_key=pem, ip_ranges=ranges)
+        response = await ask(private, iss=bound["user_id"], sub=bound["user_id"])
+        assert response.status_code == status, response.text
     assert success_body(await ask(private, jti="once"))
     assert oauth_error(await ask(private, jti="once")) == (401, "invalid_client")
 

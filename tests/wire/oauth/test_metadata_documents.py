@@ -17,6 +17,7 @@ from joserfc.jwk import ECKey
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.errors import TooMany
 from gatehouse.oauth.errors import BadClient, BadDocument
 from gatehouse.oauth.metadata_clients import DOCUMENT_LIMITS, DOCUMENT_RATES, DocumentCaller, MetadataClients
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
@@ -298,6 +299,12 @@ async def test_md_07_concurrent_requests_share_one_fetch_and_fetches_are_limited
     refused = await service.client.get(relying_path(service, documents, "/more"))
     assert (refused.status_code, len(documents.fetches)) == (429, 20)
     assert int(refused.headers["retry-after"]) > 0
+    clients = service.services.metadata_clients
+    for number in range(40):  # one host is called 60 times a minute at most for all callers
+        with pytest.raises(BadDocument):
+            await clients.find(documents.url(f"/again/{number}"), replace(CALLER, source=f"source {number}"))
+    with pytest.raises(TooMany):
+        await clients.find(documents.url("/last"), replace(CALLER, source="one more"))
 
 
 def relying_path(service: RunningService, documents: DocumentServer, path: str) -> str:

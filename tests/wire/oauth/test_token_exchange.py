@@ -63,6 +63,7 @@ async def test_mt_12_nothing_else_is_exchanged(service: RunningService, anna: Us
         (tokens["id_token"], ID_TOKEN, {}),
         (token, ACCESS_TOKEN, {"requested_token_type": ID_TOKEN}),
         (token, ACCESS_TOKEN, {"actor_token": "x", "actor_token_type": ACCESS_TOKEN}),
+        (token, ACCESS_TOKEN, {"actor_token_type": ACCESS_TOKEN}),
     ):
         assert oauth_error(await exchange(relying, presented, kind, **more)) == INVALID, (kind, more)
     for more, code in (

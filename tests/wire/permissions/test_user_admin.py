@@ -2,8 +2,10 @@
 
 import httpx2
 
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.audit.events import AuditEvent
 from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.builders import ORIGIN
 from tests.support.mailbox import new_messages
 from tests.support.studio import (
     Person,
@@ -18,6 +20,7 @@ from tests.support.studio import (
 )
 
 BOB = "bob@studio.example"
+EVE = "eve@studio.example"
 READS_ALL = secret_document(roles=("all", "self"), public=("all", "self"), private=("all", "self"))
 
 
@@ -115,6 +118,13 @@ async def test_ma_01_link_is_returned_only_for_an_account_that_was_never_signed_
     assert reset["link"] == ""
     (message,) = await new_messages(studio.service)
     assert "/reset?token=" in message.text
+
+    created = (await studio.expect_ok("user", user_action("create", login=EVE, nick="Eve"), admin.headers))["data"]
+    eve = await studio.service.services.storage.accounts.user(created["user_id"])
+    for link_is_shown in (True, False):  # no password, but a sign-in with a passkey is one
+        invited = await studio.expect_ok("user", user_action("invite", user_id=eve.user_id), admin.headers)
+        assert bool(invited["data"]["link"]) is link_is_shown
+        await studio.service.services.sessions.open(eve, SignInMethod.PASSKEY, origin=ORIGIN, agent="")
 
 
 async def test_sessions_factors_export_and_erasure(studio: Studio) -> None:

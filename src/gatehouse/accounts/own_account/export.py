@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.model import Identity, Session, User
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
     ApplicationData,
@@ -106,6 +106,15 @@ class ExportedSiteSignIn(msgspec.Struct, frozen=True, kw_only=True):
     ends: str
 
 
+class ExportedIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    provider: str
+    issuer: str
+    subject: str
+    label: str
+    connected: str
+    last_used: str
+
+
 class ExportedRecord(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     event: str
@@ -125,6 +134,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     made: str
     account: ExportedAccount
     second_factors: ExportedFactors
+    identities: Sequence[ExportedIdentity]
     sessions: Sequence[ExportedSession]
     roles: Sequence[ExportedRole]
     allowed_clients: Sequence[ExportedConsent]
@@ -166,6 +176,7 @@ class DataExport:
             made=iso8601(now),
             account=exported_account(user, details),
             second_factors=exported_factors(user, details),
+            identities=[exported_identity(one) for one in details.identities],
             sessions=[exported_session(session) for session in details.sessions],
             roles=[exported_role(role) for role in everything.roles],
             allowed_clients=[exported_consent(one) for one in everything.allowed],
@@ -217,6 +228,17 @@ def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
             )
             for passkey in details.passkeys
         ],
+    )
+
+
+def exported_identity(one: Identity) -> ExportedIdentity:
+    return ExportedIdentity(
+        provider=one.provider,
+        issuer=one.issuer,
+        subject=one.subject,
+        label=one.label,
+        connected=iso8601(one.created_at),
+        last_used=iso8601(one.used_at),
     )
 
 

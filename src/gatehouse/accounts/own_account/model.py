@@ -1,11 +1,11 @@
 """Records, errors and the store of a person's own account."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import EmailLink, Session, SignInMethod, User, login_key
+from gatehouse.accounts.model import EmailLink, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.images.model import StoredImage
@@ -48,6 +48,7 @@ class AccountDetails:
     sessions: Sequence[Session]  # live ones, the last seen first
     records: Sequence[AuditRecord]  # about this account, the newest first
     pending_login: str  # a new address that is not verified yet
+    identities: Sequence[Identity]  # the oldest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +284,40 @@ class OwnAccountStore(Protocol):
         records about the account stay, without their personal parts, and the chain stays valid. Raises UserNotFound,
         and LastAdministrator, also when the last two are erased at the same time.
         """
+
+    async def user_by_identity(self, issuer: str, subject: str) -> User | None:
+        """Return the account that the identity belongs to."""
+
+    async def create_with_identity(
+        self, user: User, identity: Identity, entry: AuditRecord, *, takes_address: bool
+    ) -> None:
+        """Store a new account and its identity, all or nothing. Raises IdentityTaken, LoginTaken and UserIdTaken.
+
+        With `takes_address` an account that has the same address unverified loses it (R10), unless it has a role of
+        application 1. Of any number of callers with one identity exactly one succeeds.
+        """
+
+    async def link_identity(self, identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+        """Add the identity to its account. Raises IdentityTaken, TooManyIdentities and UserNotFound."""
+
+    async def unlink_identity(
+        self, user_id: str, issuer: str, subject: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
+        """Remove the identity. Raises IdentityNotFound, and LastWayIn, also when two are removed concurrently."""
+
+    async def record_identity_use(
+        self, identity: Identity, tags: Mapping[str, bool], purchases: frozenset[str], entry: AuditRecord | None
+    ) -> User:
+        """Store when and under which label it was used; set or remove these tags and add these purchases.
+
+        The record is stored if a tag or a purchase changed. Returns the account. Raises UserNotFound.
+        """
+
+    async def save_provider_request(self, digest: bytes, details: Mapping[str, str], now: int, ends_at: int) -> None:
+        """Store a request to a provider by the digest of its state."""
+
+    async def take_provider_request(self, digest: bytes, now: int) -> Mapping[str, str] | None:
+        """Return the request and use it: of any number of callers one gets it."""
 
 
 class ApplicationDataSource(Protocol):

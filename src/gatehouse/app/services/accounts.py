@@ -1,15 +1,18 @@
 """People's accounts: how they sign in, their sessions and second factors, registration, their own account."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
+from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.importer import Importer
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
 from gatehouse.accounts.own_account.claims import ProfileClaims
 from gatehouse.accounts.own_account.email_change import EmailChanges, EmailVerification
 from gatehouse.accounts.own_account.export import DataExport
+from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.own_account.profile import AccountProfile, Erasure, PasswordChange
 from gatehouse.accounts.own_account.reauthentication import Reauthentication
 from gatehouse.accounts.recovery import PasswordRecovery
@@ -21,11 +24,18 @@ from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions, ShortTokens
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
-from gatehouse.app.services.core import DAY, MINUTE
+from gatehouse.app.services.core import DAY, MINUTE, outbound_client
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.keys.sealing import derive_key
+from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
+from gatehouse.providers.model import PRESETS, Provider, ProviderProtocol
+from gatehouse.providers.oauth_user import OAuthUsers
+from gatehouse.providers.openid_connect import OpenIdConnect
+from gatehouse.providers.sign_in import ProviderSignIn
+from gatehouse.providers.steam import SteamOpenId
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.model import AccountSettings, SessionSettings
+from gatehouse.settings.providers import ProviderSettings
 from gatehouse.throttle.limits import Quota
 from gatehouse.web.http.browser import BrowserSessions
 
@@ -276,6 +286,31 @@ class AccountServices(PermissionServices):
             service=self.base_url,
         )
 
+    # Sign-in providers
+
+    @cached_property
+    def identity_accounts(self) -> IdentityAccounts:
+        return IdentityAccounts(
+            store=self.storage.profile, notifier=self.account_notifier, recorder=self.recorder, clock=self.clock
+        )
+
+    @cached_property
+    def provider_sign_in(self) -> ProviderSignIn:
+        calls = ProviderCalls(outbound_client(self.settings, PROVIDER_LIMITS))
+        return ProviderSignIn(
+            store=self.storage.profile,
+            providers=lambda: enabled_providers(self.settings.providers),
+            clients={
+                ProviderProtocol.OIDC: OpenIdConnect(calls=calls, clock=self.clock),
+                ProviderProtocol.OAUTH: OAuthUsers(calls),
+                ProviderProtocol.STEAM: SteamOpenId(calls=calls, clock=self.clock),
+            },
+            sealer=self.masters,
+            key=derive_key(self.instance_key, "providers"),
+            clock=self.clock,
+            base_url=self.base_url,
+        )
+
     @cached_property
     def own_permissions(self) -> OwnPermissionsLoader:
         return OwnPermissionsLoader(
@@ -294,3 +329,41 @@ def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
 
 def registration_policy(wanted: AccountSettings) -> RegistrationPolicy:
     return RegistrationPolicy(is_open=wanted.registration, domains=wanted.allowed_domains)
+
+
+def enabled_providers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, Provider]:
+    return {name: provider_of(name, one) for name, one in wanted.items() if one.enabled}
+
+
+def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
+    preset = PRESETS[wanted.kind]
+    name = wanted.name or preset.title or provider_id
+    rules = IdentityRules(
+        provider_id=provider_id,
+        provider_name=name,
+        creates_accounts=wanted.create_accounts,
+        domains=wanted.allowed_domains,
+        tags=tuple(map(tag_rule_of, wanted.tags)),
+    )
+    return Provider(
+        provider_id=provider_id,
+        kind=wanted.kind,
+        name=name,
+        issuer=(wanted.issuer or preset.issuer).rstrip("/"),
+        tenant=wanted.tenant,
+        client_id=wanted.client_id,
+        client_secret=wanted.client_secret.reveal(),
+        team_id=wanted.team_id,
+        key_id=wanted.key_id,
+        private_key=wanted.private_key.reveal(),
+        scopes=wanted.scopes or preset.scopes,
+        application_ids=frozenset(map(int, wanted.applications)),
+        rules=rules,
+    )
+
+
+def tag_rule_of(text: str) -> TagRule:
+    """Read CLAIM=VALUE:TAG, which the settings have checked."""
+    claim, _, rest = text.partition("=")
+    value, _, tag = rest.partition(":")
+    return TagRule(claim=claim, value=value, tag=tag)

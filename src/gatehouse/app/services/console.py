@@ -24,7 +24,7 @@ from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.app.services.installation import installation_admin, posture
 from gatehouse.app.services.people import people_admin
 from gatehouse.permissions.questions.who_can import WhoCan
-from gatehouse.settings.entries import STORED_SETTINGS
+from gatehouse.settings.entries import PROVIDER_SETTINGS, PROVIDERS, STORED_SETTINGS, setting_of_name
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
 from gatehouse.web.console.access_check import CheckScreens
@@ -68,6 +68,7 @@ from gatehouse.web.console.projects.members import MemberScreens
 from gatehouse.web.console.projects.project import ProjectErasureScreens, ProjectLoader, ProjectScreens
 from gatehouse.web.console.projects.service_accounts import ServiceAccountScreens
 from gatehouse.web.console.projects.services import ProjectServiceScreens
+from gatehouse.web.console.providers import ProviderScreens
 from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.roles import RoleScreens
@@ -476,10 +477,13 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         outbox_worker=services.outbox_worker,
         view=console.view,
     )
+    providers = ProviderScreens(
+        installation=console.installation, save=services.settings_editor.save, view=console.view
+    )
     forms = SettingFormScreens(
         installation=console.installation,
         save=services.settings_editor.save,
-        parse=lambda name, text: STORED_SETTINGS[name].parse(text),
+        parse=lambda name, text: setting_of_name(name).parse(text),
         view=console.view,
     )
     branding = BrandingScreens(
@@ -489,5 +493,6 @@ def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         *branding.routes(),
         *SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(),
         *screens.routes(),
-        *forms.routes(tuple(STORED_SETTINGS)),
+        *forms.routes([*STORED_SETTINGS, *(f"{PROVIDERS}.one.{key}" for key in PROVIDER_SETTINGS)]),
+        *providers.routes(),
     ]

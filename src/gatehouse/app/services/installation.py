@@ -10,7 +10,7 @@ from gatehouse.app.services import Services
 from gatehouse.kernel.graphics import Color
 from gatehouse.mail.model import MailTemplate
 from gatehouse.settings import Settings
-from gatehouse.settings.entries import ALL_SETTINGS, Setting, display_line, display_value
+from gatehouse.settings.entries import Setting, all_names, display_line, display_value, setting_of_name
 from gatehouse.settings.grammar import is_loopback, parse_origin
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.api.health import Readiness
@@ -85,7 +85,7 @@ def installation_admin(services: Services, readiness: Readiness) -> Installation
 
 def installation(services: Services) -> Installation:
     settings = services.settings
-    lines = [setting_line(services, name) for name in ALL_SETTINGS]
+    lines = [setting_line(services, name) for name in all_names(settings)]
     return Installation(
         version=__version__,
         opened_at=services.opened_at,
@@ -109,14 +109,14 @@ def installation(services: Services) -> Installation:
 
 
 def setting_line(services: Services, name: str) -> SettingListItem:
-    entry = ALL_SETTINGS[name]
+    entry = setting_of_name(name)
     about = entry.about
     return SettingListItem(
         name=name,
         value=display_line(display_value(services.settings, name)),
         unit="" if entry.is_secret else about.unit,
         meaning=about.meaning,
-        source=services.live_settings.current.sources[name],
+        source=services.live_settings.current.source_of(name),
         stored=about.stored,
         changeable=services.live_settings.is_changeable(name),
         control=form_control(entry),

@@ -55,6 +55,8 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.FACTOR_ADDED,
             AuditEvent.FACTOR_REMOVED,
             AuditEvent.FACTORS_RESET,
+            AuditEvent.IDENTITY_LINKED,
+            AuditEvent.IDENTITY_UNLINKED,
             AuditEvent.SIGNED_OUT,  # this and the following end tokens
             AuditEvent.SESSION_CLOSED,
             AuditEvent.SIGNED_OUT_EVERYWHERE,

@@ -51,8 +51,8 @@ class SettingRules(Protocol):
     def is_image(self, name: str) -> bool:
         """Whether the setting is an image."""
 
-    def problems_of(self, stored: StoredSettings) -> Mapping[str, str]:
-        """Return what is wrong between stored settings, by setting."""
+    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:
+        """Return what is wrong with or between the settings after a change, by setting."""
 
 
 IssueToken = Callable[[ServiceAccount], Awaitable[str]]

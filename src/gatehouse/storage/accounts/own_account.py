@@ -23,6 +23,16 @@ from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
+from gatehouse.storage.accounts.identities import (
+    create_with_identity,
+    identities_of_user,
+    link_identity,
+    record_identity_use,
+    save_provider_request,
+    take_provider_request,
+    unlink_identity,
+    user_by_identity,
+)
 from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
 from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
@@ -180,6 +190,7 @@ def _account_details(user_id: str, records: Sequence[AuditRecord], now: int) -> 
         sessions=(yield from sessions_of_user(user_id, now)),
         records=records,
         pending_login=pending[0][NEW_LOGIN] if pending else "",
+        identities=(yield from identities_of_user(user_id)),
     )
 
 
@@ -345,3 +356,10 @@ class OwnAccountStorage(SqlStore):
     set_password = write(set_password)
     rotate_session_secret = write(rotate_session_secret)
     erase_user = write(erase_user)
+    user_by_identity = read(user_by_identity)
+    create_with_identity = write(create_with_identity)
+    link_identity = write(link_identity)
+    unlink_identity = write(unlink_identity)
+    record_identity_use = write(record_identity_use)
+    save_provider_request = write(save_provider_request)
+    take_provider_request = write(take_provider_request)

@@ -19,9 +19,12 @@ from gatehouse.accounts.errors import (
 from gatehouse.accounts.model import (
     ADMINISTRATOR_ROLE,
     CENTRAL_APPLICATION,
+    GUEST_TAG,
+    LINKED_TAG_PREFIX,
     AccountKind,
     SetupLink,
     User,
+    is_service_tag,
     search_key,
 )
 from gatehouse.accounts.own_account.model import LastAdministrator
@@ -41,6 +44,7 @@ from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
     bans,
+    identities,
     login_tokens,
     passkeys,
     recovery_codes,
@@ -156,7 +160,14 @@ TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam(
 PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
 ADD_TAG = Statement(insert(user_tags))
 ADD_PURCHASE = Statement(insert(user_purchases))
-DROP_TAGS = Statement(delete(user_tags).where(user_tags.c.user_id == bindparam("of")))
+# Not those that say how a person can sign in: they change with the identities.
+DROP_TAGS = Statement(
+    delete(user_tags).where(
+        user_tags.c.user_id == bindparam("of"),
+        user_tags.c.tag != GUEST_TAG,
+        ~user_tags.c.tag.startswith(LINKED_TAG_PREFIX, autoescape=True),
+    )
+)
 DROP_PURCHASES = Statement(delete(user_purchases).where(user_purchases.c.user_id == bindparam("of")))
 _NEW_TOTP = insert(totp_factors)
 # An unchanged secret keeps its last_step: a reset would make used codes valid again.
@@ -187,7 +198,7 @@ DROP_USER_DATA = tuple(
     for table in (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
-        *(totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
+        *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
         *(grants, consents, idempotency_keys, bans),
     )
 )
@@ -462,7 +473,9 @@ def user_from_row(fields: dict[str, Any]) -> User:
     for name in ("login_key", "nick_key", "name_key"):
         del fields[name]
     fields["kind"] = AccountKind(fields["kind"])
-    fields["tags"] = split_lines(fields["tags"])
+    tags = split_lines(fields["tags"])
+    fields["service_tags"] = frozenset(filter(is_service_tag, tags))
+    fields["tags"] = tags - fields["service_tags"]
     fields["purchases"] = split_lines(fields["purchases"])
     fields["bans"] = bans_from_document(fields["bans"])
     return User(**fields)

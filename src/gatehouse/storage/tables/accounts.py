@@ -121,6 +121,20 @@ bans = Table(  # every ban, also ended and lifted ones; `users.bans` has the act
     Index(None, "project_id", "ban_id"),
 )
 
+identities = Table(  # at sign-in providers and game platforms (R10)
+    "identities",
+    metadata,
+    text_column("issuer"),
+    text_column("subject"),
+    text_column("user_id"),
+    text_column("provider"),
+    text_column("label"),
+    time_column("created_at"),
+    time_column("used_at"),
+    PrimaryKeyConstraint("issuer", "subject"),
+    Index(None, "user_id"),
+)
+
 totp_factors = Table(
     "totp_factors",
     metadata,

@@ -1,5 +1,6 @@
 """The form that changes settings while the service runs: one control per setting of a tab."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -34,14 +35,34 @@ class SettingFormContext(PageContext):
     template = "console/settings/change.html"
 
     part: str
+    tab: str  # that it belongs to
     back: str
     lines: Sequence[SettingListItem]
+    names: Mapping[str, str]  # of the fields
     values: Mapping[str, str]  # as they were typed
     problem: FormProblem | None = None
 
 
+PROVIDER_PART: Final = re.compile(r"providers\.[a-z][a-z0-9]{0,19}", re.ASCII)
+
+
 def field_name(setting: str) -> str:
-    return setting.replace(".", "__")
+    """The same for all providers: a form changes one of them."""
+    section, _, key = setting.rpartition(".")
+    return f"{'provider' if PROVIDER_PART.fullmatch(section) else section}__{key}"
+
+
+def sections_of(part: str) -> Sequence[str]:
+    """Return the sections whose settings a form changes. Raises NotFound."""
+    if PROVIDER_PART.fullmatch(part):
+        return (part,)
+    if part not in FORM_SECTIONS:
+        raise NotFound("no such settings")
+    return FORM_SECTIONS[part]
+
+
+def tab_of(part: str) -> str:
+    return "providers" if PROVIDER_PART.fullmatch(part) else part
 
 
 def form_with(settings: Sequence[str]) -> type[CsrfForm]:
@@ -78,7 +99,7 @@ class SettingFormScreens:
             if line.name in typed and typed[line.name] != ("" if line.is_secret else line.value)
         }
         await self._save(changes, admin.actor.origin)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{part}", "settings_saved")
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{tab_of(part)}", "settings_saved")
 
     async def rerender(self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem) -> Response:
         part = getattr(form, "part", "")
@@ -94,15 +115,16 @@ class SettingFormScreens:
         return found
 
     def _lines(self, admin: AdminRequest, part: str) -> Sequence[SettingListItem]:
-        if part not in FORM_SECTIONS:
-            raise NotFound("no such settings")
-        sections = FORM_SECTIONS[part]
+        sections = sections_of(part)
         every = self._installation.installation(admin.actor).lines
-        return [
+        found = [
             line
             for line in every
-            if line.stored and line.control != "image" and line.name.partition(".")[0] in sections
+            if line.stored and line.control != "image" and line.name.rpartition(".")[0] in sections
         ]
+        if not found:
+            raise NotFound("no such provider")
+        return found
 
     def _render(
         self,
@@ -112,10 +134,13 @@ class SettingFormScreens:
         values: Mapping[str, str],
         problem: FormProblem | None = None,
     ) -> Response:
+        lines = self._lines(admin, part)
         context = SettingFormContext(
             part=part,
-            back=f"{ENTRY.path}/{part}",
-            lines=self._lines(admin, part),
+            tab=tab_of(part),
+            back=f"{ENTRY.path}/{tab_of(part)}",
+            lines=lines,
+            names={line.name: field_name(line.name) for line in lines},
             values=values,
             problem=problem,
         )

@@ -1,6 +1,6 @@
 """The account page, its sessions and connected applications, data export and deletion (R3)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Session, login_key
+from gatehouse.accounts.model import Identity, Session, User, login_key
 from gatehouse.accounts.own_account import profile
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, LastAdministrator, Profile
@@ -22,6 +22,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.model import Client, Consent
 from gatehouse.personal_data.requests import DataRequests
+from gatehouse.providers.model import Provider
 from gatehouse.web.http.browser import BrowserSessions, device_name
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.geoip import GeoIpLookup
@@ -163,7 +164,7 @@ class PersonalDataForms:
         return self._delete_page(request, account)
 
     async def delete(self, request: Request, account: AccountRequest, form: DeleteAccountForm) -> Response:
-        if login_key(form.login) != account.user.login_key:
+        if not names_account(form.login, account.user):
             return self._delete_page(request, account, problem=ProblemKind.LOGIN_DIFFERS, status=BAD_REQUEST)
         try:
             await self._erasure.erase(account.user, account.origin)
@@ -181,7 +182,7 @@ class PersonalDataForms:
     ) -> Response:
         context = DeleteAccountContext(
             csrf=self._view.csrf_token(account),
-            login=account.user.login or "",
+            login=account.user.login or account.user.nick,
             problem=None if problem is None else PageProblem(what=problem),
         )
         return self._view.show(request, context, status=status)
@@ -224,6 +225,11 @@ class PersonalDataForms:
         ]
 
 
+def names_account(typed: str, user: User) -> bool:
+    """Whether this is the account's address; without one, its nick."""
+    return typed.strip() == user.nick if user.login is None else login_key(typed) == user.login_key
+
+
 # The account page: everything the owner may see of the account.
 
 
@@ -244,10 +250,12 @@ class AccountPage:
         notices: NoticeCookie,
         places: GeoIpLookup,
         may_administer: MayAdminister,
+        providers: Callable[[], Mapping[str, Provider]],
         clock: Clock,
         mail_is_logged: Callable[[], bool],
     ) -> None:
         self._may_administer = may_administer
+        self._providers = providers
         self._profile = profile
         self._data = data
         self._consents = consents
@@ -316,6 +324,11 @@ class AccountPage:
             notice=notice,
             notice_at=None if notice is None else NOTICE_SECTIONS.get(notice),
             passkeys=passkey_rows(details.passkeys),
+            identities=tuple(connected_identity(one, self._providers()) for one in details.identities),
+            connectable=tuple(
+                shown.ConnectableProvider(provider=provider.provider_id, name=provider.name)
+                for provider in self._providers().values()
+            ),
             totp_since=details.overview.totp_since,
             email_code=user.email_code,
             recovery_left=details.overview.recovery_left,
@@ -354,6 +367,19 @@ def passkey_rows(held: Sequence[Passkey]) -> tuple[shown.AccountPasskeyRow, ...]
             passkey_id=passkey.passkey_id, name=passkey.name, created_at=passkey.created_at, used_at=passkey.used_at
         )
         for passkey in held
+    )
+
+
+def connected_identity(identity: Identity, providers: Mapping[str, Provider]) -> shown.ConnectedIdentity:
+    provider = providers.get(identity.provider)
+    return shown.ConnectedIdentity(
+        provider=identity.provider,
+        name=provider.name if provider else identity.provider,
+        issuer=identity.issuer,
+        subject=identity.subject,
+        label=identity.label,
+        created_at=identity.created_at,
+        used_at=identity.used_at,
     )
 
 

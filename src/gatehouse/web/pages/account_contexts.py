@@ -52,6 +52,23 @@ class DataRequestStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectedIdentity:
+    provider: str  # its ID
+    name: str
+    issuer: str
+    subject: str
+    label: str
+    created_at: int
+    used_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectableProvider:
+    provider: str  # its ID
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccountContext(PageContext):
     template = "account.html"
 
@@ -72,6 +89,8 @@ class AccountContext(PageContext):
     notice: Notice | None = None
     notice_at: AccountSection | None = None
     passkeys: tuple[AccountPasskeyRow, ...] = ()
+    identities: tuple[ConnectedIdentity, ...] = ()
+    connectable: tuple[ConnectableProvider, ...] = ()
     totp_since: int = 0
     email_code: bool = False
     recovery_left: int = 0

@@ -6,6 +6,7 @@ from typing import Final, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.errors import LastWayIn
 from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
 from gatehouse.accounts.second_factors.model import (
     BadPasskeyName,
@@ -160,10 +161,10 @@ class FactorForms:
         return self._view.redirect_with_notice(Notice.PASSKEY_RENAMED)
 
     async def remove_passkey(self, request: Request, account: AccountRequest, form: RemovePasskeyForm) -> Response:
-        if account.user.password_hash is None and account.user.passkeys == 1:
-            return await self._problem_page(request, account, ProblemKind.ONLY_WAY_IN, status=CONFLICT)
         try:
             await self._passkeys.remove(account.user, form.passkey_id, origin=account.origin, device=account.device)
+        except LastWayIn:
+            return await self._problem_page(request, account, ProblemKind.ONLY_WAY_IN, status=CONFLICT)
         except FactorMissing:
             return await self._conflict(request, account)
         return self._view.redirect_with_notice(Notice.PASSKEY_REMOVED)

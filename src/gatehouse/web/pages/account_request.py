@@ -12,11 +12,11 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Session, SessionStrength, User, UserSession
+from gatehouse.accounts.model import Session, User, UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
-from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
+from gatehouse.web.http.browser import Browser, BrowserSessions, device_name, is_full_session
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -111,6 +111,8 @@ RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.PASSKEY_REMOVE: section_address(AccountSection.FACTORS),
     Path.EMAIL_CODE: section_address(AccountSection.FACTORS),
     Path.RECOVERY_CODES: section_address(AccountSection.FACTORS),
+    Path.IDENTITY_CONNECT: section_address(AccountSection.IDENTITIES),
+    Path.IDENTITY_REMOVE: section_address(AccountSection.IDENTITIES),
     Path.SESSION_END: section_address(AccountSection.SESSIONS),
     Path.SESSIONS_END_OTHERS: section_address(AccountSection.SESSIONS),
     Path.APPLICATION_REVOKE: section_address(AccountSection.APPLICATIONS),
@@ -197,8 +199,12 @@ class AccountView:
     async def _account_request(self, request: Request) -> AccountRequest | None:
         """Return the request; None without a session, or with a limited one, which is for applications (R1)."""
         browser = await self._browsers.read(request)
+        return self.request_of(request, browser)
+
+    def request_of(self, request: Request, browser: Browser) -> AccountRequest | None:
+        """Return the same for a browser that was read already."""
         signed_in = browser.signed_in
-        if signed_in is None or signed_in.session.strength is not SessionStrength.FULL:
+        if not is_full_session(signed_in):
             return None
         return AccountRequest(
             browser=browser,

@@ -48,6 +48,25 @@ class SetupDoneContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderButton:
+    """A link that signs in with a provider."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderRedirectContext(PageContext):
+    """Leads to a provider by itself, and by a link."""
+
+    template = "provider_redirect.html"
+
+    provider: str
+    target: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignInContext(PageContext):
     template = "sign_in.html"
 
@@ -62,6 +81,7 @@ class SignInContext(PageContext):
     links: tuple[DestinationLink, ...] = ()
     phone_link: str = ""  # of a game: the link to continue on a phone
     register_enabled: bool = False
+    providers: tuple[ProviderButton, ...] = ()
     passkeys_enabled: bool = True
     passkey_options: str = ""  # JSON of PublicKeyCredentialRequestOptions, without allowCredentials
 

@@ -54,6 +54,8 @@ class Path(StrEnum):
     PASSKEY_REMOVE = "/account/passkey/remove"  # POST passkey_id
     EMAIL_CODE = "/account/email-code"  # POST on = 1 | 0
     RECOVERY_CODES = "/account/recovery-codes"  # POST: new codes, the old ones end
+    IDENTITY_CONNECT = "/account/identities/connect"  # POST provider
+    IDENTITY_REMOVE = "/account/identities/remove"  # POST provider, issuer, subject
     SESSION_END = "/account/sessions/end"  # POST session_id
     SESSIONS_END_OTHERS = "/account/sessions/end-others"  # POST
     APPLICATION_REVOKE = "/account/applications/revoke"  # POST client_id

@@ -251,7 +251,7 @@ class PageRenderer:
     def _problem_text(self, t: Translator, problem: PageProblem) -> str:
         if problem.what is ProblemKind.INPUT:
             return t("trouble.input", text=self._languages.translate_message(t.lang, problem.text) or problem.text)
-        return t(f"trouble.{problem.what}", wait=template_filters.duration(t, problem.seconds))
+        return t(f"trouble.{problem.what}", wait=template_filters.duration(t, problem.seconds), text=problem.text)
 
 
 @lru_cache(maxsize=1)  # templates are compiled once per process

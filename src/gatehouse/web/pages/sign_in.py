@@ -1,9 +1,10 @@
 """Sign-in with a password or a passkey, and sign-out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -18,6 +19,8 @@ from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.accounts.store import AccountStore
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
+from gatehouse.providers.model import Provider
+from gatehouse.providers.sign_in import SIGN_IN_WITH, ProviderSignIn
 from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_session
 from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.client_address import caller_address_of
@@ -26,7 +29,7 @@ from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import read_form, read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
-from gatehouse.web.pages.contexts import AlreadySignedInContext, SignedOutContext, SignInContext
+from gatehouse.web.pages.contexts import AlreadySignedInContext, ProviderButton, SignedOutContext, SignInContext
 from gatehouse.web.pages.forms import page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -59,6 +62,14 @@ class SignOutForm(msgspec.Struct, frozen=True, kw_only=True):
     csrf: str = ""
 
 
+def provider_buttons(providers: Sequence[Provider], handle: str) -> tuple[ProviderButton, ...]:
+    query = f"?{urlencode({'interaction': handle})}" if handle else ""
+    return tuple(
+        ProviderButton(name=provider.name, path=f"{SIGN_IN_WITH}/{provider.provider_id}{query}")
+        for provider in providers
+    )
+
+
 class SignInPages:
     def __init__(
         self,
@@ -71,6 +82,7 @@ class SignInPages:
         browsers: BrowserSessions,
         pages: PageRenderer,
         flow_pages: SignInFlowPages,
+        providers: ProviderSignIn,
         register_enabled: Callable[[], bool],
         base_url: str,
     ) -> None:
@@ -82,6 +94,7 @@ class SignInPages:
         self._browsers = browsers
         self._pages = pages
         self._flow_pages = flow_pages
+        self._providers = providers
         self._register_enabled = register_enabled
         self._base_url = base_url
 
@@ -116,7 +129,9 @@ class SignInPages:
             )
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
-        return await self._completion.accept_password(request, browser, user, form.interaction)
+        return await self._completion.accept_first_factor(
+            request, browser, user, SignInMethod.LOGIN, form.interaction
+        )
 
     async def submit_passkey(self, request: Request) -> Response:
         """Sign in with a passkey alone: it names its owner, who unlocked it, which is two factors in one."""
@@ -170,6 +185,7 @@ class SignInPages:
             links=destination.links,
             phone_link=f"{self._base_url}{destination.hand_over}" if destination.hand_over else "",
             register_enabled=self._register_enabled(),
+            providers=provider_buttons(self._providers.offered_by(destination.application_id), interaction),
             passkeys_enabled=possible,
             passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.browser_id))
             if possible

@@ -199,10 +199,12 @@ class SignInCompletion:
         self._pages = pages
         self._clock = clock
 
-    async def accept_password(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
-        """Continue after a right password: to the second factor if the account has one, else to a session."""
+    async def accept_first_factor(
+        self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
+    ) -> Response:
+        """Continue to the second factor if the account has one, else to a session."""
         if not enabled_factors(user):
-            return await self.open_session(request, browser, user, SignInMethod.LOGIN, handle)
+            return await self.open_session(request, browser, user, auth, handle)
         if handle:
             await self._sign_in_flows.accept_first_factor(
                 await self._sign_in_flows.find(handle, browser=browser.browser_id), user

@@ -30,7 +30,14 @@ class ProblemKind(StrEnum):
     SAME_ADDRESS = "same_address"
     EMAIL_UNVERIFIED = "email_unverified"  # codes are sent to verified addresses only
     NO_FACTOR = "no_factor"  # there is no factor for recovery codes to replace
-    ONLY_WAY_IN = "only_way_in"  # the last passkey of an account without a password
+    ONLY_WAY_IN = "only_way_in"  # without it no password, passkey or provider is left
+    PROVIDER_FAILED = "provider_failed"  # text: its name, as for the next six
+    PROVIDER_CANCELED = "provider_canceled"
+    IDENTITY_UNKNOWN = "identity_unknown"  # no account has it, and it may not create one
+    IDENTITY_DOMAIN = "identity_domain"
+    ADDRESS_HAS_ACCOUNT = "address_has_account"
+    IDENTITY_TAKEN = "identity_taken"
+    IDENTITIES_FULL = "identities_full"
     PASSKEY_NAME = "passkey_name"
     PASSKEYS_FULL = "passkeys_full"
     UNKNOWN_CODE = "unknown_code"  # no device waits with it
@@ -64,6 +71,8 @@ class Notice(StrEnum):
     PASSKEY_ADDED = "passkey_added"
     PASSKEY_RENAMED = "passkey_renamed"
     PASSKEY_REMOVED = "passkey_removed"
+    IDENTITY_LINKED = "identity_linked"
+    IDENTITY_UNLINKED = "identity_unlinked"
     EMAIL_CODE_ON = "email_code_on"
     EMAIL_CODE_OFF = "email_code_off"
     SESSION_ENDED = "session_ended"
@@ -117,6 +126,7 @@ class AccountSection(StrEnum):
     EMAIL = "email"
     PASSWORD = "password"  # noqa: S105 - a section
     FACTORS = "factors"
+    IDENTITIES = "identities"
     SESSIONS = "sessions"
     APPLICATIONS = "applications"
     PERMISSIONS = "permissions"
@@ -138,6 +148,8 @@ NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
     Notice.PASSKEY_ADDED: AccountSection.FACTORS,
     Notice.PASSKEY_RENAMED: AccountSection.FACTORS,
     Notice.PASSKEY_REMOVED: AccountSection.FACTORS,
+    Notice.IDENTITY_LINKED: AccountSection.IDENTITIES,
+    Notice.IDENTITY_UNLINKED: AccountSection.IDENTITIES,
     Notice.EMAIL_CODE_ON: AccountSection.FACTORS,
     Notice.EMAIL_CODE_OFF: AccountSection.FACTORS,
     Notice.SESSION_ENDED: AccountSection.SESSIONS,

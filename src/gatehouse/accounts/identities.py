@@ -1,0 +1,86 @@
+"""Identities: who a person is at a sign-in provider or on a game platform (R10)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from gatehouse.kernel.errors import Refused
+
+MAX_LABEL_LENGTH: Final = 100
+
+
+class NotSignedIn(Refused):
+    """An identity was proved, but it opens no account; the kinds differ in what a person can do."""
+
+
+class NoAccountForIdentity(NotSignedIn):
+    """Its owner linked it to no account, and the provider may not create accounts."""
+
+    public = "No account is connected to this sign-in method."
+
+
+class ForeignDomainRefused(NotSignedIn):
+    """The provider is for verified addresses of certain domains."""
+
+    public = "Your email address is not allowed to sign in with this provider."
+
+
+class AddressHasAccount(NotSignedIn):
+    """An account with this verified address exists; it is not joined (R10)."""
+
+    public = "An account with your email address exists. Sign in first, then connect this sign-in method."
+
+
+class IdentityBlocked(NotSignedIn):
+    """The account of the identity is blocked."""
+
+    public = "You cannot sign in with this account."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignPerson:
+    """What a provider or platform says about the person who signed in there."""
+
+    issuer: str
+    subject: str
+    email: str = ""
+    email_verified: bool = False
+    name: str = ""
+    nick: str = ""
+    claims: Mapping[str, object] = field(default_factory=dict, repr=False)
+    purchases: frozenset[str] = frozenset()  # what the person owns there (R10)
+
+    @property
+    def label(self) -> str:
+        return (self.email or self.nick or self.name or self.subject)[:MAX_LABEL_LENGTH]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagRule:
+    """Sets a tag while a claim has a value, or contains it."""
+
+    claim: str
+    value: str
+    tag: str
+
+    def holds(self, claims: Mapping[str, object]) -> bool:
+        found = claims.get(self.claim)
+        several = found if isinstance(found, list) else [found]
+        return any(self.value == text_of_claim(one) for one in several)
+
+
+def text_of_claim(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityRules:
+    """What an administrator decided about the identities of a provider."""
+
+    provider_id: str
+    provider_name: str
+    creates_accounts: bool = False
+    domains: tuple[str, ...] = ()  # of verified addresses; all if empty
+    tags: tuple[TagRule, ...] = ()

@@ -1,0 +1,176 @@
+"""Accounts by identity: found, created, linked and unlinked (R10)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.accounts.email_links import as_owner
+from gatehouse.accounts.errors import IdentityTaken, LoginTaken, UserIdTaken, UserNotFound
+from gatehouse.accounts.identities import (
+    AddressHasAccount,
+    ForeignDomainRefused,
+    ForeignPerson,
+    IdentityBlocked,
+    IdentityRules,
+    NoAccountForIdentity,
+)
+from gatehouse.accounts.model import MAX_NICK_LENGTH, Identity, User, check_login, login_key
+from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import BadInput
+from gatehouse.kernel.ids import new_user_id
+from gatehouse.kernel.text import is_plain_line, nfc
+from gatehouse.mail.model import MailTemplate
+
+SHOWN_DIGITS: Final = 4  # of a subject, in a nick that was made up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentitySignIn:
+    user: User
+    created: bool
+
+
+class IdentityAccounts:
+    def __init__(
+        self, *, store: OwnAccountStore, notifier: AccountNotifier, recorder: Recorder, clock: Clock
+    ) -> None:
+        self._store = store
+        self._notifier = notifier
+        self._recorder = recorder
+        self._clock = clock
+
+    async def sign_in(
+        self, person: ForeignPerson, rules: IdentityRules, *, lang: str, origin: AuditOrigin
+    ) -> IdentitySignIn:
+        """Return the account of the identity; create it if the rules allow that. Raises NotSignedIn.
+
+        Of two first sign-ins at the same time one creates the account and the other finds it.
+        """
+        refuse_domain(person, rules)
+        while (known := await self._store.user_by_identity(person.issuer, person.subject)) is None:
+            if not rules.creates_accounts:
+                raise NoAccountForIdentity
+            try:
+                return await self._create(person, rules, lang, origin)
+            except (IdentityTaken, UserIdTaken):
+                continue
+        if known.blocked:
+            raise IdentityBlocked
+        return IdentitySignIn(user=await self._record_use(person, rules, known, origin), created=False)
+
+    async def link(
+        self, person: ForeignPerson, rules: IdentityRules, user: User, *, origin: AuditOrigin, device: str
+    ) -> None:
+        """Connect the identity to the account of its signed-in owner. Raises IdentityTaken, TooManyIdentities."""
+        refuse_domain(person, rules)
+        record = self._notifier.record(
+            AuditEvent.IDENTITY_LINKED, user, origin, provider=rules.provider_id, issuer=person.issuer
+        )
+        mails = self._notifier.mails(MailTemplate.IDENTITY_LINKED, user, origin, device, provider=rules.provider_name)
+        await self._store.link_identity(self._identity(person, rules, user.user_id), record, mails)
+        await self._record_use(person, rules, user, origin)
+
+    async def unlink(
+        self, user: User, issuer: str, subject: str, *, provider_name: str, origin: AuditOrigin, device: str
+    ) -> None:
+        """Raises IdentityNotFound and LastWayIn."""
+        record = self._notifier.record(AuditEvent.IDENTITY_UNLINKED, user, origin, issuer=issuer)
+        mails = self._notifier.mails(MailTemplate.IDENTITY_UNLINKED, user, origin, device, provider=provider_name)
+        await self._store.unlink_identity(user.user_id, issuer, subject, record, mails)
+
+    async def _create(
+        self, person: ForeignPerson, rules: IdentityRules, lang: str, origin: AuditOrigin
+    ) -> IdentitySignIn:
+        login = verified_login(person)
+        user = User(
+            user_id=new_user_id(),
+            login=login,
+            nick=new_nick(person, rules),
+            name=clean_line(person.name),
+            lang=lang,
+            reg_time=self._clock.now(),
+            email_verified=login is not None,
+            tags=frozenset(tag for tag, holds in wanted_tags(person, rules).items() if holds),
+            purchases=person.purchases,
+        )
+        record = self._recorder.record(
+            AuditEvent.USER_REGISTERED,
+            as_owner(origin, user),
+            subject=user.user_id,
+            details={"provider": rules.provider_id},
+            personal={"nick": user.nick, **({"login": login} if login else {})},
+        )
+        identity = self._identity(person, rules, user.user_id)
+        try:
+            await self._store.create_with_identity(user, identity, record, takes_address=login is not None)
+        except LoginTaken:
+            raise AddressHasAccount from None
+        return IdentitySignIn(user=user, created=True)
+
+    async def _record_use(self, person: ForeignPerson, rules: IdentityRules, user: User, origin: AuditOrigin) -> User:
+        entry = self._recorder.record(
+            AuditEvent.USER_TAGS_SAVED,
+            as_owner(origin, user),
+            subject=user.user_id,
+            details={"provider": rules.provider_id},
+        )
+        identity = self._identity(person, rules, user.user_id)
+        try:
+            return await self._store.record_identity_use(
+                identity, wanted_tags(person, rules), person.purchases, entry
+            )
+        except UserNotFound:  # unlinked or erased since it was read
+            raise NoAccountForIdentity from None
+
+    def _identity(self, person: ForeignPerson, rules: IdentityRules, user_id: str) -> Identity:
+        now = self._clock.now()
+        return Identity(
+            issuer=person.issuer,
+            subject=person.subject,
+            user_id=user_id,
+            provider=rules.provider_id,
+            label=clean_line(person.label),
+            created_at=now,
+            used_at=now,
+        )
+
+
+def refuse_domain(person: ForeignPerson, rules: IdentityRules) -> None:
+    if not rules.domains:
+        return
+    login = verified_login(person)
+    if login is None or login_key(login).rpartition("@")[2] not in rules.domains:
+        raise ForeignDomainRefused
+
+
+def verified_login(person: ForeignPerson) -> str | None:
+    """Return the address if the provider verified it; another one is ignored, and nothing is said about it (R10)."""
+    if not person.email_verified:
+        return None
+    try:
+        return check_login(person.email)
+    except BadInput:
+        return None
+
+
+def wanted_tags(person: ForeignPerson, rules: IdentityRules) -> Mapping[str, bool]:
+    """Return the tags that an administrator listed, and whether the claims set them."""
+    wanted: dict[str, bool] = {}
+    for rule in rules.tags:
+        wanted[rule.tag] = wanted.get(rule.tag, False) or rule.holds(person.claims)
+    return wanted
+
+
+def new_nick(person: ForeignPerson, rules: IdentityRules) -> str:
+    chosen = clean_line(person.nick) or clean_line(person.name)
+    return chosen[:MAX_NICK_LENGTH].strip() or f"{rules.provider_name} {person.subject[-SHOWN_DIGITS:]}"
+
+
+def clean_line(text: str) -> str:
+    """Return the text as it may be shown: one line, nothing invisible."""
+    return nfc("".join(character for character in text if is_plain_line(character)).strip())

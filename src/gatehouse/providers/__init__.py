@@ -1,0 +1,1 @@
+"""Sign-in with identities that other services vouch for (R10)."""

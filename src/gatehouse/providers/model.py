@@ -1,0 +1,121 @@
+"""Sign-in providers: what is known of each kind, what one says about a person, and the errors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from gatehouse.accounts.identities import IdentityRules
+from gatehouse.kernel.errors import GatehouseError, Refused
+
+
+class ProviderProtocol(StrEnum):
+    """How a provider is asked."""
+
+    OIDC = "oidc"  # OpenID Connect by its discovery document
+    OAUTH = "oauth"  # OAuth 2.0 and an endpoint about the user; no id_token
+    STEAM = "steam"  # OpenID 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderPreset:
+    """What every provider of a kind has in common."""
+
+    title: str
+    protocol: ProviderProtocol = ProviderProtocol.OIDC
+    issuer: str = ""
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+    has_pkce: bool = True
+    posts_response: bool = False  # the browser posts the answer (Apple)
+
+
+TENANT_MARK: Final = "{tenantid}"
+DEFAULT_TENANT: Final = "common"
+PRESETS: Final[Mapping[str, ProviderPreset]] = {
+    "oidc": ProviderPreset(title=""),
+    "google": ProviderPreset(title="Google", issuer="https://accounts.google.com"),
+    "apple": ProviderPreset(
+        title="Apple",
+        issuer="https://appleid.apple.com",
+        scopes=("openid", "email", "name"),
+        posts_response=True,
+    ),
+    "microsoft": ProviderPreset(title="Microsoft", issuer="https://login.microsoftonline.com"),
+    "twitch": ProviderPreset(
+        title="Twitch", issuer="https://id.twitch.tv/oauth2", scopes=("openid", "user:read:email"), has_pkce=False
+    ),
+    "epic": ProviderPreset(
+        title="Epic Games", issuer="https://api.epicgames.dev/epic/oauth/v1", scopes=("openid", "basic_profile")
+    ),
+    "github": ProviderPreset(
+        title="GitHub",
+        protocol=ProviderProtocol.OAUTH,
+        issuer="https://github.com",
+        scopes=("read:user", "user:email"),
+    ),
+    "discord": ProviderPreset(
+        title="Discord", protocol=ProviderProtocol.OAUTH, issuer="https://discord.com", scopes=("identify", "email")
+    ),
+    "steam": ProviderPreset(
+        title="Steam", protocol=ProviderProtocol.STEAM, issuer="https://steamcommunity.com", scopes=(), has_pkce=False
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A provider as an administrator configured it."""
+
+    provider_id: str
+    kind: str
+    name: str
+    issuer: str
+    tenant: str = ""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    team_id: str = ""
+    key_id: str = ""
+    private_key: str = field(default="", repr=False)  # base64 of PKCS #8
+    scopes: tuple[str, ...] = ()
+    application_ids: frozenset[int] = frozenset()  # that offer it; all if empty
+    rules: IdentityRules
+
+    @property
+    def preset(self) -> ProviderPreset:
+        return PRESETS[self.kind]
+
+    def is_offered_by(self, application_id: int) -> bool:
+        """0 is the account page, which offers what every application does."""
+        return not self.application_ids or application_id in self.application_ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAuthorization:
+    """A request to a provider that is under way; nonce and verifier follow from its state."""
+
+    state: str = field(repr=False)
+    nonce: str = field(repr=False)
+    code_verifier: str = field(repr=False)
+    redirect_uri: str
+
+
+class ProviderProblem(GatehouseError):
+    """Why a provider did not prove an identity; the kinds differ in what a person can do."""
+
+
+class ProviderUnavailable(ProviderProblem):
+    """It did not answer, or answered something that is not valid; the detail is for the log."""
+
+    public = "The provider did not answer as expected."
+
+
+class ProviderCanceled(ProviderProblem, Refused):
+    """The person refused there, or the provider refused them."""
+
+    public = "The sign-in was canceled."
+
+
+class ProviderRequestGone(ProviderProblem, Refused):
+    """The answer does not belong to a request of this browser, or was used before."""
+
+    public = "This sign-in has expired or was opened in another browser. Start again."

@@ -1,0 +1,175 @@
+"""A sign-in through a provider: the request, its answer, and the account it leads to."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import structlog
+
+from gatehouse.accounts.identities import ForeignPerson
+from gatehouse.accounts.model import User
+from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
+from gatehouse.kernel.errors import NotFound
+from gatehouse.kernel.ids import new_secret
+from gatehouse.kernel.sealing import SecretSealer
+from gatehouse.keys.encoding import decode_base64url, encode_base64url
+from gatehouse.providers.model import (
+    Provider,
+    ProviderAuthorization,
+    ProviderCanceled,
+    ProviderProblem,
+    ProviderProtocol,
+    ProviderRequestGone,
+)
+
+log = structlog.get_logger(__name__)
+
+REQUEST_SECONDS: Final = 600
+SIGN_IN_WITH: Final = "/sign-in/with"
+SEALING_PURPOSE: Final = "provider_request"
+MAX_STATE_LENGTH: Final = 100
+
+
+class ProviderClient(Protocol):
+    """How providers of one protocol are asked."""
+
+    async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
+        """Return where the browser goes. Raises ProviderUnavailable."""
+
+    async def person(
+        self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
+    ) -> ForeignPerson:
+        """Return who signed in, from the answer that the browser brought. Raises ProviderProblem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenRequest:
+    """A request to a provider whose answer came; it was used up."""
+
+    provider: Provider
+    request: ProviderAuthorization
+    handle: str = field(repr=False)  # of the sign-in flow that goes on; "" for the account page
+    link_to: str  # the account that the identity is to be linked to; "" to sign in
+    link_rev: int  # of that account when the request was made
+
+
+class ProviderSignIn:
+    def __init__(
+        self,
+        *,
+        store: OwnAccountStore,
+        providers: Callable[[], Mapping[str, Provider]],
+        clients: Mapping[ProviderProtocol, ProviderClient],
+        sealer: SecretSealer,
+        key: bytes,
+        clock: Clock,
+        base_url: str,
+    ) -> None:
+        """`providers` returns the enabled ones of now; `key` derives nonce and verifier of a request."""
+        self._store = store
+        self._providers = providers
+        self._clients = clients
+        self._sealer = sealer
+        self._key = key
+        self._clock = clock
+        self._base_url = base_url
+
+    def offered_by(self, application_id: int) -> list[Provider]:
+        """Return the providers that the application offers; 0 for the account pages."""
+        return [provider for provider in self._providers().values() if provider.is_offered_by(application_id)]
+
+    def every(self) -> Mapping[str, Provider]:
+        return self._providers()
+
+    def find(self, provider_id: str) -> Provider:
+        """Raises NotFound for one that does not exist or is turned off."""
+        provider = self._providers().get(provider_id)
+        if provider is None:
+            raise NotFound("no such provider")
+        return provider
+
+    async def start(
+        self, provider: Provider, *, browser: bytes, handle: str = "", link_to: User | None = None
+    ) -> str:
+        """Store a request, bound to the browser and usable once; return where the browser goes.
+
+        Raises ProviderUnavailable.
+        """
+        request = self._request(provider, new_secret())
+        url = await self._clients[provider.preset.protocol].authorization_url(provider, request)
+        details = {
+            "provider": provider.provider_id,
+            "issuer": provider.issuer,  # fixed: an answer after the provider was replaced is refused
+            "browser": browser.hex(),
+            "handle": self._seal(handle),
+            "link_to": link_to.user_id if link_to else "",
+            "link_rev": str(link_to.rev) if link_to else "0",
+        }
+        now = self._clock.now()
+        await self._store.save_provider_request(sha256(request.state), details, now, now + REQUEST_SECONDS)
+        return url
+
+    async def take(self, provider: Provider, state: str, *, browser: bytes) -> TakenRequest:
+        """Use the request of an answer. Raises ProviderRequestGone.
+
+        An answer to another browser, or through another provider than was asked, is refused and its request used
+        up: someone may be mixing two up.
+        """
+        found = None
+        if 0 < len(state) <= MAX_STATE_LENGTH:
+            found = await self._store.take_provider_request(sha256(state), self._clock.now())
+        if found is None or not constant_time_equal(found["browser"], browser.hex()):
+            raise ProviderRequestGone
+        if (found["provider"], found["issuer"]) != (provider.provider_id, provider.issuer):
+            raise ProviderRequestGone("the request was made to another provider")
+        return TakenRequest(
+            provider=provider,
+            request=self._request(provider, state),
+            handle=self._open(found["handle"]),
+            link_to=found["link_to"],
+            link_rev=int(found["link_rev"]),
+        )
+
+    async def person(self, taken: TakenRequest, answer: Mapping[str, str]) -> ForeignPerson:
+        """Return whom the provider vouches for. Raises ProviderProblem."""
+        provider = taken.provider
+        try:
+            if answer.get("error"):
+                raise ProviderCanceled(f"the provider answered {answer['error'][:100]!r}")
+            return await self._clients[provider.preset.protocol].person(provider, taken.request, answer)
+        except ProviderProblem as problem:
+            log.warning("provider sign-in failed", provider=provider.provider_id, reason=str(problem))
+            raise
+
+    def redirect_uri(self, provider: Provider) -> str:
+        return f"{self._base_url}{callback_path(provider.provider_id)}"
+
+    def _request(self, provider: Provider, state: str) -> ProviderAuthorization:
+        return ProviderAuthorization(
+            state=state,
+            nonce=self._derive("nonce", state),
+            code_verifier=self._derive("verifier", state),
+            redirect_uri=self.redirect_uri(provider),
+        )
+
+    def _derive(self, purpose: str, state: str) -> str:
+        """Return a secret of the request that is not stored; without the key no one can compute it."""
+        return hmac_sha256(self._key, f"{purpose} {state}".encode()).hex()
+
+    def _seal(self, handle: str) -> str:
+        return (
+            encode_base64url(self._sealer.seal(handle.encode(), purpose=SEALING_PURPOSE)).decode() if handle else ""
+        )
+
+    def _open(self, sealed: str) -> str:
+        plain = self._sealer.try_open(decode_base64url(sealed.encode()), purpose=SEALING_PURPOSE) if sealed else b""
+        if plain is None:
+            raise ProviderRequestGone("the handle is damaged")
+        return plain.decode()
+
+
+def callback_path(provider_id: str) -> str:
+    """Each provider has an address of its own, so that answers cannot be mixed up."""
+    return f"{SIGN_IN_WITH}/{provider_id}/callback"

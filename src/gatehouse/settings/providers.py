@@ -1,0 +1,126 @@
+"""The settings of a sign-in provider; there is one table of them for each provider, by its ID."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from gatehouse.kernel.addresses import parse_web_url
+from gatehouse.kernel.text import is_plain_line
+from gatehouse.settings import grammar
+from gatehouse.settings.info import SettingInfo, text
+from gatehouse.settings.secret import Secret
+
+MAX_PROVIDERS: Final = 50
+MAX_NAME_LENGTH: Final = 40
+NO_SECRET: Final = Secret()
+TENANT: Final = re.compile(r"[A-Za-z0-9.-]{1,100}", re.ASCII)
+APPLICATION_ID: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+SCOPE: Final = re.compile(r"[!#-\[\]-~]{1,100}", re.ASCII)  # RFC 6749 §3.3
+TAG_RULE: Final = re.compile(r"[^=]{1,64}=[^:]{0,100}:(.{1,64})")
+KEPT_TAG: Final = re.compile(r"guest|linked_.*|email_verified|phone_verified|2step.*")
+
+
+def provider_name(given: str) -> None:
+    if len(given) > MAX_NAME_LENGTH:
+        raise ValueError(f"must be at most {MAX_NAME_LENGTH} characters")
+
+
+def issuer_url(given: str) -> None:
+    url = parse_web_url(given)
+    if url is None or url.fragment or "?" in url.target or len(given) > 1_000:  # noqa: PLR2004
+        raise ValueError("must be a URL without query and fragment, like https://login.studio.example")
+
+
+def tenant(given: str) -> None:
+    if not TENANT.fullmatch(given):
+        raise ValueError("must be the ID or the domain of a tenant, or common, organizations or consumers")
+
+
+def application_id(given: str) -> None:
+    if not APPLICATION_ID.fullmatch(given):
+        raise ValueError("must be the ID of an application, which is a number")
+
+
+def scope(given: str) -> None:
+    if not SCOPE.fullmatch(given):
+        raise ValueError("must be a scope without spaces and quotes")
+
+
+def tag_rule(given: str) -> None:
+    found = TAG_RULE.fullmatch(given)
+    if found is None:
+        raise ValueError("must be CLAIM=VALUE:TAG, like department=art:artist")
+    if KEPT_TAG.fullmatch(found[1]) or "," in found[1] or not is_plain_line(found[1]):
+        raise ValueError(f"{found[1]} cannot be set: it is managed automatically or contains a comma")
+
+
+ProviderKind = Literal["oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic", "steam"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSettings:
+    """A sign-in provider. `<id>` is yours to choose: a letter, then up to 19 letters and digits."""
+
+    kind: Annotated[
+        ProviderKind, SettingInfo("Kind of the provider; it cannot be changed.", fixed=True, stored=True)
+    ] = "oidc"
+    name: Annotated[
+        str, text("Name on buttons and pages.", provider_name, without="that of its kind, or the ID", stored=True)
+    ] = ""
+    enabled: Annotated[bool, SettingInfo("Offer this provider; turn it off while it is incomplete.", stored=True)] = (
+        True
+    )
+    issuer: Annotated[
+        str,
+        text(
+            "Issuer of an `oidc` provider, whose discovery document is read, or the address of a server that is "
+            "compatible with another kind, like GitHub Enterprise; it cannot be changed.",
+            issuer_url,
+            without="that of its kind",
+            fixed=True,
+            stored=True,
+        ),
+    ] = ""
+    tenant: Annotated[
+        str,
+        text(
+            "Tenant of a `microsoft` provider: its ID or domain, or `common`, `organizations`, `consumers`.",
+            tenant,
+            without="`common`",
+            fixed=True,
+            stored=True,
+        ),
+    ] = ""
+    client_id: Annotated[str, SettingInfo("Client ID that the provider gave; none for `steam`.", stored=True)] = ""
+    client_secret: Annotated[Secret, SettingInfo("Client secret that the provider gave.", stored=True)] = NO_SECRET
+    team_id: Annotated[str, SettingInfo("Team ID of an `apple` provider.", stored=True)] = ""
+    key_id: Annotated[str, SettingInfo("ID of the private key of an `apple` provider.", stored=True)] = ""
+    private_key: Annotated[
+        Secret,
+        SettingInfo("Private key of an `apple` provider: the .p8 file without its first and last line.", stored=True),
+    ] = NO_SECRET
+    scopes: Annotated[
+        tuple[str, ...], text("Scopes to ask for.", scope, without="those that sign-in needs", stored=True)
+    ] = ()
+    applications: Annotated[
+        tuple[str, ...],
+        text(
+            "IDs of the applications that offer it.", application_id, without="all, and the account page", stored=True
+        ),
+    ] = ()
+    create_accounts: Annotated[
+        bool,
+        SettingInfo("Create an account for a person who has none; otherwise only linked ones sign in.", stored=True),
+    ] = False
+    allowed_domains: Annotated[
+        tuple[str, ...],
+        text("Domains of verified email addresses that may sign in.", grammar.domain, without="all", stored=True),
+    ] = ()
+    tags: Annotated[
+        tuple[str, ...],
+        text(
+            "Tags to set from claims, as `CLAIM=VALUE:TAG`, at every sign-in; without the claim the tag is removed.",
+            tag_rule,
+            stored=True,
+        ),
+    ] = ()

@@ -1,0 +1,195 @@
+"""Storage of identities (accounts/own_account/model.py)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlalchemy import bindparam, delete, exists, func, null, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.errors import (
+    MAX_IDENTITIES,
+    IdentityNotFound,
+    IdentityTaken,
+    LastWayIn,
+    TooManyIdentities,
+    UserNotFound,
+)
+from gatehouse.accounts.model import CENTRAL_APPLICATION, Identity, User, service_tag
+from gatehouse.audit.model import AuditRecord
+from gatehouse.mail.model import OutboxMail
+from gatehouse.storage.accounts.registration import end_links
+from gatehouse.storage.accounts.users import (
+    BUMP_USER_VERSION,
+    PURCHASES,
+    SELECT_USER,
+    TAGS,
+    insert_user,
+    user_by_id,
+    user_from_row,
+)
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.mail import queue_mails
+from gatehouse.storage.rows import column_values
+from gatehouse.storage.single_use import put_single_use, take_single_use
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.accounts import identities, passkeys, user_purchases, user_tags, users
+from gatehouse.storage.tables.permissions import role_assignments
+
+_THIS_IDENTITY = (identities.c.issuer == bindparam("of_issuer"), identities.c.subject == bindparam("of_subject"))
+_OF_USER = identities.c.user_id == bindparam("of")
+
+USER_BY_IDENTITY = Statement(
+    SELECT_USER.join(identities, identities.c.user_id == users.c.user_id).where(*_THIS_IDENTITY)
+)
+IDENTITIES_OF_USER = Statement(
+    select(identities).where(_OF_USER).order_by(identities.c.created_at, identities.c.issuer)
+)
+# Of two accounts that link one identity the second finds the row of the first.
+INSERT_IDENTITY = Statement(insert(identities).on_conflict_do_nothing().returning(identities.c.subject))
+DROP_IDENTITY = Statement(delete(identities).where(*_THIS_IDENTITY, _OF_USER).returning(identities.c.provider))
+USE_IDENTITY = Statement(
+    update(identities)
+    .where(*_THIS_IDENTITY, _OF_USER)
+    .values(used_at=bindparam("at"), label=bindparam("to_label"))
+    .returning(identities.c.subject)
+)
+IDENTITIES_OF_PROVIDER = Statement(
+    select(func.count().label("found")).where(_OF_USER, identities.c.provider == bindparam("at_provider"))
+)
+WAYS_IN = Statement(
+    select(
+        select(func.count()).where(_OF_USER).scalar_subquery().label("identities"),
+        select(func.count()).where(passkeys.c.user_id == bindparam("of")).scalar_subquery().label("passkeys"),
+        users.c.password_hash.is_not(None).label("password"),
+    ).where(users.c.user_id == bindparam("of"))
+)
+# The address of another account that never proved to own it. Those with a role of application 1 keep theirs.
+FREE_ADDRESS = Statement(
+    update(users)
+    .where(
+        users.c.login_key == bindparam("of_key"),
+        users.c.email_verified.is_(False),
+        ~exists().where(
+            role_assignments.c.user_id == users.c.user_id, role_assignments.c.application_id == CENTRAL_APPLICATION
+        ),
+    )
+    .values(login=null(), login_key=null(), version=users.c.version + 1)
+    .returning(users.c.user_id)
+)
+ADD_TAG_ONCE = Statement(insert(user_tags).on_conflict_do_nothing())
+ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
+DROP_TAG = Statement(
+    delete(user_tags).where(user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"))
+)
+
+
+def user_by_identity(issuer: str, subject: str) -> Verb[User | None]:
+    rows = yield USER_BY_IDENTITY(of_issuer=issuer, of_subject=subject)
+    return user_from_row(rows[0]._asdict()) if rows else None
+
+
+def identities_of_user(user_id: str) -> Verb[Sequence[Identity]]:
+    rows = yield IDENTITIES_OF_USER(of=user_id)
+    return [Identity(**row._asdict()) for row in rows]
+
+
+def create_with_identity(user: User, identity: Identity, entry: AuditRecord, *, takes_address: bool) -> Verb[None]:
+    if takes_address and user.login is not None:
+        for former in (yield FREE_ADDRESS(of_key=user.login_key)):
+            yield from end_links(former.user_id)
+    yield from insert_user(user)
+    yield from _add_identity(identity)
+    yield from add_audit_record(entry)
+
+
+def link_identity(identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    yield from _lock_user(identity.user_id)
+    if len((yield IDENTITIES_OF_USER(of=identity.user_id))) >= MAX_IDENTITIES:
+        raise TooManyIdentities
+    yield from _add_identity(identity)
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, identity.user_id)
+
+
+def unlink_identity(
+    user_id: str, issuer: str, subject: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+) -> Verb[None]:
+    yield from _lock_user(user_id)
+    removed = yield DROP_IDENTITY(of=user_id, of_issuer=issuer, of_subject=subject)
+    if not removed:
+        raise IdentityNotFound
+    yield from refuse_without_way_in(user_id)
+    provider = removed[0].provider
+    if not (yield IDENTITIES_OF_PROVIDER(of=user_id, at_provider=provider))[0].found:
+        yield DROP_TAG(of=user_id, the=service_tag(provider))
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, user_id)
+
+
+def refuse_without_way_in(user_id: str) -> Verb[None]:
+    """Refuse to remove the last way to sign in; the caller has locked the account. Raises LastWayIn."""
+    (ways,) = yield WAYS_IN(of=user_id)
+    if not (ways.identities or ways.passkeys or ways.password):
+        raise LastWayIn
+
+
+def record_identity_use(
+    identity: Identity, tags: Mapping[str, bool], purchases: frozenset[str], entry: AuditRecord | None
+) -> Verb[User]:
+    used = yield USE_IDENTITY(
+        of=identity.user_id,
+        of_issuer=identity.issuer,
+        of_subject=identity.subject,
+        at=identity.used_at,
+        to_label=identity.label,
+    )
+    if not used:
+        raise UserNotFound
+    if (yield from _set_labels(identity.user_id, tags, purchases)) and entry is not None:
+        yield from add_audit_record(entry)
+    return (yield from user_by_id(identity.user_id))
+
+
+def _set_labels(user_id: str, tags: Mapping[str, bool], purchases: frozenset[str]) -> Verb[bool]:
+    """Set or remove these tags and add these purchases; True if something changed."""
+    if not tags and not purchases:
+        return False
+    before = {row.tag for row in (yield TAGS(user_id=user_id))}
+    owned = {row.purchase for row in (yield PURCHASES(user_id=user_id))}
+    added = {tag for tag, holds in tags.items() if holds} - before
+    dropped = {tag for tag, holds in tags.items() if not holds} & before
+    bought = purchases - owned
+    if not (added or dropped or bought):
+        return False
+    yield from _lock_user(user_id)
+    yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in sorted(added)])
+    for tag in sorted(dropped):
+        yield DROP_TAG(of=user_id, the=tag)
+    yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": name} for name in sorted(bought)])
+    return True
+
+
+def _add_identity(identity: Identity) -> Verb[None]:
+    if not (yield INSERT_IDENTITY(**column_values(identity))):
+        raise IdentityTaken
+    yield ADD_TAG_ONCE(user_id=identity.user_id, tag=service_tag(identity.provider))
+
+
+def _lock_user(user_id: str) -> Verb[None]:
+    if not (yield BUMP_USER_VERSION(of=user_id)):
+        raise UserNotFound
+
+
+PROVIDER_REQUEST: Final = "provider_request"  # kind of the single-use record
+
+
+def save_provider_request(digest: bytes, details: Mapping[str, str], now: int, ends_at: int) -> Verb[None]:
+    # A subject of its own: a second tab does not end the request of the first one.
+    yield from put_single_use(
+        PROVIDER_REQUEST, digest, subject=digest.hex(), details=details, now=now, expires_at=ends_at
+    )
+
+
+def take_provider_request(digest: bytes, now: int) -> Verb[Mapping[str, str] | None]:
+    found = yield from take_single_use(PROVIDER_REQUEST, digest, now)
+    return None if found is None else found.details

@@ -1,0 +1,137 @@
+"""Sign-in providers: the list, a new one, and the end of one. Their settings are changed in settings_form.py."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.settings import SettingListItem
+from gatehouse.kernel.errors import BadInput, NotFound
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.settings.entries import PROVIDER_ID, PROVIDERS
+from gatehouse.settings.providers import ProviderKind
+from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
+from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+PATH: Final = f"{ENTRY.path}/providers"
+KINDS: Final[Sequence[str]] = get_args(ProviderKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedProvider:
+    provider_id: str
+    kind: str
+    name: str
+    enabled: bool
+    is_stored: bool  # in the database, so that it can be removed here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvidersContext(PageContext):
+    template = "console/settings/providers.html"
+
+    providers: Sequence[ListedProvider]
+    kinds: Sequence[str] = KINDS
+    typed_id: str = ""
+    typed_kind: str = ""
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
+    problem: FormProblem | None = None
+
+
+class NewProviderForm(CsrfForm, frozen=True, kw_only=True):
+    provider: str
+    kind: str
+
+
+class ProviderScreens:
+    def __init__(self, *, installation: InstallationReader, save: SaveSettings, view: ConsoleView) -> None:
+        self._installation = installation
+        self._save = save
+        self._view = view
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        return self._render(request, admin)
+
+    async def add(self, request: Request, admin: AdminRequest, form: NewProviderForm) -> Response:  # noqa: ARG002
+        """Store the kind, turned off; the next page asks for the rest."""
+        require_operation(admin.rights, Operation.ADMINISTER)
+        if not PROVIDER_ID.fullmatch(form.provider):
+            raise BadInput("an ID is a lower-case letter, then up to 19 letters and digits, like google")
+        if form.provider in self._lines_by_provider(admin):
+            raise BadInput("a provider with this ID exists")
+        section = f"{PROVIDERS}.{form.provider}"
+        await self._save({f"{section}.kind": form.kind, f"{section}.enabled": False}, admin.actor.origin)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/change?part={section}", "provider_added")
+
+    async def rerender(
+        self, request: Request, admin: AdminRequest, form: NewProviderForm, problem: FormProblem
+    ) -> Response:
+        return self._render(request, admin, form, problem)
+
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        provider_id, t = self._stored_provider(request, admin), self._view.words(request)
+        return Confirmation(
+            title=t("settings.provider_remove_title", provider=provider_id),
+            trail=[(t("settings.tab_providers"), PATH)],
+            text=t("settings.provider_remove_text"),
+            button=t("settings.provider_remove"),
+        )
+
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        require_operation(admin.rights, Operation.ADMINISTER)
+        lines = self._lines_by_provider(admin)[self._stored_provider(request, admin)]
+        await self._save(dict.fromkeys(line.name for line in lines if line.is_in_database), admin.actor.origin)
+        return self._view.redirect_with_flash(PATH, "provider_removed")
+
+    def _stored_provider(self, request: Request, admin: AdminRequest) -> str:
+        provider_id: str = request.path_params["provider"]
+        if not any(line.is_in_database for line in self._lines_by_provider(admin).get(provider_id, ())):
+            raise NotFound("no such provider in the database")
+        return provider_id
+
+    def _lines_by_provider(self, admin: AdminRequest) -> Mapping[str, Sequence[SettingListItem]]:
+        found: dict[str, list[SettingListItem]] = {}
+        for line in self._installation.installation(admin.actor).lines:
+            section, _, rest = line.name.partition(".")
+            if section == PROVIDERS:
+                found.setdefault(rest.partition(".")[0], []).append(line)
+        return found
+
+    def _provider_rows(self, admin: AdminRequest) -> Iterator[ListedProvider]:
+        for provider_id, lines in self._lines_by_provider(admin).items():
+            values = {line.name.rpartition(".")[2]: line.value for line in lines}
+            yield ListedProvider(
+                provider_id=provider_id,
+                kind=values["kind"],
+                name=values["name"],
+                enabled=values["enabled"] == "true",
+                is_stored=any(line.is_in_database for line in lines),
+            )
+
+    def _render(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewProviderForm | None = None,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        context = ProvidersContext(
+            providers=list(self._provider_rows(admin)),
+            typed_id=form.provider if form else "",
+            typed_kind=form.kind if form else "",
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        view = self._view
+        return [
+            view.page("/settings/providers", self.show),
+            view.form("/settings/providers", NewProviderForm, self.add, rerender=self.rerender, fresh=True),
+            *view.confirmation("/settings/providers/{provider}/remove", CsrfForm, self.confirm_removal, self.remove),
+        ]

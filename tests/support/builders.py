@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from gatehouse.accounts.model import SetupLink, User
+from gatehouse.accounts.model import Identity, SetupLink, User
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -14,6 +14,7 @@ from gatehouse.oauth.model import Client, ClientSecret, SecretKind
 from tests.support.clock import MovableClock
 
 NOW = 1_800_000_000
+ISSUER = "https://accounts.google.com"
 AUDIT_KEY = bytes(range(32))
 ORIGIN = AuditOrigin(actor="test", address="192.0.2.7", request_id="r1")
 RECORDER = Recorder(mac_key=AUDIT_KEY, clock=MovableClock(NOW))
@@ -23,6 +24,19 @@ def a_user(**fields: Any) -> User:
     user_id = new_user_id()
     user = User(user_id=user_id, login=f"{user_id}@studio.example", nick="Anna", reg_time=NOW)
     return replace(user, **fields)
+
+
+def an_identity(user_id: str, subject: str = "0", **fields: Any) -> Identity:
+    identity = Identity(
+        issuer=ISSUER,
+        subject=subject,
+        user_id=user_id,
+        provider="google",
+        label="kim",
+        created_at=NOW,
+        used_at=NOW,
+    )
+    return replace(identity, **fields)
 
 
 def a_record(

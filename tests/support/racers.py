@@ -25,7 +25,7 @@ from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
-from tests.support.builders import NOW, a_client, a_client_secret, a_passkey, a_record, a_user
+from tests.support.builders import ISSUER, NOW, a_client, a_client_secret, a_passkey, a_record, a_user, an_identity
 from tests.support.clock import MovableClock
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
 
@@ -116,6 +116,20 @@ async def try_right_email_code(storage: Storage, _n: int) -> None:
 
 async def try_wrong_email_code(storage: Storage, _n: int) -> None:
     expect_true(await storage.second_factors.try_email_code(RACED_USER, b"wrong", NOW))
+
+
+async def take_identity(storage: Storage, _n: int) -> None:
+    user = a_user()
+    await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record(), takes_address=False)
+
+
+async def drop_an_identity(storage: Storage, n: int) -> None:
+    """Remove one of the two ways in that are left."""
+    await storage.profile.unlink_identity(RACED_USER, ISSUER, str(n % 2), a_record(), ())
+
+
+async def take_provider_request(storage: Storage, _n: int) -> None:
+    expect_true(await storage.profile.take_provider_request(b"state", NOW) is not None)
 
 
 async def take_challenge(storage: Storage, _n: int) -> None:
@@ -210,7 +224,7 @@ ACTS: Final[Mapping[str, Act]] = {
     for act in (
         *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
-        *(take_challenge, use_passkey, add_passkey),
+        *(take_challenge, use_passkey, add_passkey, take_identity, drop_an_identity, take_provider_request),
         *(guess_password_of_anna, guess_password_of_no_one, try_one_password_everywhere),
         *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),
         *(claim_game, take_game_answer, confirm_game),

@@ -210,6 +210,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         email_codes=services.email_codes,
         passkeys=services.passkeys,
         devices=services.device_cookies,
+        sign_in_flows=services.sign_in_flows,
         browsers=services.browsers,
         view=view,
         notices=notices,

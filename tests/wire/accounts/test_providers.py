@@ -1,8 +1,10 @@
 """Sign-in with a provider: vendors on loopback, each with its oddities (checklist ID-01 to ID-10)."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -482,3 +484,20 @@ async def test_another_gatehouse_is_a_provider(
     user = await service.services.storage.profile.user_by_identity(upstream.base_url, kim.user_id)
     assert user is not None
     assert (user.login, user.email_verified) == (EMAIL, True)
+
+
+async def test_person_with_only_a_provider_confirms_with_it(service: RunningService, vendor: Vendor) -> None:
+    browser = AccountBrowser(service)
+    await sign_in_with(browser, vendor, **KIM)
+    await service.clock.advance(601)
+    assert (await browser.get("/account/delete")).headers["location"].startswith("/confirm")
+    await browser.follow()
+    page = await browser.follow()
+    link = re.search(r'href="(/sign-in/with/vendor\?interaction=[^"]+)"', page.text)
+    assert link is not None, page.text
+    response = await come_back(browser, vendor.sign_in(await leave(browser, unescape(link[1])), **KIM))
+    assert response.headers["location"] == "/account/delete"
+    await browser.follow()
+    assert (await browser.submit("/account/delete", login=EMAIL)).status_code == 200
+    assert await find_user(service, vendor) is None
+    await browser.client.aclose()

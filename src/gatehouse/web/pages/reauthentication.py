@@ -14,6 +14,9 @@ from gatehouse.accounts.second_factors.model import Factor, PasskeyRefused, Seco
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.kernel.errors import TooMany
+from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
+from gatehouse.sign_in_flow.flows import RETURN_TO, SignInFlows
+from gatehouse.sign_in_flow.model import FlowStep
 from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.browser import BrowserSessions
 from gatehouse.web.http.parse import read_query
@@ -23,6 +26,7 @@ from gatehouse.web.pages.account_request import RETURN_ADDRESSES, AccountRequest
 from gatehouse.web.pages.contexts import ReauthenticationContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.sign_in_flow import step_address
 from gatehouse.web.pages.vocabulary import FactorMethod, Notice, PageProblem, ProblemKind
 
 FORBIDDEN: Final = 403
@@ -55,6 +59,7 @@ class ReauthenticationPage:
         email_codes: EmailCodes,
         passkeys: Passkeys,
         devices: DeviceCookies,
+        sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
         view: AccountView,
         notices: NoticeCookie,
@@ -63,6 +68,7 @@ class ReauthenticationPage:
         self._email_codes = email_codes
         self._passkeys = passkeys
         self._devices = devices
+        self._sign_in_flows = sign_in_flows
         self._browsers = browsers
         self._view = view
         self._notices = notices
@@ -115,7 +121,7 @@ class ReauthenticationPage:
         user, notice = account.user, self._notices.read(request)
         ways = await self._confirmation.methods_for(user)
         if ways.is_empty:
-            return see_other(Path.FORGOT)  # a reset link by email is the only way left
+            return await self._other_way(account, goal)
         by_passkey = Factor.PASSKEY in ways.factors
         context = ReauthenticationContext(
             csrf=self._view.csrf_token(account),
@@ -129,6 +135,14 @@ class ReauthenticationPage:
         )
         page = self._view.show(request, context, status=status)
         return page if notice is None else self._notices.clear(page)
+
+    async def _other_way(self, account: AccountRequest, goal: str) -> Response:
+        """Redirect a person without password and factor: to sign in with a provider, or to get a reset link."""
+        if not account.user.service_tags:
+            return see_other(Path.FORGOT)
+        ask = {RETURN_TO: return_address(goal)}
+        handle = await self._sign_in_flows.start(ACCOUNT, ask, browser=account.browser.browser_id)
+        return see_other(step_address(FlowStep.LOGIN, handle))
 
     async def _passkey_options(self, account: AccountRequest) -> str:
         return await self._passkeys.sign_in_options(browser=account.browser_digest, user=account.user)

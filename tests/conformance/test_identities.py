@@ -1,0 +1,59 @@
+"""Identities are unique and the last way in stays, between processes too, on both databases (R10)."""
+
+import pytest
+
+from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastWayIn
+from gatehouse.storage.database import Storage
+from tests.support import racers
+from tests.support.builders import ISSUER, NOW, a_record, a_user, an_identity
+from tests.support.racers import RACED_USER, WON, race
+
+TRIES = 20  # four processes, five attempts each
+
+
+async def test_first_sign_ins_at_the_same_time_make_one_account(storage: Storage, migrated_url: str) -> None:
+    assert race(racers.take_identity, migrated_url) == {WON: 1, "IdentityTaken": TRIES - 1}
+    user = await storage.profile.user_by_identity(ISSUER, "0")
+    assert user is not None
+    assert [one.user_id for one in await storage.accounts.all_users()] == [user.user_id]
+
+
+async def test_of_two_last_ways_in_one_stays_when_both_are_removed(storage: Storage, migrated_url: str) -> None:
+    await storage.accounts.create_user(a_user(user_id=RACED_USER, password_hash=None), a_record())
+    for subject in ("0", "1"):
+        await storage.profile.link_identity(an_identity(RACED_USER, subject), a_record(), ())
+    outcomes = race(racers.drop_an_identity, migrated_url)
+    assert outcomes[WON] == 1
+    assert sum(outcomes.values()) == TRIES
+    left = (await storage.profile.account_details(RACED_USER, NOW)).identities
+    assert len(left) == 1
+    assert (await storage.accounts.user(RACED_USER)).service_tags == {"linked_google"}
+
+
+async def test_answer_of_a_provider_is_used_once(storage: Storage, migrated_url: str) -> None:
+    await storage.profile.save_provider_request(b"state", {"provider": "google"}, NOW, NOW + 600)
+    assert race(racers.take_provider_request, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
+
+
+async def test_identity_of_an_account_is_linked_nowhere_else(storage: Storage) -> None:
+    first, second = a_user(password_hash="hash"), a_user(password_hash="hash")
+    for user in (first, second):
+        await storage.accounts.create_user(user, a_record())
+    await storage.profile.link_identity(an_identity(first.user_id), a_record(), ())
+    with pytest.raises(IdentityTaken):
+        await storage.profile.link_identity(an_identity(second.user_id), a_record(), ())
+    with pytest.raises(IdentityNotFound):
+        await storage.profile.unlink_identity(second.user_id, ISSUER, "0", a_record(), ())
+    await storage.profile.unlink_identity(first.user_id, ISSUER, "0", a_record(), ())
+    assert (await storage.accounts.user(first.user_id)).service_tags == frozenset()
+
+
+async def test_service_tags_survive_changes_of_other_tags_and_end_with_the_account(storage: Storage) -> None:
+    user = a_user(password_hash=None, tags=frozenset({"beta"}))
+    await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record(), takes_address=False)
+    changed = await storage.accounts.set_labels(user.user_id, a_record(), tags=frozenset({"gamma"}))
+    assert (changed.tags, changed.service_tags) == ({"gamma"}, {"linked_google"})
+    with pytest.raises(LastWayIn):
+        await storage.profile.unlink_identity(user.user_id, ISSUER, "0", a_record(), ())
+    await storage.profile.erase_user(user.user_id, a_record(), even_last_administrator=False, now=NOW)
+    assert await storage.profile.user_by_identity(ISSUER, "0") is None

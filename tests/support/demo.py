@@ -48,6 +48,7 @@ SCREENS: Final = {
     "webhooks": "/console/settings/webhooks",
 }
 TABS: Final = {  # more screens, behind tabs
+    "people-import": "/console/people/import",
     "person-permissions": f"/console/people/{NOOR}/permissions",
     "person-roles": f"/console/people/{JONAS}/roles",
     "person-sessions": f"/console/people/{NOOR}/sessions",

@@ -43,6 +43,7 @@ from gatehouse.storage.permissions.user_records import assign_root_role
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
+    ban_devices,
     bans,
     identities,
     login_tokens,
@@ -51,6 +52,7 @@ from gatehouse.storage.tables.accounts import (
     sessions,
     site_sessions,
     totp_factors,
+    user_devices,
     user_ids,
     user_purchases,
     user_tags,
@@ -193,13 +195,18 @@ DROP_USER = Statement(
     .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
     .returning(users.c.user_id)
 )
+DROP_BAN_DEVICES_OF_USER = Statement(
+    delete(ban_devices).where(
+        ban_devices.c.ban_id.in_(select(bans.c.ban_id).where(bans.c.user_id == bindparam("of")))
+    )
+)
 DROP_USER_DATA = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
     for table in (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys, bans),
+        *(grants, consents, idempotency_keys, bans, user_devices),
     )
 )
 REPLACE_HASH = Statement(
@@ -296,6 +303,7 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from revoke_user_grants(user_id, now)
     yield RETIRE_USERNAMES(of=user_id)
     yield from remove_image(picture_owner(user_id))
+    yield DROP_BAN_DEVICES_OF_USER(of=user_id)
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)
 

@@ -49,7 +49,7 @@ from gatehouse.storage.statements import (
     Verb,
     split_lines,
 )
-from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
+from gatehouse.storage.tables.accounts import ban_devices, passkeys, totp_factors, user_purchases, user_tags, users
 from gatehouse.storage.tables.permissions import (
     application_schemas,
     applications,
@@ -90,6 +90,7 @@ def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
     return select(
         *_PERSON,
         exists().where(totp_factors.c.user_id == user_id).label("has_totp"),
+        exists(select(ban_devices.c.ban_id)).label("device_bans"),
         *(one.scalar_subquery().label(name) for name, one in asked.items()),
         *holdings_of(user_id),
         _APPLICATIONS.scalar_subquery().label("applications"),
@@ -131,6 +132,7 @@ def _facts(row: Row, application_ids: Collection[int]) -> Facts:
         structure=row.structure,
         keys_version=row.keys_version,
         bans=bans_from_document(row.bans),
+        device_bans=bool(row.device_bans),
     )
 
 

@@ -18,7 +18,6 @@ from gatehouse.permissions.model.facts import (
     Facts,
 )
 from gatehouse.permissions.model.project import ServiceAccount
-from gatehouse.storage.accounts.users import bans_from_document
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.applications import (
@@ -31,7 +30,14 @@ from gatehouse.storage.permissions.applications import (
     root_roles,
 )
 from gatehouse.storage.permissions.record_checks import IS_OWNER
-from gatehouse.storage.permissions.row_readers import Cells, columns, end_of, holdings_of, records_from_row
+from gatehouse.storage.permissions.row_readers import (
+    Cells,
+    bans_from_document,
+    columns,
+    end_of,
+    holdings_of,
+    records_from_row,
+)
 from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.permissions.service_accounts import ACCOUNT_COLUMNS, account_from_cells
 from gatehouse.storage.permissions.structure import read_structure

@@ -8,11 +8,14 @@ import hashlib
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.interop.toolchains import (
     CLIENTS,
+    GITEA_HOME,
+    GITEA_SOURCE,
     GO_CLIENT,
     GO_SOURCE,
     HYDRA_HOME,
@@ -54,6 +57,7 @@ from tests.interop.toolchains import (
     find_cpp,
     find_flask_and_fastapi,
     find_git_credential_oauth,
+    find_gitea,
     find_go_client,
     find_godot,
     find_hydra,
@@ -172,6 +176,20 @@ def build_oauth2_proxy() -> None:
     stamp(OAUTH2_PROXY, *go_lock(OAUTH2_PROXY_SOURCE))
 
 
+def build_gitea() -> None:
+    """Build it with SQLite, whose driver is C. Its templates and translations are files beside the program."""
+    if shutil.which("gcc") is None:
+        raise CouldNotGet("no C compiler is installed")
+    build_go_program(
+        GITEA_HOME / "gitea",
+        GITEA_SOURCE,
+        "code.gitea.io/gitea",
+        tags="sqlite,sqlite_unlock_notify",
+        directories=("options", "public", "templates"),
+    )
+    stamp(GITEA_HOME, *go_lock(GITEA_SOURCE))
+
+
 def build_hydra() -> None:
     build_go_program(HYDRA_HOME / "hydra", HYDRA_SOURCE, "github.com/ory/hydra/v2")
     stamp(HYDRA_HOME, *go_lock(HYDRA_SOURCE))
@@ -182,16 +200,29 @@ def build_openfga() -> None:
     stamp(OPENFGA_HOME, *go_lock(OPENFGA_SOURCE))
 
 
-def build_go_program(program: Path, source: Path, package: str) -> None:
-    """Build a package in the versions that the go.mod and go.sum of the source name."""
+def build_go_program(
+    program: Path, source: Path, package: str, *, tags: str = "", directories: Sequence[str] = ()
+) -> None:
+    """Build a package in the versions that the go.mod and go.sum of the source name.
+
+    With `tags` it may contain C. `directories` of its module are copied beside the program.
+    """
     go = shutil.which("go") or shutil.which("go", path=GO_PLACES)
     if go is None:
         raise CouldNotGet("Go is not installed")
     renew(program.parent)
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
         places = {name: f"{workshop}/{name}" for name in ("GOMODCACHE", "GOCACHE", "GOPATH")}
-        options = {"GOFLAGS": "-modcacherw -mod=readonly", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-        run([go, "build", "-o", str(program), package], source, {**places, **options}, timeout=BUILD_TIMEOUT)
+        options = {
+            "GOFLAGS": "-modcacherw -mod=readonly",
+            "GOTOOLCHAIN": "local",
+            "CGO_ENABLED": "1" if tags else "0",
+        }
+        command = [go, "build", "-tags", tags, "-o", str(program), package]
+        run(command, source, {**places, **options}, timeout=BUILD_TIMEOUT)
+        for module in Path(workshop, "GOMODCACHE").glob(f"{package}@*"):
+            for directory in directories:
+                shutil.copytree(module / directory, program.parent / directory)
 
 
 def build_rust_client() -> None:
@@ -354,6 +385,13 @@ SLOW_CLIENT_PROGRAMS: Final = (
         find=find_oauth2_proxy,
         download=InstallMethod(
             description="Go module proxy, tests/interop/clients/oauth2-proxy/go.sum", install=build_oauth2_proxy
+        ),
+    ),
+    Program(
+        name="optional Gitea",
+        find=find_gitea,
+        download=InstallMethod(
+            description="Go module proxy, tests/interop/clients/gitea/go.sum", install=build_gitea
         ),
     ),
     Program(

@@ -53,14 +53,16 @@ struct Session {
 
 enum class Outcome {
     ok,           // signed in
-    refused,      // the player said no, or the service did; error is a record id that its operators can look up
+    refused,      // the player said no, or the service did; error is a record id that its operators can look up. For a
+                  // banned player reason is "banned": show public_text, and until (Unix time, 0 for no end)
     cancelled,    // the game cancelled
     unreachable,  // the service cannot be reached; error says how
 };
 
 struct Result {
     Outcome outcome = Outcome::unreachable;
-    std::string user_id, nick, jwt, token, error;
+    std::string user_id, nick, jwt, token, error, reason, public_text;
+    std::int64_t until = 0;
     std::string body;  // everything the service told, as JSON
 };
 
@@ -319,6 +321,14 @@ inline std::string text_of(const Object& object, const std::string& name) {
     return found != object.end() && found->second.kind == Value::Kind::text ? found->second.text : "";
 }
 
+inline std::int64_t time_of(const Object& object, const std::string& name) {
+    const auto found = object.find(name);
+    if (found == object.end() || found->second.kind != Value::Kind::number) return 0;
+    const std::string& digits = found->second.text;
+    const bool whole = digits.size() < 13 && digits.find_first_not_of("0123456789") == digits.npos;
+    return whole ? std::stoll(digits) : 0;
+}
+
 inline long seconds_of(std::string_view digits, long otherwise) {
     const bool whole = !digits.empty() && digits.size() < 8 && digits.find_first_not_of("0123456789") == digits.npos;
     return whole ? std::stol(std::string{digits}) : otherwise;
@@ -475,6 +485,9 @@ private:
         Result result;
         result.outcome = Outcome::refused;
         result.error = text_of(answer.members, "error");
+        result.reason = text_of(answer.members, "reason");
+        result.public_text = text_of(answer.members, "public_text");
+        result.until = time_of(answer.members, "until");
         return result;
     }
 

@@ -40,7 +40,10 @@ public enum GatehouseOutcome
     /// <summary>Signed in.</summary>
     Ok,
 
-    /// <summary>The player said no, or the service did; Error is a record id that its operators can look up.</summary>
+    /// <summary>
+    /// The player said no, or the service did; Error is a record id that its operators can look up. For a banned player
+    /// Reason is "banned": show PublicText, and Until (Unix time, 0 for no end).
+    /// </summary>
     Refused,
 
     /// <summary>The game cancelled.</summary>
@@ -58,6 +61,9 @@ public sealed class GatehouseResult
     public string Jwt { get; internal set; } = "";
     public string Token { get; internal set; } = "";
     public string Error { get; internal set; } = "";
+    public string Reason { get; internal set; } = "";
+    public string PublicText { get; internal set; } = "";
+    public long Until { get; internal set; }
 
     /// <summary>Everything the service told, as JSON.</summary>
     public string Body { get; internal set; } = "";
@@ -158,6 +164,13 @@ public static class GatehouseLogin
         {
             object value;
             return Members.TryGetValue(name, out value) && value is string ? (string)value : "";
+        }
+
+        public long Time(string name)
+        {
+            object value;
+            bool usable = Members.TryGetValue(name, out value) && value is double && (double)value >= 0 && (double)value < 1e12;
+            return usable ? (long)(double)value : 0;
         }
     }
 
@@ -387,7 +400,14 @@ public static class GatehouseLogin
 
         private static GatehouseResult Refused(Answer answer)
         {
-            return new GatehouseResult { Outcome = GatehouseOutcome.Refused, Error = answer.Text("error") };
+            return new GatehouseResult
+            {
+                Outcome = GatehouseOutcome.Refused,
+                Error = answer.Text("error"),
+                Reason = answer.Text("reason"),
+                PublicText = answer.Text("public_text"),
+                Until = answer.Time("until"),
+            };
         }
 
         private static GatehouseResult Cancelled()

@@ -17,9 +17,10 @@ extends Node
 signal link_ready(session)
 # waiting, opened, signing_in, confirmed, cancelled
 signal state_changed(state)
-# {outcome, user_id, nick, jwt, token, error, data}, where outcome is
+# {outcome, user_id, nick, jwt, token, error, reason, public_text, until, data}, where outcome is
 #   "ok": signed in; `data` is everything the service told
-#   "refused": the player said no, or the service did; `error` is a record id that its operators can look up
+#   "refused": the player said no, or the service did; `error` is a record id that its operators can look up. For a
+#     banned player `reason` is "banned": show `public_text`, and `until` (Unix time, 0 for no end)
 #   "cancelled": the game cancelled
 #   "unreachable": the service cannot be reached; `error` says how
 #   "invalid": the address is neither https nor on this machine, or a sign-in is under way
@@ -264,11 +265,19 @@ func _header(headers, wanted):
 
 
 func _result(outcome, error = ""):
-	return {"outcome": outcome, "user_id": "", "nick": "", "jwt": "", "token": "", "error": error, "data": {}}
+	return {
+		"outcome": outcome, "user_id": "", "nick": "", "jwt": "", "token": "", "error": error,
+		"reason": "", "public_text": "", "until": 0, "data": {}
+	}
 
 
 func _refused(answer):
-	return _result("refused", _text(answer.body, "error"))
+	var result = _result("refused", _text(answer.body, "error"))
+	result.reason = _text(answer.body, "reason")
+	result.public_text = _text(answer.body, "public_text")
+	var until = answer.body.get("until", 0)
+	result.until = int(until) if typeof(until) in [TYPE_INT, TYPE_REAL] else 0
+	return result
 
 
 func _unreachable(answer):

@@ -59,7 +59,8 @@ class Result:
     """How it ended. `outcome` is one of these.
 
     - "ok": signed in; `data` is everything the service told.
-    - "refused": the player said no, or the service did; `error` is a record id that its operators can look up.
+    - "refused": the player said no, or the service did; `error` is a record id that its operators can look up. For a
+      banned player `reason` is "banned": show `public_text`, and `until` (Unix time, 0 for no end).
     - "cancelled": the game cancelled.
     - "unreachable": the service cannot be reached; `error` says how.
     """
@@ -70,6 +71,9 @@ class Result:
     jwt: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     error: str = ""
+    reason: str = ""
+    public_text: str = ""
+    until: int = 0
     data: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -165,7 +169,7 @@ class _Client:
             shown = (_text(body, "gsid"), _text(body, "url"), _text(body, "code"), _text(body, "qr"))
             return Session(*shown, location=found[1] if found else "")
         if answer.status and body.get("status") == "ERROR":
-            return Result("refused", error=_text(body, "error"))
+            return _refused(body)
         return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
 
     def wait(self, session: Session, poll_timeout: float) -> Result:
@@ -204,11 +208,11 @@ class _Client:
         body, status = answer.body, answer.body.get("status")
         if answer.status == 429:  # noqa: PLR2004
             wait = float(answer.retry_after) if answer.retry_after.isdigit() else 60.0
-            ended = Result("refused", error=_text(body, "error")) if wait > LONGEST_PAUSE else None
+            ended = _refused(body) if wait > LONGEST_PAUSE else None
             return wait, ended
         if answer.status == 403 or (status == "ERROR" and answer.status < 500):  # noqa: PLR2004 - 5xx may pass
             self.tell(_text(body, "state"))
-            return None, Result("refused", error=_text(body, "error"))
+            return None, _refused(body)
         if answer.status == 200 and status == "RETRY":  # noqa: PLR2004
             self.tell(_text(body, "state"))
             delay = body.get("delay")
@@ -283,6 +287,11 @@ def _read(response: Any) -> _Answer:  # noqa: ANN401
         location=headers.get("Location", ""),
         retry_after=headers.get("Retry-After", ""),
     )
+
+
+def _refused(body: dict[str, Any]) -> Result:
+    told, until = {name: _text(body, name) for name in ("error", "reason", "public_text")}, body.get("until")
+    return Result("refused", **told, until=until if isinstance(until, int) else 0)
 
 
 def _text(body: dict[str, Any], name: str) -> str:

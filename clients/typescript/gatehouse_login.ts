@@ -29,8 +29,17 @@ export type Result =
       readonly token: string;
       readonly data: Readonly<Record<string, unknown>>;
     }
-  /** The player said no, or the service did; `error` is a record id that its operators can look up. */
-  | { readonly outcome: "refused"; readonly error: string }
+  /**
+   * The player said no, or the service did; `error` is a record id that its operators can look up. For a banned player
+   * `reason` is "banned": show `publicText`, and `until` (Unix time, 0 for no end).
+   */
+  | {
+      readonly outcome: "refused";
+      readonly error: string;
+      readonly reason: string;
+      readonly publicText: string;
+      readonly until: number;
+    }
   /** The game cancelled. */
   | { readonly outcome: "cancelled" }
   /** The service cannot be reached; `error` says how. */
@@ -251,8 +260,19 @@ function session(answer: Answer): Session | null {
 
 function notRegistered(answer: Answer): Result {
   if (answer.cancelled) return { outcome: "cancelled" };
-  if (text(answer, "status") === "ERROR") return { outcome: "refused", error: text(answer, "error") };
+  if (text(answer, "status") === "ERROR") return refusal(answer);
   return unreachable(answer);
+}
+
+function refusal(answer: Answer): Result {
+  const until = answer.body["until"];
+  return {
+    outcome: "refused",
+    error: text(answer, "error"),
+    reason: text(answer, "reason"),
+    publicText: text(answer, "public_text"),
+    until: Number.isSafeInteger(until) ? (until as number) : 0,
+  };
 }
 
 function stateOf(answer: Answer): string {
@@ -264,7 +284,7 @@ function stateOf(answer: Answer): string {
 function ending(answer: Answer): Result | null {
   if (answer.cancelled) return { outcome: "cancelled" };
   const status = text(answer, "status");
-  const refused: Result = { outcome: "refused", error: text(answer, "error") };
+  const refused = refusal(answer);
   if (answer.http === 429) return (pause(answer) ?? 0) > LONGEST_PAUSE ? refused : null;
   if (answer.http === 403 || (status === "ERROR" && answer.http < 500)) return refused; // 5xx may pass
   if (answer.http === 200 && status === "CANCELLED") return { outcome: "cancelled" };

@@ -123,6 +123,15 @@ def test_a_client_stops_where_it_must(
     assert service.closings == closings
 
 
+def test_a_client_tells_a_banned_player_why_and_until_when(game: Game) -> None:
+    told = {"reason": "banned", "public_text": "Cheating in ranked games", "until": 1_900_000_000}
+    banned = ScriptedReply(body={"status": "ERROR", "error": "rec-1", **told})
+    with scripted_responder(banned) as service:
+        output = game.play(service.address)
+    assert (output["outcome"], output["error"]) == ("refused", "rec-1")
+    assert output["ban"] == "banned Cheating in ranked games 1900000000"
+
+
 def test_a_game_that_cancels_leaves_a_held_poll_and_closes_the_session(game: Game) -> None:
     with scripted_responder(retry(0, "opened"), HELD) as service:
         output = game.play(service.address, "cancel_on=opened")

@@ -45,7 +45,10 @@ class PersonInBrowser:
         if 'name="password"' in form[0]:
             self.forms.append("password")
             fields |= {"login": LOGIN, "password": PASSWORD}
-        if 'name="decision"' in form[0]:
+        if 'name="decision" value="confirm"' in form[0]:
+            self.forms.append("sign-out")
+            fields |= {"decision": "confirm"}
+        elif 'name="decision"' in form[0]:
             self.forms.append("decision")
             fields |= {"decision": "allow"}
         return self.client.post(page.url.join(unescape(form[1])), data=fields)

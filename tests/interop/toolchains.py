@@ -37,6 +37,8 @@ GO_CLIENT: Final = DOWNLOADS / "go-client"
 GO_SOURCE: Final = CLIENTS / "go-oidc"
 OAUTH2_PROXY: Final = DOWNLOADS / "oauth2-proxy"
 OAUTH2_PROXY_SOURCE: Final = CLIENTS / "oauth2-proxy"
+GITEA_HOME: Final = DOWNLOADS / "gitea"
+GITEA_SOURCE: Final = CLIENTS / "gitea"
 RUST_CLIENT: Final = DOWNLOADS / "rust-client"
 RUST_SOURCE: Final = CLIENTS / "openidconnect"
 JAVA_CLIENT: Final = DOWNLOADS / "java-client"
@@ -139,6 +141,12 @@ def find_go_client() -> Path | None:
 def find_oauth2_proxy() -> Path | None:
     program = OAUTH2_PROXY / "oauth2-proxy"
     return program if is_made_from(OAUTH2_PROXY, *go_lock(OAUTH2_PROXY_SOURCE)) else None
+
+
+def find_gitea() -> Path | None:
+    """Gitea, which runs git."""
+    is_built = shutil.which("git") is not None and is_made_from(GITEA_HOME, *go_lock(GITEA_SOURCE))
+    return GITEA_HOME / "gitea" if is_built else None
 
 
 def rust_sources() -> list[Path]:

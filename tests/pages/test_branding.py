@@ -104,4 +104,4 @@ async def test_a_studio_with_five_settings_looks_like_the_one_in_the_guide(
         await picture(page, "branded-sign-in", width=760)
         await sign_in_to_console(service, page, ADA, "/console/settings/branding")
         await expect(page.get_by_text("#e8590c").first).to_be_visible()
-        await picture(page, "branded-settings", until=page.locator("section[aria-labelledby=colours]"))
+        await picture(page, "branded-settings", until=page.locator("section[aria-labelledby=header]"))

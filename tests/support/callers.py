@@ -170,6 +170,10 @@ class CallerSetup:
         self.permissions.facts_of[user_id] = replace(self.permissions.facts_of[user_id], **changes)
 
 
+async def find_no_bans(_factor: str) -> tuple[()]:
+    return ()
+
+
 @asynccontextmanager
 async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSetup]:
     with ThreadPoolExecutor(1) as executor:
@@ -189,6 +193,7 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
             service_jwts=ServiceJwtVerifier(store=keys, verifier=tokens.verifier),  # type: ignore[arg-type]
             access_keys=AccessKeyVerifier(store=keys, masters=master_keys(), limiter=guesses, clock=tokens.clock),  # type: ignore[arg-type]
             is_grant_live=grants.is_live,
+            find_device_bans=find_no_bans,
             volume=RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(per_minute)}, clock=tokens.clock),
             clock=tokens.clock,
             grace=30 * DAY,

@@ -48,10 +48,13 @@ SCREENS: Final = {
     "webhooks": "/console/settings/webhooks",
 }
 TABS: Final = {  # more screens, behind tabs
+    "people-import": "/console/people/import",
     "person-permissions": f"/console/people/{NOOR}/permissions",
     "person-roles": f"/console/people/{JONAS}/roles",
     "person-sessions": f"/console/people/{NOOR}/sessions",
     "person-methods": f"/console/people/{NOOR}/methods",
+    "person-bans": f"/console/people/{NOOR}/bans",
+    "people-bans": "/console/people/bans",
     "person-activity": f"/console/people/{NOOR}/activity",
     "project-applications": f"{RAIDERS}/applications",
     "rules": f"{GAME}/rules",

@@ -54,6 +54,7 @@ class Vendor:
     claims_in_userinfo: bool = False
     names_issuer: bool = False
     is_down: bool = False
+    tenant: str = "common"  # of Microsoft
     steam_answers: set[str] = field(default_factory=set)
     edit_claims: Callable[[dict[str, Any]], None] = lambda _: None
     signing_key: RSAKey | None = None  # another one than it publishes
@@ -65,11 +66,11 @@ class Vendor:
 
     @property
     def prefix(self) -> str:
-        return {"microsoft": "/common/v2.0", "twitch": "/oauth2"}.get(self.kind, "")
+        return {"microsoft": f"/{self.tenant}/v2.0", "twitch": "/oauth2"}.get(self.kind, "")
 
     @property
     def issuer(self) -> str:
-        if self.kind == "microsoft":
+        if self.kind == "microsoft" and self.tenant == "common":
             return f"{self.base}/{{tenantid}}/v2.0"
         return f"{self.base}{self.prefix}"
 

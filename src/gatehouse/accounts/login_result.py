@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount, LoginDenied
 from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
@@ -121,6 +122,7 @@ class LoginResult:
         rules: ApplicationAccess,
         country_of: Callable[[str], str],
         tokens: UserTokens,
+        devices: SignInDevices,
         recorder: Recorder,
         clock: Clock,
         settings: LoginSettings,
@@ -129,6 +131,7 @@ class LoginResult:
         self._rules = rules
         self._country_of = country_of
         self._tokens = tokens
+        self._devices = devices
         self._recorder = recorder
         self._clock = clock
         self._settings = settings
@@ -147,7 +150,9 @@ class LoginResult:
     ) -> PreparedLogin:
         """Check the login rules and sign; the caller stores the result. Raises LoginDenied."""
         named = await self._named_applications(options)
-        ban = await self._rules.find_ban(user, named.applications)
+        await self._devices.record_sign_in(user.user_id, options.factor)
+        device_bans = await self._devices.find_bans(options.factor)
+        ban = await self._rules.find_ban(user, named.applications, device_bans)
         if user.blocked or ban is not None or not await self._rules.may_log_in(user, named.applications):
             raise LoginDenied(ban=None if user.blocked else ban)
         token, stoken = new_secret(), new_secret() if options.short_token else None
@@ -169,7 +174,8 @@ class LoginResult:
 
     async def find_ban(self, user: User, options: LoginOptions) -> UserBan | None:
         """Return the ban that denies this login."""
-        return await self._rules.find_ban(user, options.applications)
+        device_bans = await self._devices.find_bans(options.factor)
+        return await self._rules.find_ban(user, options.applications, device_bans)
 
     async def _named_applications(self, options: LoginOptions) -> NamedApplications:
         """Return the named applications. Raises InvalidToken: every credential in a request must be valid (R6)."""

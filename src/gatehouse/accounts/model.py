@@ -230,7 +230,7 @@ class Session:
     user_id: str
     rev: int
     auth: SignInMethod
-    second_factor: str = ""  # which one, if the method is TWO_STEP: a `Factor`
+    second_factor: str = ""  # the `Factor` that was used after a password
     strength: SessionStrength
     created_at: int
     proved_at: int

@@ -194,8 +194,13 @@ class ApplicationAccess(Protocol):
         A ban from any of them, or from the installation, admits no one either.
         """
 
-    async def find_ban(self, user: User, application_ids: Sequence[int]) -> UserBan | None:
-        """Return the ban of the user from any of these applications, or from the installation (R10)."""
+    async def find_ban(
+        self, user: User, application_ids: Sequence[int], device_bans: tuple[UserBan, ...] = ()
+    ) -> UserBan | None:
+        """Return the ban of the user from any of these applications, or from the installation (R10).
+
+        `device_bans`: those of the device that the user signs in on.
+        """
 
     async def service_application(self, service_jwt: str) -> int:
         """Return the application of this service JWT. Raises InvalidToken."""

@@ -88,6 +88,13 @@ def open_report(path: Path) -> Iterator[RefusalReport]:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="File with the password hash parameters that the Firebase console shows.",
 )
+@click.option(
+    "--provider",
+    "providers",
+    multiple=True,
+    metavar="NAME=ID",
+    help="ID of the sign-in provider that FILE names NAME; can be repeated.",
+)
 def import_accounts(
     invocation: Invocation,
     *,
@@ -97,12 +104,13 @@ def import_accounts(
     report_file: Path | None,
     import_id: str,
     hash_config: Path | None,
+    providers: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Create accounts from FILE, an export of another system; existing accounts are never changed.
 
     Passwords keep working: their hashes are imported, and replaced at the first sign-in. An interrupted import is
-    continued by the same command. Exits with 1 when a row was refused.
+    continued by the same command. Exits with 1 when a row, or an identity of one, was not imported.
     """
     kind = ImportFormat(source)
     if (kind is ImportFormat.FIREBASE) != (hash_config is not None):
@@ -112,14 +120,25 @@ def import_accounts(
     with file.open("rb") as stream, open_report(path) as report:
         opened = open_import_file(stream, kind, hash_config=config)
         job = ImportJob(
-            source=kind, import_id=import_id or opened.import_id, origin=operator_origin(), dry_run=dry_run
+            source=kind,
+            import_id=import_id or opened.import_id,
+            origin=operator_origin(),
+            dry_run=dry_run,
+            providers=dict(map(parse_provider, providers)),
         )
         totals = run_with_services(invocation, lambda services: run_import(services, opened, job, report))
     if as_json:
         print_json(totals_summary(totals, job, report))
     else:
         print_totals(totals, job, report)
-    sys.exit(EXIT_REFUSED if totals.refused else 0)
+    sys.exit(EXIT_REFUSED if totals.refused or totals.left_out else 0)
+
+
+def parse_provider(text: str) -> tuple[str, str]:
+    name, equals, provider_id = text.partition("=")
+    if not equals or not name or not provider_id:
+        raise click.UsageError("--provider must look like NAME=ID")
+    return name, provider_id
 
 
 def read_hash_config(path: Path) -> FirebaseHashConfig:
@@ -139,15 +158,15 @@ def totals_summary(totals: ImportTotals, job: ImportJob, report: RefusalReport) 
         "dry_run": job.dry_run,
         "import_id": job.import_id,
         **msgspec.to_builtins(totals),
-        "report": str(report.path) if totals.refused else None,
+        "report": str(report.path) if totals.refused or totals.left_out else None,
     }
 
 
 def print_totals(totals: ImportTotals, job: ImportJob, report: RefusalReport) -> None:
     for row in report.shown:
         click.echo(f"row {row.number} {printable(row.title)}: {printable(row.reason)}", err=True)
-    if totals.refused > len(report.shown):
-        click.echo(f"and {totals.refused - len(report.shown):,} more", err=True)
+    if (more := totals.refused + totals.left_out - len(report.shown)) > 0:
+        click.echo(f"and {more:,} more", err=True)
     would = "would be " if job.dry_run else ""
     click.echo(
         f"{totals.rows:,} rows: {totals.imported:,} {would}imported, {totals.known:,} imported before, ", nl=False
@@ -155,9 +174,10 @@ def print_totals(totals: ImportTotals, job: ImportJob, report: RefusalReport) ->
     click.echo(f"{totals.refused:,} refused.")
     kinds = [f"{count:,} {kind}" for kind, count in sorted(totals.hashes.items())]
     factors = [f"{totals.totp:,} with TOTP"] if totals.totp else []
+    linked = [f"{totals.identities:,} identities"] if totals.identities else []
     missing = [f"{totals.without_password:,} without a password"] if totals.without_password else []
-    if parts := [*kinds, *missing, *factors]:
+    if parts := [*kinds, *missing, *factors, *linked]:
         click.echo(f"{'To import' if job.dry_run else 'Imported'}: {', '.join(parts)}.")
-    if totals.refused:
-        click.echo(f"Refused rows and their reasons: {report.path}")
+    if totals.refused or totals.left_out:
+        click.echo(f"What was not imported, and why: {report.path}")
     click.echo(f"Import ID: {job.import_id}")

@@ -40,7 +40,7 @@ class GameLoginResults:
             return None
         try:
             user = await self._accounts.user(session.user_id)
-            return await self._login_result.find_ban(user, self.open_options(session)) if user.bans else None
+            return await self._login_result.find_ban(user, self.open_options(session))
         except (NotFound, OptionsDamaged):
             return None
 

@@ -34,15 +34,18 @@ def acr_of(signed_in: SignInProof | Grant) -> str:
 
 
 def amr_of(signed_in: SignInProof | Grant) -> tuple[str, ...]:
-    """Return the methods; sign-ins from before second factors were stored have `mfa` without its kind."""
+    """Return the methods; two factors are `mfa` alone where the first is no password or the second is not stored."""
     match signed_in.auth:
         case SignInMethod.LOGIN:
             return ("pwd",)
         case SignInMethod.TWO_STEP:
-            return ("pwd", *AMR_BY_FACTOR.get(signed_in.second_factor, ()), "mfa")
+            second = AMR_BY_FACTOR.get(signed_in.second_factor)
+            return ("mfa",) if second is None else ("pwd", *second, "mfa")
         case SignInMethod.PASSKEY:
             return (*PASSKEY_AMR, "mfa")  # a key, and a fingerprint, face or PIN
-    return ()
+        case SignInMethod.EMAIL:
+            return ("otp",)
+    return ()  # RFC 8176 has no value for other identity providers
 
 
 def best_acr(user: User) -> str:

@@ -75,15 +75,18 @@ class LoginRules:
             for number in application_ids
         )
 
-    async def find_ban(self, user: User, application_ids: Sequence[int]) -> UserBan | None:
-        """Return the ban of the user from any of these applications, or from the installation."""
-        if not user.bans:
+    async def find_ban(
+        self, user: User, application_ids: Sequence[int], device_bans: tuple[UserBan, ...] = ()
+    ) -> UserBan | None:
+        """Return the ban of the user or their device from any of these applications, or from the installation."""
+        if not user.bans and not device_bans:
             return None
         facts = await self._permission_loader.load_facts(user.user_id, application_ids)
         now = self._clock.now()
         if facts is None:
             return None
-        found = [find_ban(facts.bans, now), *(facts.ban_from(number, now) for number in application_ids)]
+        found = [find_ban((*facts.bans, *device_bans), now)]
+        found += [facts.ban_from(number, now, device_bans) for number in application_ids]
         return last_to_end(ban for ban in found if ban is not None)
 
     async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:

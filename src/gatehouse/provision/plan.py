@@ -20,6 +20,7 @@ from gatehouse.permissions.errors import (
     LastOwner,
     LimitReached,
     Malformed,
+    NoAdministratorLeft,
     RoleFull,
 )
 from gatehouse.provision.claims import release_first
@@ -108,7 +109,14 @@ STAGES: Final[tuple[PlanStage[Any], ...]] = (
 PLAN_ATTEMPTS: Final = 5  # new plans after concurrent changes of the same records
 INSTALLATION: Final = "installation"
 # Conflicts between the file and what is stored, which no retry resolves.
-PERMANENT_CONFLICTS: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge, GroupListed)
+PERMANENT_CONFLICTS: Final = (
+    NoAdministratorLeft,
+    RoleFull,
+    LastOwner,
+    LimitReached,
+    ApplicationTooLarge,
+    GroupListed,
+)
 
 
 async def make_plan(

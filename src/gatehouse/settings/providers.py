@@ -31,7 +31,7 @@ def issuer_url(given: str) -> None:
         raise ValueError("must be a URL without query and fragment, like https://login.studio.example")
 
 
-def tenant(given: str) -> None:
+def tenant_name(given: str) -> None:
     if not TENANT.fullmatch(given):
         raise ValueError("must be the ID or the domain of a tenant, or common, organizations or consumers")
 
@@ -85,7 +85,7 @@ class ProviderSettings:
         str,
         text(
             "Tenant of a `microsoft` provider: its ID or domain, or `common`, `organizations`, `consumers`.",
-            tenant,
+            tenant_name,
             without="`common`",
             fixed=True,
             stored=True,

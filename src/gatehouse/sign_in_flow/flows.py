@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.addresses import parse_address, source_of
 from gatehouse.kernel.clock import Clock
@@ -50,16 +50,23 @@ class SignInFlows:
         self._clock = clock
 
     async def start(
-        self, kind: str, ask: Mapping[str, str], *, browser: str, user: User | None = None, request: str = ""
+        self,
+        kind: str,
+        ask: Mapping[str, str],
+        *,
+        browser: str,
+        user: User | None = None,
+        method: SignInMethod = SignInMethod.LOGIN,
+        request: str = "",
     ) -> str:
         """Start a flow bound to that browser and return the handle that its pages carry.
 
-        With `user` it starts at the second factor, because the password was right. The handle may carry the
+        With `user` it starts at the second factor, after a first one by that method. The handle may carry the
         original request, so that an expired flow can be started again.
         """
         handle = new_handle(request)
         new = self._new_flow(handle, kind, ask, browser)
-        await self._store.create_flow(new if user is None else with_first_factor(new, user))
+        await self._store.create_flow(new if user is None else with_first_factor(new, user, method))
         return handle
 
     async def start_with_proof(
@@ -84,9 +91,9 @@ class SignInFlows:
             raise SignInFlowGone
         return flow
 
-    async def accept_first_factor(self, flow: SignInFlow, user: User) -> SignInFlow:
-        """Record that the password was right and the second factor is next."""
-        return await self._store.update_flow(with_first_factor(flow, user))
+    async def accept_first_factor(self, flow: SignInFlow, user: User, method: SignInMethod) -> SignInFlow:
+        """Record the first factor; the second one is next."""
+        return await self._store.update_flow(with_first_factor(flow, user, method))
 
     async def destination(self, flow: SignInFlow) -> Destination:
         return await self._purpose_of(flow).destination(flow)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
-from gatehouse.accounts.model import Session, SessionStrength, User
+from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import Conflict, NotFound
 
@@ -32,7 +32,7 @@ MAX_FAILURES: Final = 10  # wrong codes after which the flow ends
 BROWSER: Final = "browser"  # reserved in `ask`: digest of the browser's secret
 SIGN_IN_ID_DIGITS: Final = 16
 PROOF: Final = "proof"  # reserved in `ask`: the authenticated session
-FIRST_FACTOR: Final = "first"  # reserved in `ask`: the account's rev when the password was right
+FIRST_FACTOR: Final = "first"  # reserved in `ask`: the account's rev at the first factor, and its method
 
 
 class FlowStep(StrEnum):
@@ -110,15 +110,20 @@ class FormPost:
 Continuation = str | FormPost  # an address that the browser goes to, or a form that it posts
 
 
-def with_first_factor(flow: SignInFlow, user: User) -> SignInFlow:
-    """Return the flow with the password accepted and the second factor next."""
-    ask = {**flow.ask, FIRST_FACTOR: str(user.rev)}
+def with_first_factor(flow: SignInFlow, user: User, method: SignInMethod) -> SignInFlow:
+    """Return the flow with the first factor accepted and the second one next."""
+    ask = {**flow.ask, FIRST_FACTOR: f"{user.rev} {method.value}"}
     return replace(flow, step=FlowStep.FACTOR, user_id=user.user_id, auth="", ask=ask)
 
 
 def first_factor_is_valid(flow: SignInFlow, user: User) -> bool:
     """False after a password change or a sign-out everywhere, which end earlier authentication (R2)."""
-    return flow.ask[FIRST_FACTOR] == str(user.rev)
+    return flow.ask[FIRST_FACTOR].partition(" ")[0] == str(user.rev)
+
+
+def has_password_proof(flow: SignInFlow) -> bool:
+    """Whether the first factor was a password."""
+    return flow.ask[FIRST_FACTOR].partition(" ")[2] == SignInMethod.LOGIN
 
 
 def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:

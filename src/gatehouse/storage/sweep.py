@@ -10,11 +10,13 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, delete, select, tuple_
 
+from gatehouse.accounts.bans.model import kept_since
 from gatehouse.storage import audit, gamesessions, mail, personal_data, webhooks
+from gatehouse.storage.accounts import bans
 from gatehouse.storage.oauth import clients, device_requests, grants, logout_calls
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
-from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions, site_sessions
+from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions, site_sessions, user_devices
 from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 from gatehouse.storage.tables.installation import attempts, idempotency_keys, once
 from gatehouse.storage.tables.oauth import grants as granted
@@ -42,6 +44,7 @@ TOKENS = batch_delete(login_tokens, login_tokens.c.ends_at <= bindparam("by"))
 INTERACTIONS = batch_delete(interactions, interactions.c.ends_at <= bindparam("by"))
 GAMES = batch_delete(game_sessions, game_sessions.c.ends_at <= bindparam("by"))
 WATCHERS = batch_delete(game_watchers, game_watchers.c.seen_at <= bindparam("by"))
+DEVICES = batch_delete(user_devices, user_devices.c.seen_at <= bindparam("by"))
 IDEMPOTENCY_KEYS = batch_delete(idempotency_keys, idempotency_keys.c.ends_at <= bindparam("by"))
 GRANTS = tuple(batch_delete(granted, *conditions) for conditions in grants.SWEEP_CONDITIONS)
 
@@ -59,6 +62,7 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
     yield ATTEMPTS(now=now, by=long_ago)
     for statement in (ENDED_SESSIONS, IDLE_SESSIONS, SITE_SESSIONS, TOKENS, INTERACTIONS, GAMES, IDEMPOTENCY_KEYS):
         yield statement(by=now)
+    yield DEVICES(by=kept_since(now))
     yield WATCHERS(by=now - gamesessions.WATCHER_TIMEOUT)
     yield from (statement(by=long_ago) for statement in GRANTS)
 
@@ -74,5 +78,6 @@ def sweep_small_tables(now: int) -> Verb[None]:
     yield from logout_calls.delete_calls_before(now - mail.RETENTION_SECONDS)
     yield from mail.delete_mails_before(now - mail.RETENTION_SECONDS)
     yield from personal_data.delete_ended_requests(now)
+    yield from bans.drop_devices_of_dead_bans(now)
     yield from audit.delete_counts_before(now - mail.RETENTION_SECONDS)
     yield from webhooks.sweep_webhooks(now)

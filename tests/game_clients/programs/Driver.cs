@@ -74,6 +74,7 @@ public static class Driver
             Say("nick", result.Nick);
             Say("jwt", result.Jwt);
             Say("error", result.Error);
+            Say("ban", result.Reason + " " + result.PublicText + " " + result.Until);
             Say("printed", result.ToString());
         }
         catch (ArgumentException)

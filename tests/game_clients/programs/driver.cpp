@@ -17,6 +17,7 @@ static void play(const std::string& base_url, const Options& options) {
         say("nick", result.nick);
         say("jwt", result.jwt);
         say("error", result.error);
+        say("ban", result.reason + " " + result.public_text + " " + std::to_string(result.until));
     } catch (const std::invalid_argument&) {
         say("outcome", "invalid");
     }

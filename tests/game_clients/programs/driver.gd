@@ -23,6 +23,7 @@ func _init():
 		var result = yield(login, "finished")
 		for name in ["outcome", "user_id", "nick", "jwt", "error"]:
 			print(name + " " + result[name])
+		print("ban %s %s %d" % [result.reason, result.public_text, result.until])
 	print("end")
 	quit()
 

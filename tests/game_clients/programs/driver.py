@@ -52,5 +52,6 @@ for base_url in base_urls.split(","):
         print_line("nick", result.nick)
         print_line("jwt", result.jwt)
         print_line("error", result.error)
+        print_line("ban", f"{result.reason} {result.public_text} {result.until}")
         print_line("printed", repr(result))
 print_line("end")

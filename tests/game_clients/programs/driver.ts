@@ -27,6 +27,7 @@ function tell(result: Result): void {
     say("jwt", result.jwt);
   }
   if ("error" in result) say("error", result.error);
+  if (result.outcome === "refused") say("ban", `${result.reason} ${result.publicText} ${result.until}`);
 }
 
 for (const baseUrl of baseUrls.split(",")) {

@@ -15,8 +15,8 @@ from tests.unit.accounts.importing.test_hashes import VECTORS
 TOTP = "JBSWY3DPEHPK3PXP"
 
 
-async def import_lines(service: RunningService, *lines: str) -> None:
-    content = "\n".join(("login;password_hash;totp_secret", *lines)).encode()
+async def import_lines(service: RunningService, *lines: str, header: str = "login;password_hash;totp_secret") -> None:
+    content = "\n".join((header, *lines)).encode()
     opened = open_import_file(io.BytesIO(content), ImportFormat.CSV)
     job = ImportJob(source=ImportFormat.CSV, import_id=opened.import_id, origin=AuditOrigin(actor="test"))
     refused: list[RefusedRow] = []

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from joserfc.jwk import RSAKey
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, totp_code
 from tests.support.oauth import an_oidc_client
@@ -361,6 +361,9 @@ async def test_id_07_second_factor_is_still_asked(
     await service.clock.advance(30)
     done = await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
     assert done.headers["location"] == "/account"
+    newest = await service.services.sessions.find(browser_client.cookies["gh_session"])
+    assert newest is not None
+    assert (newest.session.auth, newest.session.second_factor) == (SignInMethod.TWO_STEP, "")  # amr names no password
     await browser.client.aclose()
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.support.command_line import CommandLine
+from tests.support.images import SVG, png
 
 
 def test_settings_are_stored_shown_and_removed_on_the_command_line(gatehouse: CommandLine, tmp_path: Path) -> None:
@@ -47,3 +48,14 @@ def test_stored_settings_are_exported_and_applied(gatehouse: CommandLine, tmp_pa
     file.write_text("settings: []\n")
     gatehouse("apply", file, "--prune")
     assert gatehouse.json("config", "show", "--stored")["branding.name"]["source"] == "default"
+
+
+def test_a_logo_is_stored_from_a_file_and_encoded_anew(gatehouse: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "logo.png").write_bytes(png("navy") + SVG)
+    (tmp_path / "logo.svg").write_bytes(SVG)
+    gatehouse("config", "set", f"branding.logo={tmp_path / 'logo.png'}")
+    shown = gatehouse.json("config", "show", "--stored")["branding.logo"]
+    assert "/images/" in shown["value"]
+    assert shown["source"] == "database"
+    for name, code, problem in (("logo.svg", 1, "PNG, JPEG or WebP"), ("missing.png", 2, "cannot read")):
+        assert problem in gatehouse.expect_failure("config", "set", f"branding.logo={tmp_path / name}", code=code)

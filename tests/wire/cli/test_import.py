@@ -33,14 +33,18 @@ def guide_commands(files: dict[str, Path]) -> list[list[str]]:
 def test_every_example_of_the_guide_works(gatehouse: CommandLine, tmp_path: Path) -> None:
     files = guide_files(tmp_path)
     commands = guide_commands(files)
-    results = [gatehouse.run(*command) for command in commands]
-    assert [result.code for result in results] == [1, 1, 0, 0, 0, 0], [result.err for result in results]
-    plan, done, *others = results
+    with_steam = {"GATEHOUSE__PROVIDERS__STEAM__KIND": "steam"}
+    results = [gatehouse.run(*command, environment=with_steam) for command in commands]
+    assert [result.code for result in results] == [1, 1, 0, 0, 0, 0, 1], [result.err for result in results]
+    plan, done, *others, linked = results
     assert "3 rows: 2 would be imported, 0 imported before, 1 refused." in plan.out
     assert "To import: 1 PBKDF2, 1 bcrypt, 1 with TOTP." in plan.out
     assert "3 rows: 2 imported, 0 imported before, 1 refused." in done.out
     assert "row 4 no-address: login: the login must be an email address" in done.err
     assert all("1 rows: 1 imported" in result.out for result in others)
+    assert "2 rows: 2 imported, 0 imported before, 0 refused." in linked.out
+    assert "2 without a password, 1 identities." in linked.out
+    assert "row 3 hanna@studio.example: imported without identity at myspace: no such provider" in linked.err
     report = tmp_path / "players.csv.refused.csv"
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
     assert list(csv.reader(report.read_text().splitlines())) == [

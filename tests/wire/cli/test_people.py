@@ -112,3 +112,21 @@ def test_a_person_is_invited_by_mail_and_the_link_is_not_printed(gatehouse: Comm
     gatehouse("user", "create", *BOB, "--password-stdin", stdin=PASSWORD)
     assert "already exists" in gatehouse.expect_failure("user", "invite", "bob@studio.example")
     assert "must be an email address" in gatehouse.expect_failure("user", "invite", "bob")
+
+
+def test_a_person_is_banned_listed_and_let_in_again(gatehouse: CommandLine) -> None:
+    user_id = gatehouse("user", "create", *BOB, "--no-password").strip()
+    saved = gatehouse.json("user", "ban", user_id, "--text", "Cheating", "--reason", "ticket 1", "--days", "3")
+    assert (saved["state"], saved["public_text"], saved["reason"]) == ("active", "Cheating", "ticket 1")
+    assert saved["author"].startswith("cli:")
+    assert "application_id" not in saved
+    assert [one["ban_id"] for one in gatehouse.json("user", "bans", "--state", "active")] == [saved["ban_id"]]
+    assert "Cheating" in gatehouse("user", "bans", user_id)
+    assert gatehouse.json("user", "lift", "bob@studio.example")["state"] == "lifted"
+    assert gatehouse.json("user", "bans", "--state", "active") == []
+    assert "no such ban" in gatehouse.expect_failure("user", "lift", user_id)
+    assert "either" in gatehouse.expect_failure(
+        "user", "ban", user_id, "--application", "1", "--project", "p", code=2
+    )
+    assert "Application not found" in gatehouse.expect_failure("user", "ban", user_id, "--application", "99999")
+    assert "data.until" in gatehouse.expect_failure("user", "ban", user_id, "--until", "2001-01-01")

@@ -56,16 +56,19 @@ LISTS = (
 # Tables that are not lists: parts of one record, previews, and those with a download elsewhere.
 NO_LISTS = {
     "activity/record.html": "before and after of one record",
+    "applications/api.html": "the scopes of one API, in its form",
     "applications/macros.html": "the differences of two versions",
     "effects.html": "who gains and loses before it is saved",
     "games/session.html": "the time line of one session",
     "home.html": "the numbers of the chart",
     "matrix/parts.html": "a summary before it is saved",
     "people/import_result.html": "refused rows of one file; the command line writes them into a file",
+    "people/person_bans.html": "the bans of one person; the list of bans has the file",
     "roles/editor.html": "what one role says; its application's matrix has the file",
     "settings/branding.html": "four colours",
     "settings/health.html": "what is checked now",
     "settings/lines.html": "stands in the configuration, which has the file",
+    "settings/providers.html": "parts of the configuration, which has the file",
     "settings/policies.html": "parts of the configuration, which has the file",
 }
 

@@ -23,7 +23,8 @@ from tests.wire.console.test_api_calls import jwt_of, shown_in
 from tests.wire.console.test_files import MORE
 
 HERE = "/console/people"
-TABS = ("", "/permissions", "/roles", "/sessions", "/methods", "/activity", "/email", "/act/erase", "/methods/remove")
+TABS = ("", "/permissions", "/roles", "/sessions", "/methods", "/bans", "/activity", "/email")
+ACTS = ("/act/erase", "/methods/remove")
 SETTINGS = ("", "/email", "/policies", "/health", "/configuration", "/risks", "/keys/rotate?purpose=tokens&alg=RS256")
 
 
@@ -43,7 +44,8 @@ async def act(browser_client: HttpBrowser, user_id: str, name: str, **typed: str
 
 
 async def test_only_administrators_see_people_and_settings(console_browsers: ConsoleBrowsers) -> None:
-    pages = [HERE, f"{HERE}/new", *(f"{HERE}/{PIA}{tab}" for tab in TABS)]
+    pages = [HERE, f"{HERE}/new", f"{HERE}/bans"]
+    pages += [f"{HERE}/{PIA}{tab}" for tab in (*TABS, *ACTS)]
     pages += [f"/console/settings{tab}" for tab in SETTINGS]
     for user_id, answer in ((ADA, 200), (OLGA, 403), (PIA, 403)):
         browser_client = await console_browsers(user_id)
@@ -341,3 +343,26 @@ async def test_unknown_person_id_is_not_found(console_browsers: ConsoleBrowsers)
     response = await (await console_browsers(ADA)).get(f"{HERE}/999")
     assert response.status_code == 404
     assert "No person has this ID." in response.text
+
+
+async def test_a_person_is_banned_listed_and_let_in_again(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, path = await console_browsers(ADA), f"{HERE}/{PIA}/bans"
+    await ada.get(path)
+    wrong = await ada.post(path, until="2001-01-01T00:00", public_text="Cheating", reason="=1+1")
+    assert "must be in the future" in wrong.text
+    await ada.post(path, until="2099-01-31T12:00", public_text="Cheating", reason="=1+1", application_id=str(SHOP))
+    page = await ada.follow()
+    assert all(text in page.text for text in ("Cheating", "Person banned", "Lift", "banned"))
+    (ban,) = (await read_user(studio, PIA)).bans
+    assert (ban.application_id, ban.public_text) == (SHOP, "Cheating")
+    listed = await ada.get(f"{HERE}/bans?application_id={SHOP}")
+    assert (f"{HERE}/{PIA}/bans" in listed.text, "Cheating" in listed.text) == (True, True)
+    file = (await ada.get(f"{HERE}/bans?state=active&format=csv")).text
+    assert (file.count("Cheating"), "'=1+1" in file) == (1, True)
+    assert "Cheating" not in (await ada.get(f"{HERE}/bans?state=lifted")).text
+    await ada.get(path)
+    await ada.post(f"{path}/lift", application_id=str(SHOP))
+    assert "Ban lifted" in (await ada.follow()).text
+    assert (await read_user(studio, PIA)).bans == ()

@@ -55,7 +55,7 @@ async def id_claims(client: RelyingPartyClient, location: str) -> dict[str, Any]
         ((SignInMethod.LOGIN, ""), (ONE_FACTOR, ["pwd"])),
         ((SignInMethod.TWO_STEP, Factor.EMAIL), (SECOND_FACTOR, ["pwd", "otp", "mca", "mfa"])),
         ((SignInMethod.TWO_STEP, Factor.PASSKEY), (PASSKEY, ["pwd", "pop", "user", "mfa"])),
-        ((SignInMethod.TWO_STEP, ""), (SECOND_FACTOR, ["pwd", "mfa"])),  # of a session from before the migration
+        ((SignInMethod.TWO_STEP, ""), (SECOND_FACTOR, ["mfa"])),  # the first factor was no password
         ((SignInMethod.PASSKEY, ""), (PASSKEY, ["pop", "user", "mfa"])),
     ],
 )

@@ -35,6 +35,7 @@ from tests.support.websockets import close_code_and_reason, connect_game_socket,
 LOGIN: Final = "anna@studio.example"
 TEXT: Final = "Cheating in ranked games"
 DAY: Final = 86_400
+PC: Final = "factor of a PC"
 
 
 @pytest.fixture
@@ -347,6 +348,60 @@ async def test_bn_06_an_open_socket_of_a_banned_player_is_closed(
         assert (await receive_json(socket))["event"] == "confirmed"
 
 
+# -- devices -----------------------------------------------------------------------------------------------
+
+
+async def test_bn_09_a_ban_of_devices_counts_for_every_account_on_them(
+    studio: Studio, moderator: Person, anna: User
+) -> None:
+    service, shop = studio.service, studio.shop.application_id
+    eve = a_user(user_id="1000000077", login="eve@studio.example", password_hash=anna.password_hash)
+    await service.services.storage.accounts.create_user(eve, a_record())
+    hers = {"login": "eve@studio.example", "app_id": shop, "factor": PC}
+    assert (await log_in(service, app_id=shop, factor=PC))["status"] == "OK"
+    jwt = (await log_in(service, **hers))["jwt"]
+    headers = {"Authorization": f"Bearer {jwt}", "Factor": PC}
+    await studio.expect_ok("meta/data", own_record(studio.shop), headers)
+
+    saved = await ban(studio, moderator, anna.user_id, application_id=shop, device=True)
+    assert saved["devices"] == 1
+    denied = {"status": "DENIED", "reason": "banned", "public_text": TEXT, "until": 0}
+    assert await log_in(service, **hers) == denied
+    assert (await studio.post("meta/data", own_record(studio.shop), headers)).json()["reason"] == "banned"
+    assert (await log_in(service, **{**hers, "factor": "another device"}))["status"] == "OK"
+    assert (await log_in(service, login="eve@studio.example", factor=PC))["status"] == "OK"
+    game = await register_game(service, app_id=shop, factor=PC)
+    await approve_in_storage(game, eve)
+    assert (await game.poll()).json()["reason"] == "banned"
+
+    changed = await ban(studio, moderator, anna.user_id, application_id=shop, public_text="Still")
+    assert (changed["devices"], (await log_in(service, **hers))["public_text"]) == (1, "Still")
+    await lift(studio, moderator, anna.user_id, application_id=shop)
+    assert (await log_in(service, **hers))["status"] == "OK"
+    await studio.expect_ok("meta/data", own_record(studio.shop), headers)
+
+
+async def test_bn_09_a_shared_device_asks_for_confirmation_and_old_devices_are_forgotten(
+    studio: Studio, moderator: Person, anna: User
+) -> None:
+    service, shop = studio.service, studio.shop.application_id
+    assert (await log_in(service, app_id=shop, factor=PC))["status"] == "OK"
+    devices = service.services.sign_in_devices
+    for user_id in ("1000000071", "1000000072", "1000000073"):
+        await devices.record_sign_in(user_id, PC)
+    request = ban_request(anna.user_id, application_id=shop, device=True)
+    assert "confirm" in await studio.expect_error(409, "user/ban", request, moderator.headers)
+    assert (await ban(studio, moderator, anna.user_id, application_id=shop, device=True, confirm=True))[
+        "devices"
+    ] == 1
+    await devices.record_sign_in(studio.owner.user_id, PC)
+    request = ban_request(anna.user_id, application_id=shop, device=True, confirm=True)
+    await studio.expect_error(403, "user/ban", request, moderator.headers)
+    await lift(studio, moderator, anna.user_id, application_id=shop)
+    await service.clock.advance(30 * DAY + 1)
+    assert (await ban(studio, moderator, anna.user_id, application_id=shop, device=True)).get("devices", 0) == 0
+
+
 # -- history -----------------------------------------------------------------------------------------------
 
 
@@ -378,3 +433,16 @@ async def test_bn_08_every_ban_stays_in_the_history(studio: Studio, moderator: P
     lifted = await audit_records(studio, AuditEvent.USER_BAN_LIFTED)
     assert ([one.subject for one in banned], len(lifted)) == ([player] * 3, 1)
     assert "Two" not in str(banned)
+
+
+async def test_bn_08_the_export_has_the_bans_and_erasure_deletes_them(
+    studio: Studio, moderator: Person, anna: User
+) -> None:
+    services, shop = studio.service.services, studio.shop.application_id
+    await ban(studio, moderator, anna.user_id, application_id=shop, reason="ticket 4711")
+    export = await services.data_export.export_user(anna, ORIGIN)
+    assert [(one.application_id, one.text, one.until) for one in export.bans] == [(shop, TEXT, "")]
+    assert "4711" not in str(export)
+    await services.erasure.erase(await services.storage.accounts.user(anna.user_id), ORIGIN)
+    ask = {"action": "list", "application_id": shop}
+    assert (await studio.expect_ok("user/ban", ask, moderator.headers))["data"] == []

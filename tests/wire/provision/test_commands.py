@@ -140,3 +140,26 @@ def test_two_processes_that_apply_one_file_at_once_make_everything_once(
     both = [WatchedProcess(command, environment=place.settings) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]
     assert sorted(len(json.loads("".join(process.stdout))["changes"]) for process in both) == [0, 3]
+
+
+def test_a_file_bans_people_and_prune_lifts_bans(gatehouse: CommandLine, file: Path, tmp_path: Path) -> None:
+    gatehouse("apply", file)
+    bans = tmp_path / "bans.yaml"
+    bans.write_text('bans: [{user_id: "1001"}]')
+    assert "At least one person must administer" in gatehouse.expect_failure("apply", bans)
+    eve = 'users: [{user_id: "1077", login: eve@studio.example, nick: Eve}]'
+    bans.write_text(f'{eve}\nbans: [{{user_id: "1077", public_text: Cheating, until: 4000000000}}]')
+    assert gatehouse("apply", bans).splitlines()[1] == "+ ban 1077 from the installation"
+    assert gatehouse("apply", bans) == NOTHING
+    exported = yaml.safe_load(gatehouse("export"))["bans"]
+    assert exported == [{"user_id": "1077", "reason": "", "public_text": "Cheating", "until": 4_000_000_000}]
+    bans.write_text('bans: [{user_id: "1077", until: 0}]')
+    assert "until" in gatehouse("apply", bans)
+    (active,) = gatehouse.json("user", "bans", "--state", "active")
+    assert (active["public_text"], active["until"]) == ("Cheating", 0)
+    bans.write_text('bans: [{user_id: "1999", application_id: 7}, {user_id: "1077", project_id: none}]')
+    refused = gatehouse.expect_failure("apply", bans)
+    assert all(text in refused for text in ("bans[0]", "bans[1]", "there is no project none"))
+    bans.write_text("bans: []")
+    assert gatehouse("apply", bans, "--prune").splitlines()[0] == "- ban 1077 from the installation"
+    assert gatehouse.json("user", "bans", "--state", "active") == []

@@ -7,12 +7,14 @@ from enum import StrEnum
 from typing import Final
 
 from gatehouse.kernel.errors import Conflict, NotFound, Refused
+from gatehouse.kernel.times import DAY
 
 MAX_ACTIVE_BANS: Final = 50  # of one person
 MAX_PUBLIC_TEXT: Final = 500  # characters
 MAX_REASON: Final = 1_000
 BANNED: Final = "banned"  # the `reason` that a game is told
-NO_DEVICE: Final = ""
+DEVICE_DAYS: Final = 30  # how long devices are kept with sign-ins (R10)
+MAX_SILENT_ACCOUNTS: Final = 3  # on one device; above it a ban of the device asks for confirmation
 FOREVER: Final = sys.maxsize
 
 
@@ -40,7 +42,6 @@ class UserBan:
     project_id: str = ""
     public_text: str = ""  # what the person and the game are told
     until: int = 0  # it does not count from then on; 0 for no end
-    device: str = NO_DEVICE  # it counts only for requests from this device
 
     def is_active(self, now: int) -> bool:
         return self.until == 0 or now < self.until
@@ -51,26 +52,14 @@ class UserBan:
         return not self.project_id or self.project_id == project_id
 
 
-def find_ban(
-    bans: Sequence[UserBan],
-    now: int,
-    *,
-    application_id: int = 0,
-    project_id: str = "",
-    device: str = NO_DEVICE,
-) -> UserBan | None:
+def find_ban(bans: Sequence[UserBan], now: int, *, application_id: int = 0, project_id: str = "") -> UserBan | None:
     """Return the ban that counts there, the one that ends last if there are several.
 
     Without an application and a project only bans from the installation count.
     """
     if not bans:
         return None
-    counting = (
-        ban
-        for ban in bans
-        if ban.is_active(now) and ban.covers(application_id, project_id) and ban.device in (NO_DEVICE, device)
-    )
-    return last_to_end(counting)
+    return last_to_end(ban for ban in bans if ban.is_active(now) and ban.covers(application_id, project_id))
 
 
 def last_to_end(bans: Iterable[UserBan]) -> UserBan | None:
@@ -116,8 +105,20 @@ class Ban:
         return BanState.ENDED if 0 < self.until <= now else BanState.ACTIVE
 
 
+def kept_since(now: int) -> int:
+    """Return the time since which devices at sign-ins are kept."""
+    return now - DEVICE_DAYS * DAY
+
+
 class BanNotFound(NotFound):
     public = "There is no such ban."
+
+
+class DeviceShared(Conflict):
+    public = (
+        f"More than {MAX_SILENT_ACCOUNTS} accounts used a device of this person. "
+        "Send data.confirm to ban all of them on it."
+    )
 
 
 class BanChanged(Conflict):

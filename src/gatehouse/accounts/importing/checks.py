@@ -1,14 +1,15 @@
 """From an entry of a file to an account that can be stored, by the rules of registration and `apply`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from gatehouse.accounts.administration import check_labels, check_nick, check_tags, check_user_id
-from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.errors import MAX_IDENTITIES, BadAccount
+from gatehouse.accounts.identities import MAX_LABEL_LENGTH
 from gatehouse.accounts.importing.hashes import imported_hash, parse_hash
 from gatehouse.accounts.importing.model import IMPORT_KEY, AccountCandidate, FileRow, ImportEntry, RefusedRow
-from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, MAX_NICK_LENGTH, User, check_login
+from gatehouse.accounts.model import IMPORTED_ACCOUNT, JOINED_KEY, MAX_NICK_LENGTH, Identity, User, check_login
 from gatehouse.accounts.profile_fields import check_name, check_username
 from gatehouse.accounts.second_factors.codes import check_totp
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
@@ -17,8 +18,19 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.kernel.sealing import SecretSealer
+from gatehouse.kernel.text import is_plain_line
 
 T = TypeVar("T")
+
+
+MAX_SUBJECT_LENGTH: Final = 255
+MAX_NAME_SHOWN: Final = 40  # of a provider that a file names
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderIssuer:
+    provider_id: str
+    issuer: str  # of its identities; empty if it has several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +41,7 @@ class RowChecker:
     source: str  # the format of the file
     import_id: str
     now: int
+    issuers: Mapping[str, ProviderIssuer]  # by the names that the file may use
 
     def check(self, row: FileRow) -> AccountCandidate | RefusedRow:
         if row.problem:
@@ -40,6 +53,9 @@ class RowChecker:
 
     def _candidate(self, number: int, entry: ImportEntry) -> AccountCandidate:
         user = self._user(entry)
+        identities, left_out = self._identities(entry, user.user_id)
+        if user.login is None and not identities:
+            raise BadAccount("; ".join(("has no login and no identity", *left_out)))
         record = self.recorder.record(
             AuditEvent.USER_IMPORTED,
             self.origin,
@@ -52,19 +68,19 @@ class RowChecker:
             title=entry.title,
             user=user,
             record=record,
+            identities=identities,
+            left_out=left_out,
             has_own_id=bool(entry.user_id),
             hash_kind=parse_hash(entry.password_hash).kind if entry.password_hash else "",
         )
 
     def _user(self, entry: ImportEntry) -> User:
-        if not entry.login:
-            raise BadAccount("has no login")
         user_id = check_field("user_id", check_user_id, entry.user_id) if entry.user_id else new_user_id()
         name = check_field("name", check_name, entry.name)
         username = check_field("username", check_username, entry.username) if entry.username else None
         return User(
             user_id=user_id,
-            login=check_field("login", check_login, entry.login),
+            login=check_field("login", check_login, entry.login) if entry.login else None,
             nick=check_field(
                 "nick", check_nick, entry.nick or username or name[:MAX_NICK_LENGTH] or f"Player {user_id}"
             ),
@@ -82,6 +98,32 @@ class RowChecker:
             username=username,
         )
 
+    def _identities(self, entry: ImportEntry, user_id: str) -> tuple[tuple[Identity, ...], tuple[str, ...]]:
+        """Return the identities at known providers, and why the others are left out."""
+        found, left_out = [], []
+        for one in entry.identities[:MAX_IDENTITIES]:
+            known = self.issuers.get(one.provider)
+            if known is None:
+                left_out.append(f"identity at {one.provider[:MAX_NAME_SHOWN]}: no such provider is configured")
+            elif not known.issuer:
+                left_out.append(f"identity at {one.provider}: the provider needs the ID of one tenant")
+            else:
+                subject = check_field("subject", check_subject, one.subject)
+                found.append(
+                    Identity(
+                        issuer=known.issuer,
+                        subject=subject,
+                        user_id=user_id,
+                        provider=known.provider_id,
+                        label=(entry.login or subject)[:MAX_LABEL_LENGTH],
+                        created_at=self.now,
+                        used_at=0,
+                    )
+                )
+        if len(entry.identities) > MAX_IDENTITIES:
+            left_out.append(f"more than {MAX_IDENTITIES} identities")
+        return tuple(found), tuple(left_out)
+
     def _sealed_totp(self, user_id: str, secret: str) -> bytes | None:
         if not secret:
             return None
@@ -95,3 +137,9 @@ def check_field(field: str, check: Callable[[Any], T], value: object) -> T:
         return check(value)
     except BadAccount as error:
         raise BadAccount(f"{field}: {error}") from None
+
+
+def check_subject(text: str) -> str:
+    if not 0 < len(text) <= MAX_SUBJECT_LENGTH or not is_plain_line(text):
+        raise BadAccount(f"must be 1 to {MAX_SUBJECT_LENGTH} visible characters on one line")
+    return text

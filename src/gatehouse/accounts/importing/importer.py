@@ -1,13 +1,13 @@
 """The import: rows in batches, each one transaction, so that an interrupted run continues where it stopped (R10)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.importing.checks import RowChecker
+from gatehouse.accounts.importing.checks import ProviderIssuer, RowChecker
 from gatehouse.accounts.importing.model import (
     MAX_IMPORT_ID,
     AccountCandidate,
@@ -36,6 +36,7 @@ class ImportJob:
     import_id: str  # the same for every run of the same import
     origin: AuditOrigin
     dry_run: bool = False
+    providers: Mapping[str, str] = field(default_factory=dict)  # names of providers in the file, and their IDs here
 
 
 @dataclass(slots=True)
@@ -47,10 +48,14 @@ class ImportTotals:
     hashes: Counter[str] = field(default_factory=Counter)  # kinds of password hashes among the imported
     totp: int = 0
     without_password: int = 0
+    identities: int = 0
+    left_out: int = 0  # imported accounts without one of their identities
 
     def count(self, candidate: AccountCandidate) -> None:
         self.imported += 1
         self.totp += candidate.user.sealed_totp is not None
+        self.identities += len(candidate.identities)
+        self.left_out += bool(candidate.left_out)
         if candidate.hash_kind:
             self.hashes[candidate.hash_kind] += 1
         else:
@@ -59,10 +64,19 @@ class ImportTotals:
 
 class Importer:
     def __init__(
-        self, *, judge: BatchFunction, store: BatchFunction, sealer: SecretSealer, recorder: Recorder, clock: Clock
+        self,
+        *,
+        judge: BatchFunction,
+        store: BatchFunction,
+        issuers: Callable[[], Mapping[str, ProviderIssuer]],
+        sealer: SecretSealer,
+        recorder: Recorder,
+        clock: Clock,
     ) -> None:
+        """`issuers`: of the configured providers, by their IDs and by the names that exports have for them."""
         self._judge = judge
         self._store = store
+        self._issuers = issuers
         self._sealer = sealer
         self._recorder = recorder
         self._clock = clock
@@ -84,9 +98,9 @@ class Importer:
         while batch := await run_off_loop(OFF_LOOP_WEIGHT, run.next_batch, rows):
             candidates, refused = batch
             refused += await self._store_batch(candidates, job, run)
-            for one in sorted(refused, key=lambda one: one.number):
-                report(one)
             run.totals.refused += len(refused)
+            for one in sorted(refused + run.take_left_out(), key=lambda one: one.number):
+                report(one)
             progress(run.totals.rows)
         return run.totals
 
@@ -98,7 +112,15 @@ class Importer:
             source=job.source.value,
             import_id=job.import_id,
             now=self._clock.now(),
+            issuers=self._named_issuers(job),
         )
+
+    def _named_issuers(self, job: ImportJob) -> Mapping[str, ProviderIssuer]:
+        known = self._issuers()
+        for provider_id in job.providers.values():
+            if provider_id not in known:
+                raise BadAccount(f"no provider {provider_id} is configured")
+        return {**known, **{name: known[provider_id] for name, provider_id in job.providers.items()}}
 
     async def _store_batch(
         self, candidates: list[AccountCandidate], job: ImportJob, run: "ImportRun"
@@ -110,7 +132,7 @@ class Importer:
             for candidate, verdict in zip(candidates, await self._verdicts(candidates, job), strict=True):
                 match verdict.outcome:
                     case ImportOutcome.IMPORTED:
-                        run.totals.count(candidate)
+                        run.count(candidate)
                     case ImportOutcome.KNOWN:
                         run.totals.known += 1
                     case ImportOutcome.REFUSED:
@@ -142,7 +164,19 @@ class ImportRun:
         self._checker = checker
         self._seen: dict[str, int] = {}  # the row of each name, to refuse a second one
         self._rows: dict[int, FileRow] = {}  # of the current batch
+        self._left_out: list[RefusedRow] = []
         self.totals = ImportTotals()
+
+    def count(self, candidate: AccountCandidate) -> None:
+        self.totals.count(candidate)
+        if candidate.left_out:
+            reason = f"imported without {'; '.join(candidate.left_out)}"
+            self._left_out.append(RefusedRow(candidate.number, candidate.title, reason))
+
+    def take_left_out(self) -> list[RefusedRow]:
+        """Return what is missing from the accounts counted since the last call."""
+        taken, self._left_out = self._left_out, []
+        return taken
 
     def next_batch(self, rows: Iterator[FileRow]) -> tuple[list[AccountCandidate], list[RefusedRow]] | None:
         batch = list(islice(rows, BATCH_SIZE))
@@ -184,6 +218,8 @@ def names_of(candidate: AccountCandidate) -> Iterator[str]:
         yield f"login:{user.login_key}"
     if user.username is not None:
         yield f"username:{user.username}"
+    for one in candidate.identities:
+        yield f"identity:{one.issuer} {one.subject}"
 
 
 def check_import_id(text: str) -> str:

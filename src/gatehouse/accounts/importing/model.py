@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import Identity, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import BadInput
 
@@ -69,6 +69,8 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
+    """A row that was not imported, or a part of one."""
+
     number: int
     title: str
     reason: str
@@ -82,6 +84,8 @@ class AccountCandidate:
     title: str
     user: User = field(repr=False)
     record: AuditRecord
+    identities: tuple[Identity, ...] = ()
+    left_out: tuple[str, ...] = ()  # why parts of the row are not imported
     has_own_id: bool  # the file names its user_id
     hash_kind: str  # empty without a password
 
@@ -117,6 +121,7 @@ class StoredNames:
 
     by_id: Mapping[str, ExistingAccount]
     by_login: Mapping[str, ExistingAccount]
+    by_identity: Mapping[tuple[str, str], ExistingAccount]  # by issuer and subject
     used_ids: frozenset[str]  # by existing and by deleted accounts
     username_owners: Mapping[str, str]  # the user ID, or empty for a deleted account
 
@@ -124,7 +129,8 @@ class StoredNames:
         """Decide about one account: nothing that exists is ever changed."""
         user = candidate.user
         with_login = self.by_login.get(user.login_key or "")
-        found = with_login or (self.by_id.get(user.user_id) if candidate.has_own_id else None)
+        with_identity = next(filter(None, map(self._owner, candidate.identities)), None)
+        found = with_login or (self.by_id.get(user.user_id) if candidate.has_own_id else with_identity)
         if found is not None and self._is_same(found, candidate, import_id):
             return KNOWN
         if candidate.has_own_id and user.user_id in self.used_ids:
@@ -133,7 +139,12 @@ class StoredNames:
             return refusal_verdict(f"the login belongs to user {with_login.user_id}")
         if user.username is not None and user.username in self.username_owners:
             return refusal_verdict(f"the user name {user.username} belongs to another account, or did before")
+        if with_identity is not None:
+            return refusal_verdict(f"an identity of it belongs to user {with_identity.user_id}")
         return ID_USED if user.user_id in self.used_ids else NEW
+
+    def _owner(self, identity: Identity) -> ExistingAccount | None:
+        return self.by_identity.get((identity.issuer, identity.subject))
 
     def _is_same(self, found: ExistingAccount, candidate: AccountCandidate, import_id: str) -> bool:
         """Whether this import created the account from this row."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.model import Identity, Session, User
 from gatehouse.accounts.own_account.model import (
     AccountDetails,
@@ -129,6 +130,17 @@ class ExportedApplicationData(msgspec.Struct, frozen=True, kw_only=True):
     data: msgspec.Raw
 
 
+class ExportedBan(msgspec.Struct, frozen=True, kw_only=True):
+    """Without the reason, which others wrote for each other."""
+
+    application_id: int  # 0 for none; without an application and a project it is about the whole installation
+    project_id: str
+    text: str
+    since: str
+    until: str
+    lifted: str
+
+
 class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     service: str
     made: str
@@ -140,6 +152,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     allowed_clients: Sequence[ExportedConsent]
     client_sign_ins: Sequence[ExportedSignIn]
     site_sign_ins: Sequence[ExportedSiteSignIn]
+    bans: Sequence[ExportedBan]
     applications: Sequence[ExportedApplicationData]  # answered so far; each answer is exported once
     activity: Sequence[ExportedRecord]
 
@@ -182,9 +195,21 @@ class DataExport:
             allowed_clients=[exported_consent(one) for one in everything.allowed],
             client_sign_ins=[exported_sign_in(sign_in) for sign_in in everything.sign_ins],
             site_sign_ins=[exported_site_sign_in(one) for one in everything.sites],
+            bans=[exported_ban(ban) for ban in everything.bans],
             applications=[exported_application_data(answer) for answer in answers],
             activity=[exported_record(record, user.user_id) for record in details.records],
         )
+
+
+def exported_ban(ban: Ban) -> ExportedBan:
+    return ExportedBan(
+        application_id=ban.application_id,
+        project_id=ban.project_id,
+        text=ban.public_text,
+        since=iso8601(ban.created_at),
+        until=iso8601(ban.until) if ban.until else "",
+        lifted=iso8601(ban.lifted_at) if ban.lifted_at else "",
+    )
 
 
 def exported_account(user: User, details: AccountDetails) -> ExportedAccount:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import EmailLink, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
@@ -107,6 +108,7 @@ class PersonalRecords:
     allowed: Sequence[ConsentedClient]
     sign_ins: Sequence[ClientSignIn]
     sites: Sequence[SiteSignInRecord]
+    bans: Sequence[Ban]  # also ended and lifted ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ class Reauthentication:
         if not second:
             return SignInMethod.LOGIN, ""
         used = await self._factors.verify(user, proof.otp.strip(), origin=client.origin, device=client.device)
-        return SignInMethod.TWO_STEP, used.value
+        return SignInMethod.TWO_STEP, "" if user.password_hash is None else used.value
 
     async def _verify_password(
         self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient

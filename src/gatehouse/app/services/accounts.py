@@ -1,5 +1,6 @@
 """People's accounts: how they sign in, their sessions and second factors, registration, their own account."""
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
 from gatehouse.accounts.identities import IdentityRules, TagRule
+from gatehouse.accounts.importing.checks import ProviderIssuer
 from gatehouse.accounts.importing.importer import Importer
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
 from gatehouse.accounts.own_account.claims import ProfileClaims
@@ -85,6 +87,7 @@ class AccountServices(PermissionServices):
             rules=self.login_rules,
             country_of=self.geoip.country,
             tokens=self.user_tokens,
+            devices=self.sign_in_devices,
             recorder=self.recorder,
             clock=self.clock,
             settings=LoginSettings(
@@ -214,6 +217,7 @@ class AccountServices(PermissionServices):
         return Importer(
             judge=self.storage.imports.judge_candidates,
             store=self.storage.imports.import_candidates,
+            issuers=lambda: provider_issuers(self.settings.providers),
             sealer=self.masters,
             recorder=self.recorder,
             clock=self.clock,
@@ -329,6 +333,40 @@ def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
 
 def registration_policy(wanted: AccountSettings) -> RegistrationPolicy:
     return RegistrationPolicy(is_open=wanted.registration, domains=wanted.allowed_domains)
+
+
+# Names of providers in exports of other systems, and the kind of each; where the subject is the provider's own.
+EXPORTED_PROVIDERS: Final = {
+    "google.com": "google",
+    "google-oauth2": "google",
+    "apple.com": "apple",
+    "github.com": "github",
+}
+TENANT_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+def provider_issuers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, ProviderIssuer]:
+    """Return the issuers of imported identities, by the ID of the provider and by the names that exports have."""
+    known = {name: ProviderIssuer(name, identity_issuer(one)) for name, one in wanted.items()}
+    for exported, kind in EXPORTED_PROVIDERS.items():
+        of_kind = [name for name, one in wanted.items() if one.kind == kind]
+        if len(of_kind) == 1:
+            known.setdefault(exported, known[of_kind[0]])
+    return known
+
+
+def identity_issuer(wanted: ProviderSettings) -> str:
+    """Return the issuer that a sign-in with the provider finds identities by; empty if it depends on the person."""
+    issuer = wanted.issuer or PRESETS[wanted.kind].issuer
+    match wanted.kind:
+        case "steam":
+            return f"{issuer.rstrip('/')}/openid"
+        case "microsoft":
+            return f"{issuer.rstrip('/')}/{wanted.tenant}/v2.0" if TENANT_ID.fullmatch(wanted.tenant) else ""
+        case "oidc":
+            return issuer  # as its discovery document has it
+        case _:
+            return issuer.rstrip("/")
 
 
 def enabled_providers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, Provider]:

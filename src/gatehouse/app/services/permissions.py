@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+from gatehouse.accounts.bans.devices import SignInDevices
 from gatehouse.admin.clients import ApplicationClients
 from gatehouse.admin.games import GameSessionListStore, VisibleGameSessions
 from gatehouse.admin.paging import PageRequest
 from gatehouse.admin.schema_versions import SchemaVersionStore
 from gatehouse.admin.visibility import ConsoleAccess, VisibilityLoader, VisibilityStore
 from gatehouse.app.services.core import DAY, CoreServices
+from gatehouse.keys.sealing import derive_key
 from gatehouse.oauth.exchange import GrantLiveness
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, KeyFiles
 from gatehouse.permissions.authentication.authenticator import Authenticator
@@ -91,6 +93,12 @@ class PermissionServices(CoreServices):
         return RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(rates.admin)} if rates.enabled else {}, clock=self.clock)
 
     @cached_property
+    def sign_in_devices(self) -> SignInDevices:
+        return SignInDevices(
+            store=self.storage.bans, key=derive_key(self.instance_key, "ban-devices"), clock=self.clock
+        )
+
+    @cached_property
     def caller_identifier(self) -> CallerIdentifier:
         return CallerIdentifier(
             permission_loader=self.permission_loader,
@@ -98,6 +106,7 @@ class PermissionServices(CoreServices):
             service_jwts=self.service_jwts,
             access_keys=self.access_key_verifier,
             is_grant_live=GrantLiveness(store=self.storage.grants, clock=self.clock).is_live,
+            find_device_bans=self.sign_in_devices.find_bans,
             volume=self.principal_rate_limiter,
             clock=self.clock,
             grace=self.settings.tokens.expired_grace_days * DAY,

@@ -10,7 +10,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from gatehouse.accounts.bans.model import Banned
+from gatehouse.accounts.bans.model import Banned, UserBan
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
@@ -77,6 +77,7 @@ class CallerIdentifier:
     """`grace`: seconds for which an expired user JWT still names its user to a service.
 
     `is_grant_live`: whether the OAuth grant of an exchanged JWT exists and is not revoked.
+    `find_device_bans`: the bans of the device with this factor.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class CallerIdentifier:
         service_jwts: ServiceJwtVerifier,
         access_keys: AccessKeyVerifier,
         is_grant_live: Callable[[str], Awaitable[bool]],
+        find_device_bans: Callable[[str], Awaitable[tuple[UserBan, ...]]],
         volume: RateLimiter,
         clock: Clock,
         grace: int,
@@ -96,6 +98,7 @@ class CallerIdentifier:
         self._service_jwts = service_jwts
         self._access_keys = access_keys
         self._is_grant_live = is_grant_live
+        self._find_device_bans = find_device_bans
         self._volume = volume
         self._clock = clock
         self._grace = grace
@@ -184,7 +187,8 @@ class CallerIdentifier:
         self._limit_rate(claims.uid)
         facts = await self._load_facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
         await self._refuse_service_account(claims, facts, credentials)
-        self._refuse_banned(facts, caller.application_id)
+        device_bans = await self._find_device_bans(credentials.factor) if facts.device_bans else ()
+        self._refuse_banned(facts, caller.application_id, device_bans)
         refuse_other_addresses(allowed_networks(claims, facts), caller.address)
         return replace(
             caller,
@@ -225,9 +229,10 @@ class CallerIdentifier:
         await self._user_jwts.recheck_key(claims, keys_version=facts.keys_version)
         return facts
 
-    def _refuse_banned(self, facts: Facts, application_id: int | None) -> None:
+    def _refuse_banned(self, facts: Facts, application_id: int | None, device_bans: tuple[UserBan, ...]) -> None:
         """Raise Banned, which tells the caller why: their credentials were right."""
-        ban = facts.ban_from(CENTRAL_ID if application_id is None else application_id, self._clock.now())
+        about = CENTRAL_ID if application_id is None else application_id
+        ban = facts.ban_from(about, self._clock.now(), device_bans)
         if ban is not None:
             raise Banned(ban)
 

@@ -7,7 +7,17 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.accounts.bans.model import INSTALLATION, MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanScope, BanState
+from gatehouse.accounts.bans.model import (
+    INSTALLATION,
+    MAX_PUBLIC_TEXT,
+    MAX_REASON,
+    MAX_SILENT_ACCOUNTS,
+    Ban,
+    BanScope,
+    BanState,
+    DeviceShared,
+    kept_since,
+)
 from gatehouse.accounts.bans.store import BanFilter, BanStore
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.own_account.model import LastAdministrator
@@ -49,6 +59,8 @@ class BanDraft(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | UnsetType | None = UNSET  # for those who manage bans
     public_text: str | UnsetType | None = UNSET  # for the banned person
     until: int | UnsetType | None = UNSET  # Unix seconds; 0 or null for no end
+    device: bool | UnsetType | None = UNSET  # whether it covers the devices of the last 30 days, with any account
+    confirm: bool = False  # even if more than three accounts used one of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +97,8 @@ class BanCommands:
         if user_id == actor.user_id:
             raise NotYourself
         await self._refuse_above(actor, await self._person(actor, user_id, target), target)
+        if draft.device is True:
+            await self._refuse_shared_devices(actor, user_id, target, confirmed=draft.confirm)
         new = Ban(
             ban_id=new_record_id(now),
             user_id=user_id,
@@ -95,12 +109,15 @@ class BanCommands:
         )
 
         def make(active: Ban | None) -> tuple[Ban, AuditRecord]:
-            kept = {} if active is None else {name: getattr(active, name) for name in DRAFT_FIELDS}
+            kept = {} if active is None else {name: getattr(active, name) for name in (*DRAFT_FIELDS, "devices")}
             ban = replace(new, **{**kept, **fields})
+            if draft.device is not UNSET:
+                ban = replace(ban, devices=0)  # counted anew by the store
             return ban, self._record(AuditEvent.USER_BANNED, actor, ban)
 
         try:
-            return await self._store.save_ban(user_id, target.scope, make, by=by, now=now)
+            since = kept_since(now) if draft.device is True else None
+            return await self._store.save_ban(user_id, target.scope, make, by=by, now=now, devices_since=since)
         except UserNotFound:
             raise PersonNotFound from None
         except LastAdministrator:
@@ -175,6 +192,18 @@ class BanCommands:
             raise NotAboveTarget(f"{facts.subject.user_id} administers the installation")
         if rank_in_project(held, facts, target.project_id, self._clock.now()) > await self._rank(actor, target):
             raise NotAboveTarget(f"{facts.subject.user_id} owns or manages project {target.project_id}")
+
+    async def _refuse_shared_devices(self, actor: Actor, user_id: str, target: BanTarget, *, confirmed: bool) -> None:
+        """Refuse devices that many accounts use, unless it is confirmed, and those of people above the caller."""
+        found = await self._store.accounts_on_devices(user_id, kept_since(self._clock.now()))
+        if any(actor.user_id in accounts for accounts in found):
+            raise NotYourself
+        if any(len(accounts) > MAX_SILENT_ACCOUNTS for accounts in found) and not confirmed:
+            raise DeviceShared
+        for other in sorted({one for accounts in found for one in accounts} - {user_id}):
+            facts = await self._permission_loader.load_facts(other, (CENTRAL_ID,))
+            if facts is not None:
+                await self._refuse_above(actor, facts, target)
 
     async def _rank(self, actor: Actor, target: BanTarget) -> int:
         facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_ID,))

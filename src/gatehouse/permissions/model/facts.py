@@ -117,14 +117,19 @@ class Facts:
     structure: int  # version of all projects and groups
     keys_version: int = 0  # of the signing keys: what the caller's token is judged by
     bans: tuple[UserBan, ...] = ()  # also those that have ended
+    device_bans: bool = False  # whether any ban covers devices
 
-    def ban_from(self, application_id: int, now: int) -> UserBan | None:
-        """Return the ban from the application, its project or the installation that counts now."""
-        if not self.bans:
+    def ban_from(self, application_id: int, now: int, device_bans: tuple[UserBan, ...] = ()) -> UserBan | None:
+        """Return the ban from the application, its project or the installation that counts now.
+
+        `device_bans`: those of the device that the person uses.
+        """
+        bans = (*self.bans, *device_bans)
+        if not bans:
             return None
         state = self.applications.get(application_id)
         project_id = state.project_id if state else None
-        return find_ban(self.bans, now, application_id=application_id, project_id=project_id or "")
+        return find_ban(bans, now, application_id=application_id, project_id=project_id or "")
 
     def is_banned_from_project(self, project_id: str, now: int) -> bool:
         return find_ban(self.bans, now, project_id=project_id) is not None

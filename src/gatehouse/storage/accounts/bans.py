@@ -5,10 +5,12 @@ in one transaction that holds the account's row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.accounts.bans.model import (
     INSTALLATION,
@@ -19,20 +21,24 @@ from gatehouse.accounts.bans.model import (
     BanScope,
     BanState,
     TooManyBans,
+    UserBan,
 )
 from gatehouse.accounts.bans.store import BanFilter, MakeBan
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.times import DAY
 from gatehouse.storage import gamesessions
 from gatehouse.storage.accounts.users import refuse_last_administrator
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.row_readers import IS_ACTIVE
 from gatehouse.storage.rows import column_values
-from gatehouse.storage.runner import SqlStore, snapshot_read, write
+from gatehouse.storage.runner import SqlStore, inline_write, read, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import bans, users
+from gatehouse.storage.tables.accounts import ban_devices, bans, user_devices, users
 from gatehouse.storage.tables.gamesessions import game_sessions
 
+MAX_DEVICES: Final = 100  # of one person that a ban covers
+MAX_DEVICE_ACCOUNTS: Final = 1_000  # that are looked at before a ban of devices
 COPIED: Final = ("ban_id", "application_id", "project_id", "public_text", "until")  # to `users.bans`
 
 _OF_PERSON: Final = bans.c.user_id == bindparam("of")
@@ -61,15 +67,57 @@ LIVE_GAME_SESSIONS = Statement(
         game_sessions.c.user_id == bindparam("of"), game_sessions.c.ends_at > bindparam("now")
     )
 )
+_NEW_DEVICE = upsert(user_devices)
+RECORD_DEVICE = Statement(
+    _NEW_DEVICE.on_conflict_do_update(
+        index_elements=["user_id", "device"], set_={"seen_at": _NEW_DEVICE.excluded.seen_at}
+    )
+)
+LAST_USE = Statement(
+    select(user_devices.c.seen_at).where(
+        user_devices.c.user_id == bindparam("of"), user_devices.c.device == bindparam("on")
+    )
+)
+BANS_OF_DEVICE = Statement(
+    select(*(bans.c[name] for name in COPIED))
+    .join(ban_devices, ban_devices.c.ban_id == bans.c.ban_id)
+    .where(ban_devices.c.device == bindparam("on"), IS_ACTIVE)
+    .limit(MAX_ACTIVE_BANS)
+)
+_OWN_DEVICES = select(user_devices.c.device).where(
+    user_devices.c.user_id == bindparam("of"), user_devices.c.seen_at >= bindparam("since")
+)
+DEVICES_OF_USER = Statement(_OWN_DEVICES.order_by(user_devices.c.device).limit(MAX_DEVICES))
+ACCOUNTS_ON_DEVICES = Statement(
+    select(user_devices.c.device, user_devices.c.user_id)
+    .where(user_devices.c.device.in_(_OWN_DEVICES), user_devices.c.seen_at >= bindparam("since"))
+    .limit(MAX_DEVICE_ACCOUNTS)
+)
+INSERT_BAN_DEVICE = Statement(insert(ban_devices))
+_OLD_BAN: Final = ban_devices.c.ban_id == bindparam("old")
+MOVE_BAN_DEVICES = Statement(update(ban_devices).where(_OLD_BAN).values(ban_id=bindparam("to")))
+DROP_BAN_DEVICES = Statement(delete(ban_devices).where(_OLD_BAN))
+_DEAD_BANS = select(bans.c.ban_id).where(
+    or_(bans.c.lifted_at != 0, and_(bans.c.until != 0, bans.c.until <= bindparam("now")))
+)
+DROP_DEVICES_OF_DEAD_BANS = Statement(delete(ban_devices).where(ban_devices.c.ban_id.in_(_DEAD_BANS)))
 
 
-def save_ban(user_id: str, scope: BanScope, make: MakeBan, *, by: str, now: int) -> Verb[Ban]:
+def save_ban(
+    user_id: str, scope: BanScope, make: MakeBan, *, by: str, now: int, devices_since: int | None = None
+) -> Verb[Ban]:
     if scope == INSTALLATION:
         yield from refuse_last_administrator(user_id, now)
     if not (yield LOCK_ACCOUNT(of=user_id)):
         raise UserNotFound
     replaced = yield LIFT(**_place(user_id, scope), now=now, by=by)
     ban, record = make(_ban_from_row(replaced[0]) if replaced else None)
+    if devices_since is None:
+        yield from _move_devices(replaced, ban)
+    else:
+        devices = yield DEVICES_OF_USER(of=user_id, since=devices_since)
+        yield INSERT_BAN_DEVICE.bulk([{"ban_id": ban.ban_id, "device": row.device} for row in devices])
+        ban = replace(ban, devices=len(devices))
     yield INSERT_BAN(**column_values(ban))
     yield from copy_active_bans(user_id, now)
     yield from add_audit_record(record)
@@ -82,6 +130,7 @@ def lift_ban(user_id: str, scope: BanScope, *, by: str, now: int, record: Callab
     if not lifted:
         raise BanNotFound
     ban = _ban_from_row(lifted[0])
+    yield DROP_BAN_DEVICES(old=ban.ban_id)
     yield from copy_active_bans(user_id, now)
     yield from add_audit_record(record(ban))
     return ban
@@ -109,8 +158,48 @@ def put_ban(before: Ban | None, after: Ban | None, *, by: str, now: int) -> Verb
     if [row.ban_id for row in lifted] != ([] if before is None else [before.ban_id]):
         raise BanChanged
     if after is not None:
+        yield from _move_devices(lifted, after)
         yield INSERT_BAN(**{**column_values(after), "author": by})
+    else:
+        yield DROP_BAN_DEVICES(old=ban.ban_id)
     yield from copy_active_bans(ban.user_id, now)
+
+
+def _move_devices(replaced: Sequence[Row], ban: Ban) -> Verb[None]:
+    """Give the devices of the replaced ban to the new one; they are dropped if it has none."""
+    for row in replaced:
+        if ban.devices:
+            yield MOVE_BAN_DEVICES(old=row.ban_id, to=ban.ban_id)
+        else:
+            yield DROP_BAN_DEVICES(old=row.ban_id)
+
+
+# Devices at sign-ins.
+
+
+def record_device(user_id: str, device: str, now: int) -> Verb[None]:
+    yield RECORD_DEVICE(user_id=user_id, device=device, seen_at=now)
+
+
+def last_device_use(user_id: str, device: str) -> Verb[int]:
+    rows = yield LAST_USE(of=user_id, on=device)
+    return rows[0].seen_at if rows else 0
+
+
+def bans_of_device(device: str, now: int) -> Verb[tuple[UserBan, ...]]:
+    rows = yield BANS_OF_DEVICE(on=device, now=now)
+    return tuple(UserBan(**row._asdict()) for row in rows)
+
+
+def accounts_on_devices(user_id: str, since: int) -> Verb[Sequence[frozenset[str]]]:
+    found: dict[str, set[str]] = {}
+    for row in (yield ACCOUNTS_ON_DEVICES(of=user_id, since=since)):
+        found.setdefault(row.device, set()).add(row.user_id)
+    return [frozenset(accounts) for accounts in found.values()]
+
+
+def drop_devices_of_dead_bans(now: int) -> Verb[None]:
+    yield DROP_DEVICES_OF_DEAD_BANS(now=now)
 
 
 def _place(user_id: str, scope: BanScope) -> Mapping[str, object]:
@@ -175,4 +264,13 @@ def _ban_from_row(row: Row) -> Ban:
 class BanStorage(SqlStore):
     save_ban = write(save_ban)
     lift_ban = write(lift_ban)
+    bans_of_device = read(bans_of_device)
+    accounts_on_devices = read(accounts_on_devices)
+    _record_device = inline_write(record_device)
+    _last_device_use = read(last_device_use)
+
+    async def record_device(self, user_id: str, device: str, now: int) -> None:
+        if await self._last_device_use(user_id, device) + DAY <= now:
+            await self._record_device(user_id, device, now)
+
     list_bans = snapshot_read(list_bans)

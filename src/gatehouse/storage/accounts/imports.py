@@ -12,23 +12,30 @@ from gatehouse.accounts.importing.model import (
     StoredNames,
     Verdict,
 )
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import Identity, User, service_tag
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage.accounts.users import ADD_PURCHASE, ADD_TAG, insert_values, username_owners
 from gatehouse.storage.audit import INSERT_EVENT, event_values
+from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, heavy_write, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import totp_factors, user_ids, usernames, users
+from gatehouse.storage.tables.accounts import identities, totp_factors, user_ids, usernames, users
 
 _EXISTING = select(users.c.user_id, users.c.login_key, users.c.meta)
 EXISTING_BY_ID = Statement(_EXISTING.where(InStringList(users.c.user_id, "ids")))
 EXISTING_BY_LOGIN = Statement(_EXISTING.where(InStringList(users.c.login_key, "login_keys")))
+EXISTING_BY_IDENTITY = Statement(
+    _EXISTING.add_columns(identities.c.issuer, identities.c.subject)
+    .join(identities, identities.c.user_id == users.c.user_id)
+    .where(InStringList(identities.c.issuer, "issuers"), InStringList(identities.c.subject, "subjects"))
+)
 USED_IDS = Statement(select(user_ids.c.user_id).where(InStringList(user_ids.c.user_id, "ids")))
 # Without ON CONFLICT: a name taken since it was looked up fails the batch, which is then judged again.
 ADD_ID = Statement(insert(user_ids))
 ADD_USER = Statement(insert(users))
 ADD_USERNAME = Statement(insert(usernames))
 ADD_TOTP = Statement(insert(totp_factors))
+ADD_IDENTITY = Statement(insert(identities))
 
 
 def judge_candidates(candidates: Sequence[AccountCandidate], import_id: str) -> Verb[Sequence[Verdict]]:
@@ -36,10 +43,21 @@ def judge_candidates(candidates: Sequence[AccountCandidate], import_id: str) -> 
     ids = sorted(user.user_id for user in people)
     by_id = yield EXISTING_BY_ID(ids=ids)
     by_login = yield EXISTING_BY_LOGIN(login_keys=sorted(user.login_key for user in people if user.login_key))
+    linked = [identity for one in candidates for identity in one.identities]
+    by_identity = (
+        (
+            yield EXISTING_BY_IDENTITY(
+                issuers=sorted({one.issuer for one in linked}), subjects=sorted({one.subject for one in linked})
+            )
+        )
+        if linked
+        else []
+    )
     used = yield USED_IDS(ids=ids)
     names = StoredNames(
         by_id={row.user_id: _existing(row) for row in by_id},
         by_login={row.login_key: _existing(row) for row in by_login},
+        by_identity={(row.issuer, row.subject): _existing(row) for row in by_identity},
         used_ids=frozenset(row.user_id for row in used),
         username_owners=(yield from username_owners([user.username for user in people if user.username])),
     )
@@ -53,6 +71,7 @@ def import_candidates(candidates: Sequence[AccountCandidate], import_id: str) ->
     ]
     if new:
         yield from _insert_users([one.user for one in new])
+        yield from _insert_identities([identity for one in new for identity in one.identities])
         yield INSERT_EVENT.bulk([event_values(one.record) for one in new])
     return verdicts
 
@@ -69,6 +88,12 @@ def _insert_users(people: Sequence[User]) -> Verb[None]:
         [{"user_id": user.user_id, "purchase": name} for user in people for name in sorted(user.purchases)]
     )
     yield ADD_TOTP.bulk(list(_totp_rows(people)))
+
+
+def _insert_identities(linked: Sequence[Identity]) -> Verb[None]:
+    yield ADD_IDENTITY.bulk([column_values(one) for one in linked])
+    tags = {(one.user_id, service_tag(one.provider)) for one in linked}
+    yield ADD_TAG.bulk([{"user_id": user_id, "tag": tag} for user_id, tag in sorted(tags)])
 
 
 def _totp_rows(people: Iterable[User]) -> Iterable[dict[str, object]]:

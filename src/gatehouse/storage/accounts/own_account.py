@@ -5,6 +5,7 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import bindparam, delete, select, update
 
+from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UserNotFound
 from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User, search_key
 from gatehouse.accounts.own_account.model import (
@@ -51,7 +52,7 @@ from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import interactions, sessions, site_sessions, users
+from gatehouse.storage.tables.accounts import bans, interactions, sessions, site_sessions, users
 from gatehouse.storage.tables.installation import audit_events, audit_refusals
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
@@ -146,6 +147,7 @@ RENEW_SESSION_PROOF = Statement(
     )
     .returning(sessions.c.session_id)
 )
+BANS_OF_USER = Statement(select(bans).where(bans.c.user_id == bindparam("of")).order_by(bans.c.ban_id))
 DROP_ACCOUNT = Statement(delete(users).where(_THIS_USER).returning(users.c.user_id))
 DROP_TRACES = (
     Statement(delete(once_table).where(once_table.c.subject == bindparam("of"))),
@@ -166,11 +168,13 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     allowed = yield CONSENTS_OF_USER(of=user_id)
     sign_ins = yield GRANTS_OF_USER(of=user_id)
     sites = yield SITES_OF_USER(of=user_id)
+    banned = yield BANS_OF_USER(of=user_id)
     return PersonalRecords(
         details=held,
         allowed=[ConsentedClient(**row._asdict()) for row in allowed],
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         sites=[SiteSignInRecord(**row._asdict()) for row in sites],
+        bans=[Ban(**row._asdict()) for row in banned],
         roles=[
             AssignedRole(
                 application_id=row.application_id, role=row.role_key, project_id=row.project_id, ends_at=row.expired

@@ -12,10 +12,11 @@ from gatehouse.accounts.model import LoginToken, LoginTokenRecord, Session, Sess
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import single_use
-from gatehouse.storage.accounts.users import SELECT_USER, bans_from_document, user_from_row
+from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_session_grants, revoke_user_grants
+from gatehouse.storage.permissions.row_readers import bans_from_document
 from gatehouse.storage.rows import RowPart, column_values
 from gatehouse.storage.runner import SqlStore, inline_write, read, write
 from gatehouse.storage.statements import Row, Statement, Verb

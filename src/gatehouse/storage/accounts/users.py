@@ -6,7 +6,6 @@ from typing import Any, Final
 from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import (
     LoginTaken,
     SetupClosed,
@@ -36,13 +35,14 @@ from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
+from gatehouse.storage.permissions import row_readers
 from gatehouse.storage.permissions.record_checks import refuse_last_owner
-from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, NOT_BANNED, UNEXPIRED
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.permissions.user_records import assign_root_role
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
+    ban_devices,
     bans,
     identities,
     login_tokens,
@@ -51,6 +51,7 @@ from gatehouse.storage.tables.accounts import (
     sessions,
     site_sessions,
     totp_factors,
+    user_devices,
     user_ids,
     user_purchases,
     user_tags,
@@ -76,10 +77,10 @@ _ADMINISTRATORS = (
         role_assignments.c.project_id == "",
         role_assignments.c.resource_kind == "",
         role_assignments.c.role_key == ADMINISTRATOR_ROLE,
-        UNEXPIRED,
-        ACCOUNT_NOT_ENDED,
+        row_readers.UNEXPIRED,
+        row_readers.ACCOUNT_NOT_ENDED,
         users.c.blocked.is_(False),
-        NOT_BANNED,
+        row_readers.NOT_BANNED,
     )
     .order_by(role_assignments.c.user_id)
 )
@@ -193,13 +194,14 @@ DROP_USER = Statement(
     .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
     .returning(users.c.user_id)
 )
+DROP_BAN_DEVICES_OF_USER = Statement(delete(ban_devices).where(ban_devices.c.ban_id.in_(row_readers.BAN_IDS_OF_USER)))
 DROP_USER_DATA = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
     for table in (
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys, bans),
+        *(grants, consents, idempotency_keys, bans, user_devices),
     )
 )
 REPLACE_HASH = Statement(
@@ -296,6 +298,7 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     yield from revoke_user_grants(user_id, now)
     yield RETIRE_USERNAMES(of=user_id)
     yield from remove_image(picture_owner(user_id))
+    yield DROP_BAN_DEVICES_OF_USER(of=user_id)
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)
 
@@ -477,12 +480,8 @@ def user_from_row(fields: dict[str, Any]) -> User:
     fields["service_tags"] = frozenset(filter(is_service_tag, tags))
     fields["tags"] = tags - fields["service_tags"]
     fields["purchases"] = split_lines(fields["purchases"])
-    fields["bans"] = bans_from_document(fields["bans"])
+    fields["bans"] = row_readers.bans_from_document(fields["bans"])
     return User(**fields)
-
-
-def bans_from_document(document: Sequence[Mapping[str, Any]]) -> tuple[UserBan, ...]:
-    return tuple(UserBan(**ban) for ban in document)
 
 
 # An administrator created by the operator.

@@ -18,7 +18,6 @@ from gatehouse.permissions.model.facts import (
     Facts,
 )
 from gatehouse.permissions.model.project import ServiceAccount
-from gatehouse.storage.accounts.users import bans_from_document
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.applications import (
@@ -31,7 +30,14 @@ from gatehouse.storage.permissions.applications import (
     root_roles,
 )
 from gatehouse.storage.permissions.record_checks import IS_OWNER
-from gatehouse.storage.permissions.row_readers import Cells, columns, end_of, holdings_of, records_from_row
+from gatehouse.storage.permissions.row_readers import (
+    Cells,
+    bans_from_document,
+    columns,
+    end_of,
+    holdings_of,
+    records_from_row,
+)
 from gatehouse.storage.permissions.schemas import application_models
 from gatehouse.storage.permissions.service_accounts import ACCOUNT_COLUMNS, account_from_cells
 from gatehouse.storage.permissions.structure import read_structure
@@ -49,7 +55,7 @@ from gatehouse.storage.statements import (
     Verb,
     split_lines,
 )
-from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
+from gatehouse.storage.tables.accounts import ban_devices, passkeys, totp_factors, user_purchases, user_tags, users
 from gatehouse.storage.tables.permissions import (
     application_schemas,
     applications,
@@ -90,6 +96,7 @@ def _select_facts(user_id: ColumnElement[str]) -> Select[Any]:
     return select(
         *_PERSON,
         exists().where(totp_factors.c.user_id == user_id).label("has_totp"),
+        exists(select(ban_devices.c.ban_id)).label("device_bans"),
         *(one.scalar_subquery().label(name) for name, one in asked.items()),
         *holdings_of(user_id),
         _APPLICATIONS.scalar_subquery().label("applications"),
@@ -131,6 +138,7 @@ def _facts(row: Row, application_ids: Collection[int]) -> Facts:
         structure=row.structure,
         keys_version=row.keys_version,
         bans=bans_from_document(row.bans),
+        device_bans=bool(row.device_bans),
     )
 
 

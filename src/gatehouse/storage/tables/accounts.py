@@ -121,6 +121,26 @@ bans = Table(  # every ban, also ended and lifted ones; `users.bans` has the act
     Index(None, "project_id", "ban_id"),
 )
 
+user_devices = Table(  # devices at sign-ins: an HMAC of the factor, deleted after 30 days (R10)
+    "user_devices",
+    metadata,
+    text_column("user_id"),
+    text_column("device"),
+    time_column("seen_at"),
+    PrimaryKeyConstraint("user_id", "device"),
+    Index(None, "device"),
+    Index(None, "seen_at"),
+)
+
+ban_devices = Table(  # devices on which a ban counts for every account
+    "ban_devices",
+    metadata,
+    text_column("ban_id"),
+    text_column("device"),
+    PrimaryKeyConstraint("ban_id", "device"),
+    Index(None, "device"),
+)
+
 identities = Table(  # at sign-in providers and game platforms (R10)
     "identities",
     metadata,

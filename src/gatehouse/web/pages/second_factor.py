@@ -17,7 +17,13 @@ from gatehouse.accounts.store import AccountStore
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.sign_in_flow.flows import SignInFlows
-from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, first_factor_is_valid
+from gatehouse.sign_in_flow.model import (
+    FlowStep,
+    SignInFlow,
+    SignInFlowGone,
+    first_factor_is_valid,
+    has_password_proof,
+)
 from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -107,8 +113,10 @@ class SecondFactorPages:
             return await self._form_page(request, step, form.method, problem=problem, status=FORBIDDEN)
         except TooMany as blocked:
             return await self._throttled_page(request, step, form.method, blocked)
+        # Stored only with a password, which `amr` names beside it (oauth/acr.py).
+        second_factor = used.value if has_password_proof(step.flow) else ""
         return await self._completion.open_session(
-            request, step.browser, step.user, SignInMethod.TWO_STEP, step.handle, second_factor=used.value
+            request, step.browser, step.user, SignInMethod.TWO_STEP, step.handle, second_factor=second_factor
         )
 
     async def choose_method(self, request: Request) -> Response:

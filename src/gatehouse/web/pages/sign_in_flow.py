@@ -207,10 +207,10 @@ class SignInCompletion:
             return await self.open_session(request, browser, user, auth, handle)
         if handle:
             await self._sign_in_flows.accept_first_factor(
-                await self._sign_in_flows.find(handle, browser=browser.browser_id), user
+                await self._sign_in_flows.find(handle, browser=browser.browser_id), user, auth
             )
         else:
-            handle = await self._sign_in_flows.start(ACCOUNT, {}, browser=browser.browser_id, user=user)
+            handle = await self._sign_in_flows.start(ACCOUNT, {}, browser=browser.browser_id, user=user, method=auth)
         return see_other(step_address(FlowStep.FACTOR, handle))
 
     async def open_session(

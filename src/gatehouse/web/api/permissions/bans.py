@@ -70,6 +70,7 @@ class BanEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created: str
     application_id: int = 0  # left out unless the ban is about an application; so is the next for a project
     project_id: str = ""
+    devices: int = 0  # that it covers, with any account
     lifted: str = ""  # this and the next once it was lifted
     lifted_by: str = ""
 
@@ -171,6 +172,7 @@ def ban_entry(ban: Ban, now: int) -> BanEntry:
         created=iso8601(ban.created_at),
         application_id=ban.application_id,
         project_id=ban.project_id,
+        devices=ban.devices,
         lifted=iso8601(ban.lifted_at) if ban.lifted_at else "",
         lifted_by=ban.lifted_by,
     )

@@ -41,6 +41,8 @@ class ImportResultEntry(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     without_password: int
     totp: int
+    identities: int
+    left_out: int  # imported accounts without one of their identities, which are among refused_rows
     hashes: Mapping[str, int]
     refused_rows: Sequence[RefusedRowEntry]  # at most 1,000
 
@@ -84,6 +86,8 @@ def result_entry(result: ImportResult) -> ImportResultEntry:
         refused=totals.refused,
         without_password=totals.without_password,
         totp=totals.totp,
+        identities=totals.identities,
+        left_out=totals.left_out,
         hashes=dict(sorted(totals.hashes.items())),
         refused_rows=[
             RefusedRowEntry(row=one.number, account=one.title, reason=one.reason) for one in result.refused

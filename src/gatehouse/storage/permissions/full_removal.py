@@ -15,6 +15,7 @@ from gatehouse.images.model import application_logo_owner, client_logo_owner
 from gatehouse.permissions.errors import ProjectNotRemoved
 from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.rules import ResourceKind
+from gatehouse.storage.accounts.bans import copy_active_bans
 from gatehouse.storage.accounts.users import DROP_USER_DATA
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import remove_image
@@ -23,7 +24,7 @@ from gatehouse.storage.permissions.structure import begin_structure_change, proj
 from gatehouse.storage.permissions.user_records import touch_records
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import login_tokens, users
+from gatehouse.storage.tables.accounts import ban_devices, bans, login_tokens, users
 from gatehouse.storage.tables.oauth import client_secrets, clients, consents, device_requests, grants, logout_calls
 from gatehouse.storage.tables.outgoing import gdpr_calls
 from gatehouse.storage.tables.permissions import (
@@ -170,6 +171,11 @@ DROP_CONNECTIONS = Statement(
         or_(project_services.c.project_id == _THIS_PROJECT, _in_applications(project_services))
     )
 )
+_ITS_BANS = or_(bans.c.project_id == _THIS_PROJECT, _in_applications(bans))
+DROP_DEVICES_OF_BANS = Statement(
+    delete(ban_devices).where(ban_devices.c.ban_id.in_(select(bans.c.ban_id).where(_ITS_BANS)))
+)
+DROP_BANS = Statement(delete(bans).where(_ITS_BANS).returning(bans.c.user_id))
 DROP_APPLICATIONS = Statement(delete(applications).where(_in_applications(applications)))
 _GROUPS = select(groups.c.group_id).where(groups.c.project_id == _THIS_PROJECT)
 DROP_MEMBERS = Statement(delete(group_members).where(group_members.c.group_id.in_(_GROUPS)))
@@ -189,14 +195,22 @@ def erase_project(project_id: str, entry: Callable[[ErasureCounts], AuditRecord]
     yield from _drop_holdings(one.project_id, its)
     yield TOUCH_CONNECTED(project=one.project_id, applications=its)
     yield DROP_CONNECTIONS(project=one.project_id, applications=its)
+    record = entry(gone)
+    yield from _drop_bans(one.project_id, its, record.at)
     yield FORGET_APPLICATION(applications=its)
     yield DROP_APPLICATIONS(applications=its)
     for application_id in its:
         yield from remove_image(application_logo_owner(application_id))
     for drop in (DROP_MEMBERS, DROP_GROUPS, DROP_PROJECT):
         yield drop(project=one.project_id)
-    yield from add_audit_record(entry(gone))
+    yield from add_audit_record(record)
     return gone
+
+
+def _drop_bans(project_id: str, its: Sequence[int], now: int) -> Verb[None]:
+    yield DROP_DEVICES_OF_BANS(project=project_id, applications=its)
+    for user_id in sorted({row.user_id for row in (yield DROP_BANS(project=project_id, applications=its))}):
+        yield from copy_active_bans(user_id, now)
 
 
 def _drop_accounts(project_id: str) -> Verb[None]:

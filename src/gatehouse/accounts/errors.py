@@ -99,7 +99,7 @@ MAX_IDENTITIES: Final = 20  # of one account
 
 
 class IdentityTaken(Conflict):
-    """The identity belongs to an account already, maybe since a moment ago."""
+    """The identity belongs to another account."""
 
     public = "This sign-in method is connected to another account."
 

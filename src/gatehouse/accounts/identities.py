@@ -48,7 +48,6 @@ class ForeignPerson:
     name: str = ""
     nick: str = ""
     claims: Mapping[str, object] = field(default_factory=dict, repr=False)
-    purchases: frozenset[str] = frozenset()  # what the person owns there (R10)
 
     @property
     def label(self) -> str:

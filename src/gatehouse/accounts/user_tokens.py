@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Sequence
-from typing import Literal
 
 from gatehouse.accounts.errors import UserBlocked
 from gatehouse.accounts.model import User
@@ -12,6 +11,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.tokens.claims import (
+    AuthMethod,
     PermissionClaims,
     UserJwtClaims,
     factor_digest,
@@ -48,7 +48,7 @@ class UserTokens:
         self,
         user: User,
         *,
-        auth: Literal["login", "2step", "openid", "passkey", "provider", "platform", "guest", "email"],
+        auth: AuthMethod,
         factor: str | None,
         jwt_public_key: str | None = None,
         fixed_ips: Sequence[str] = (),
@@ -69,7 +69,7 @@ class UserTokens:
         self,
         user: User,
         *,
-        auth: Literal["login", "2step", "openid", "passkey", "provider", "platform", "guest", "email"],
+        auth: AuthMethod,
         factor: str | None,
         jwt_public_key: str | None = None,
         fixed_ips: Sequence[str] = (),

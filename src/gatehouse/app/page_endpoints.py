@@ -178,7 +178,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         notices=notices,
         places=services.geoip,
         may_administer=services.console_access.may_open,
-        providers=services.provider_sign_in.every,
+        providers=services.provider_sign_in.all_providers,
         clock=services.clock,
         mail_is_logged=services.mail_is_logged,
     )

@@ -389,5 +389,5 @@ def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool)
         click.echo(jwt)
 
 
-for command in (user_bans.ban, user_bans.lift, user_bans.bans):
+for command in (user_bans.ban, user_bans.lift_ban, user_bans.bans):
     user.add_command(command)

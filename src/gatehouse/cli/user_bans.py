@@ -1,4 +1,4 @@
-"""`gatehouse user ban`, `lift` and `bans`."""
+"""`gatehouse user ban`, `lift-ban` and `bans`."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -18,10 +18,10 @@ from gatehouse.cli.common import (
     print_table,
 )
 from gatehouse.cli.services import find_user, operator_actor, run_with_services
+from gatehouse.kernel.times import DAY
 from gatehouse.permissions.commands.bans import BanDraft
 from gatehouse.web.api.permissions.bans import BanEntry, ban_entry
 
-DAY: Final = 86_400
 PAGE: Final = 1_000  # bans read at a time
 HEADINGS: Final = ("USER", "SCOPE", "STATE", "UNTIL", "CREATED", "AUTHOR", "TEXT", "REASON")
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -62,7 +62,7 @@ def ban(
 ) -> None:
     """Ban a person from an application, a project or the whole installation.
 
-    Replaces the active ban of the same scope.
+    Replaces the active ban of the same scope; options that are left out are cleared.
     """
     scope = read_scope(application, project)
     if until and days:
@@ -78,12 +78,12 @@ def ban(
     print_ban(run_with_services(invocation, work), as_json=as_json)
 
 
-@click.command()
+@click.command("lift-ban")
 @common_options
 @json_option
 @click.argument("user_name", metavar="USER")
 @scope_options
-def lift(
+def lift_ban(
     invocation: Invocation, *, user_name: str, application: int | None, project: str | None, as_json: bool
 ) -> None:
     """Lift a ban before its end."""

@@ -1,7 +1,7 @@
-"""Load an image that someone sent or named: the one way in for every picture and logo.
+"""Load an image from an upload, a data URL or a URL; every picture and logo comes through here.
 
 An upload, a data URL or the address of an image; each is encoded anew. An address is fetched once, through the
-outbound guard, and what was fetched is stored and served here (docs/decisions/0040-one-way-in-for-images.md).
+outbound guard, and what was fetched is stored and served here (docs/decisions/0040-one-loader-for-all-images.md).
 """
 
 from base64 import b64decode, b64encode

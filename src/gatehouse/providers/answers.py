@@ -75,6 +75,6 @@ def text_in(values: Mapping[str, object], name: str, *, most: int = 255) -> str:
     return value if isinstance(value, str) and len(value) <= most else ""
 
 
-def truth_in(values: Mapping[str, object], name: str) -> bool:
-    """Apple writes it as text."""
+def flag_in(values: Mapping[str, object], name: str) -> bool:
+    """Return whether a member is true; Apple writes it as text."""
     return values.get(name) in (True, "true")

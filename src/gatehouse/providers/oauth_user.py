@@ -6,9 +6,9 @@ from typing import Final
 from urllib.parse import urlencode
 
 from gatehouse.accounts.identities import ForeignPerson
-from gatehouse.providers.answers import ProviderCalls, object_in, text_in, truth_in
+from gatehouse.providers.answers import ProviderCalls, flag_in, object_in, text_in
 from gatehouse.providers.model import Provider, ProviderAuthorization, ProviderUnavailable
-from gatehouse.providers.openid_connect import code_challenge
+from gatehouse.providers.openid_connect import authorization_fields
 
 GITHUB: Final = "https://github.com"
 GITHUB_API: Final = "https://api.github.com"
@@ -41,18 +41,9 @@ class OAuthUsers:
         self._calls = calls
 
     async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
-        fields = {
-            "response_type": "code",
-            "client_id": provider.client_id,
-            "redirect_uri": request.redirect_uri,
-            "scope": " ".join(provider.scopes),
-            "state": request.state,
-            "code_challenge": code_challenge(request.code_verifier),
-            "code_challenge_method": "S256",
-        }
-        return f"{endpoints_of(provider).authorization}?{urlencode(fields)}"
+        return f"{endpoints_of(provider).authorization}?{urlencode(authorization_fields(provider, request))}"
 
-    async def person(
+    async def fetch_person(
         self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
     ) -> ForeignPerson:
         """Return who signed in. Raises ProviderProblem."""
@@ -98,7 +89,7 @@ class OAuthUsers:
 
     async def _github_email(self, endpoints: OAuthEndpoints, token: str) -> str:
         for one in await self._calls.get_list(f"{endpoints.user}/emails", token=token):
-            if isinstance(one, dict) and truth_in(one, "primary") and truth_in(one, "verified"):
+            if isinstance(one, dict) and flag_in(one, "primary") and flag_in(one, "verified"):
                 return text_in(one, "email", most=254)
         return ""
 
@@ -109,7 +100,7 @@ def discord_person(provider: Provider, user: Mapping[str, object]) -> ForeignPer
         issuer=provider.issuer,
         subject=subject_in(user),
         email=email,
-        email_verified=bool(email) and truth_in(user, "verified"),
+        email_verified=bool(email) and flag_in(user, "verified"),
         name=text_in(user, "global_name", most=200),
         nick=text_in(user, "username"),
         claims=user,

@@ -13,7 +13,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.jwk_parsing import KeyOfSet, matching_keys, usable_keys
-from gatehouse.providers.answers import ProviderCalls, object_in, text_in, truth_in
+from gatehouse.providers.answers import ProviderCalls, flag_in, object_in, text_in
 from gatehouse.providers.apple import client_secret_jwt, name_of_first_sign_in
 from gatehouse.providers.model import (
     DEFAULT_TENANT,
@@ -71,16 +71,7 @@ class OpenIdConnect:
     async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         """Return where the browser goes. Raises ProviderUnavailable."""
         metadata = await self.metadata(provider)
-        fields = {
-            "response_type": "code",
-            "client_id": provider.client_id,
-            "redirect_uri": request.redirect_uri,
-            "scope": " ".join(provider.scopes),
-            "state": request.state,
-            "nonce": request.nonce,
-        }
-        if provider.preset.has_pkce:
-            fields |= {"code_challenge": code_challenge(request.code_verifier), "code_challenge_method": "S256"}
+        fields = {**authorization_fields(provider, request), "nonce": request.nonce}
         if provider.preset.posts_response:
             fields["response_mode"] = "form_post"
         if provider.kind == "twitch":
@@ -88,7 +79,7 @@ class OpenIdConnect:
         joint = "&" if "?" in metadata.authorization_endpoint else "?"
         return f"{metadata.authorization_endpoint}{joint}{urlencode(fields)}"
 
-    async def person(
+    async def fetch_person(
         self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
     ) -> ForeignPerson:
         """Return who signed in, from the answer that the browser brought. Raises ProviderProblem."""
@@ -266,12 +257,12 @@ def person_of(
     provider: Provider, metadata: ProviderMetadata, claims: Mapping[str, object], *, name: str
 ) -> ForeignPerson:
     issuer, subject = metadata.issuer, text_in(claims, "sub")
-    email, verified = text_in(claims, "email", most=254), truth_in(claims, "email_verified")
+    email, verified = text_in(claims, "email", most=254), flag_in(claims, "email_verified")
     if provider.kind == "microsoft":
         # `sub` differs from client to client; tenant and object ID do not (R10). Tenants choose addresses freely.
         issuer = issuer.replace(TENANT_MARK, text_in(claims, "tid"))
         subject = text_in(claims, "oid")
-        verified = truth_in(claims, "xms_edov")
+        verified = flag_in(claims, "xms_edov")
     if not subject:
         raise ProviderUnavailable("the id_token names no one")
     return ForeignPerson(
@@ -289,8 +280,19 @@ def first_text(values: Mapping[str, object], names: Iterable[str]) -> str:
     return next((found for name in names if (found := text_in(values, name))), "")
 
 
-def code_challenge(verifier: str) -> str:
-    return encode_base64url(sha256(verifier)).decode()
+def authorization_fields(provider: Provider, request: ProviderAuthorization) -> dict[str, str]:
+    """Return the parameters of an authorization request that OAuth 2.0 has, with PKCE where the provider knows it."""
+    fields = {
+        "response_type": "code",
+        "client_id": provider.client_id,
+        "redirect_uri": request.redirect_uri,
+        "scope": " ".join(provider.scopes),
+        "state": request.state,
+    }
+    if provider.preset.has_pkce:
+        challenge = encode_base64url(sha256(request.code_verifier)).decode()
+        fields |= {"code_challenge": challenge, "code_challenge_method": "S256"}
+    return fields
 
 
 def basic_credentials(client_id: str, secret: str) -> str:

@@ -1,6 +1,7 @@
 """A sign-in through a provider: the request, its answer, and the account it leads to."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -38,7 +39,7 @@ class ProviderClient(Protocol):
     async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         """Return where the browser goes. Raises ProviderUnavailable."""
 
-    async def person(
+    async def fetch_person(
         self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
     ) -> ForeignPerson:
         """Return who signed in, from the answer that the browser brought. Raises ProviderProblem."""
@@ -80,7 +81,7 @@ class ProviderSignIn:
         """Return the providers that the application offers; 0 for the account pages."""
         return [provider for provider in self._providers().values() if provider.is_offered_by(application_id)]
 
-    def every(self) -> Mapping[str, Provider]:
+    def all_providers(self) -> Mapping[str, Provider]:
         return self._providers()
 
     def find(self, provider_id: str) -> Provider:
@@ -98,7 +99,8 @@ class ProviderSignIn:
         Raises ProviderUnavailable.
         """
         request = self._request(provider, new_secret())
-        url = await self._clients[provider.preset.protocol].authorization_url(provider, request)
+        with log_problem(provider):
+            url = await self._clients[provider.preset.protocol].authorization_url(provider, request)
         details = {
             "provider": provider.provider_id,
             "issuer": provider.issuer,  # fixed: an answer after the provider was replaced is refused
@@ -111,7 +113,7 @@ class ProviderSignIn:
         await self._store.save_provider_request(sha256(request.state), details, now, now + REQUEST_SECONDS)
         return url
 
-    async def take(self, provider: Provider, state: str, *, browser: bytes) -> TakenRequest:
+    async def take_request(self, provider: Provider, state: str, *, browser: bytes) -> TakenRequest:
         """Use the request of an answer. Raises ProviderRequestGone.
 
         An answer to another browser, or through another provider than was asked, is refused and its request used
@@ -132,16 +134,13 @@ class ProviderSignIn:
             link_rev=int(found["link_rev"]),
         )
 
-    async def person(self, taken: TakenRequest, answer: Mapping[str, str]) -> ForeignPerson:
+    async def fetch_person(self, taken: TakenRequest, answer: Mapping[str, str]) -> ForeignPerson:
         """Return whom the provider vouches for. Raises ProviderProblem."""
         provider = taken.provider
-        try:
+        with log_problem(provider):
             if answer.get("error"):
                 raise ProviderCanceled(f"the provider answered {answer['error'][:100]!r}")
-            return await self._clients[provider.preset.protocol].person(provider, taken.request, answer)
-        except ProviderProblem as problem:
-            log.warning("provider sign-in failed", provider=provider.provider_id, reason=str(problem))
-            raise
+            return await self._clients[provider.preset.protocol].fetch_person(provider, taken.request, answer)
 
     def redirect_uri(self, provider: Provider) -> str:
         return f"{self._base_url}{callback_path(provider.provider_id)}"
@@ -168,6 +167,16 @@ class ProviderSignIn:
         if plain is None:
             raise ProviderRequestGone("the handle is damaged")
         return plain.decode()
+
+
+@contextmanager
+def log_problem(provider: Provider) -> Iterator[None]:
+    """Log why a provider proved no identity: the page does not say it."""
+    try:
+        yield
+    except ProviderProblem as problem:
+        log.warning("provider sign-in failed", provider=provider.provider_id, reason=str(problem))
+        raise
 
 
 def callback_path(provider_id: str) -> str:

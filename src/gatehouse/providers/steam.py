@@ -38,7 +38,7 @@ class SteamOpenId:
         }
         return f"{login_endpoint(provider)}?{urlencode(fields)}"
 
-    async def person(
+    async def fetch_person(
         self, provider: Provider, request: ProviderAuthorization, answer: Mapping[str, str]
     ) -> ForeignPerson:
         """Return who signed in, after Steam confirmed its own answer. Raises ProviderProblem."""
@@ -70,7 +70,7 @@ class SteamOpenId:
         if fields.get("openid.claimed_id", "") != fields.get("openid.identity"):
             raise ProviderUnavailable("the answer names two people")
         found = NONCE_TIME.fullmatch(fields.get("openid.response_nonce", ""))
-        age = self._clock.now() - moment_of(found[1]) if found else MAX_NONCE_AGE + 1
+        age = self._clock.now() - parse_nonce_time(found[1]) if found else MAX_NONCE_AGE + 1
         if abs(age) > MAX_NONCE_AGE:
             raise ProviderUnavailable("the answer is too old")
 
@@ -84,7 +84,7 @@ def return_address(request: ProviderAuthorization) -> str:
     return f"{request.redirect_uri}?{urlencode({'state': request.state})}"
 
 
-def moment_of(written: str) -> int:
+def parse_nonce_time(written: str) -> int:
     try:
         return int(datetime.strptime(written, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
     except ValueError:

@@ -59,7 +59,7 @@ ProviderKind = Literal["oidc", "google", "apple", "microsoft", "discord", "githu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSettings:
-    """A sign-in provider. `<id>` is yours to choose: a letter, then up to 19 letters and digits."""
+    """A sign-in provider. You choose `<id>`: a lower-case letter, then up to 19 lower-case letters and digits."""
 
     kind: Annotated[
         ProviderKind, SettingInfo("Kind of the provider; it cannot be changed.", fixed=True, stored=True)
@@ -84,7 +84,8 @@ class ProviderSettings:
     tenant: Annotated[
         str,
         text(
-            "Tenant of a `microsoft` provider: its ID or domain, or `common`, `organizations`, `consumers`.",
+            "Tenant of a `microsoft` provider: its ID or domain, or `common`, `organizations`, `consumers`; "
+            "it cannot be changed.",
             tenant_name,
             without="`common`",
             fixed=True,

@@ -9,6 +9,8 @@ import msgspec
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.keys.model import Algorithm, KeyPurpose
 
+AuthMethod = Literal["login", "2step", "openid", "passkey", "provider", "platform", "guest", "email"]  # R1, R10
+
 
 class InvalidToken(GatehouseError):
     public = "The token is invalid."
@@ -94,7 +96,7 @@ class UserJwtClaims(PersonClaims, frozen=True, kw_only=True):
 
     excluded: ClassVar[frozenset[str]] = frozenset({"azp", "nonce", "at_hash"})
 
-    auth: Literal["login", "2step", "openid", "passkey", "provider", "platform", "guest", "email"]
+    auth: AuthMethod
     fac: str | None = None  # without it no factor check ever passes
 
 

@@ -122,9 +122,9 @@ def test_a_person_is_banned_listed_and_let_in_again(gatehouse: CommandLine) -> N
     assert "application_id" not in saved
     assert [one["ban_id"] for one in gatehouse.json("user", "bans", "--state", "active")] == [saved["ban_id"]]
     assert "Cheating" in gatehouse("user", "bans", user_id)
-    assert gatehouse.json("user", "lift", "bob@studio.example")["state"] == "lifted"
+    assert gatehouse.json("user", "lift-ban", "bob@studio.example")["state"] == "lifted"
     assert gatehouse.json("user", "bans", "--state", "active") == []
-    assert "no such ban" in gatehouse.expect_failure("user", "lift", user_id)
+    assert "no such ban" in gatehouse.expect_failure("user", "lift-ban", user_id)
     assert "either" in gatehouse.expect_failure(
         "user", "ban", user_id, "--application", "1", "--project", "p", code=2
     )

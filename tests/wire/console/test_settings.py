@@ -171,7 +171,7 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     form = f"{HERE}/change?part=providers.google"
     page = (await ada.follow()).text
     assert "Provider added" in page
-    assert studio.services.provider_sign_in.every() == {}  # turned off until it is complete
+    assert studio.services.provider_sign_in.all_providers() == {}  # turned off until it is complete
     incomplete = await ada.post(f"{HERE}/change", part="providers.google", provider__enabled="true")
     assert incomplete.status_code == 400
     assert "providers.google.client_id" in incomplete.text
@@ -186,9 +186,9 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     page = (await ada.follow()).text
     assert "Settings saved." in page
     assert "s3cret" not in (await ada.get(form)).text
-    (provider,) = studio.services.provider_sign_in.every().values()
+    (provider,) = studio.services.provider_sign_in.all_providers().values()
     assert (provider.name, provider.client_secret) == ("Google", "s3cret-of-google")
     await ada.get(f"{HERE}/providers/google/remove")
     await ada.post(f"{HERE}/providers/google/remove")
-    assert "Provider removed." in (await ada.follow()).text
+    assert "Provider removed" in (await ada.follow()).text
     assert studio.services.settings.providers == {}

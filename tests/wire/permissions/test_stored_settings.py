@@ -110,7 +110,7 @@ async def test_provider_is_complete_or_turned_off_and_keeps_its_issuer(studio: S
         },
     )
     assert lines["providers.studio.client_secret"]["value"] == "********"
-    assert set(services.provider_sign_in.every()) == {"studio"}
+    assert set(services.provider_sign_in.all_providers()) == {"studio"}
     for changed in ({"issuer": "https://evil.example"}, {"kind": "google"}, {"issuer": None}):
         ((key, value),) = changed.items()
         assert await refused(studio, admin, **{f"{name}{key}": value})
@@ -119,7 +119,7 @@ async def test_provider_is_complete_or_turned_off_and_keeps_its_issuer(studio: S
     assert "is unknown" in await refused(studio, admin, providers__Studio__issuer="https://id.studio.example")
     gone = dict.fromkeys(f"{name}{key}" for key in ("issuer", "client_id", "client_secret", "tags"))
     assert "providers.studio.issuer" not in await save(studio, admin, **gone)
-    assert services.provider_sign_in.every() == {}
+    assert services.provider_sign_in.all_providers() == {}
 
 
 async def test_only_administrators_in_person_change_settings(studio: Studio) -> None:

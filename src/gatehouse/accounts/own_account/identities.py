@@ -96,7 +96,6 @@ class IdentityAccounts:
             reg_time=self._clock.now(),
             email_verified=login is not None,
             tags=frozenset(tag for tag, holds in wanted_tags(person, rules).items() if holds),
-            purchases=person.purchases,
         )
         record = self._recorder.record(
             AuditEvent.USER_REGISTERED,
@@ -121,9 +120,7 @@ class IdentityAccounts:
         )
         identity = self._identity(person, rules, user.user_id)
         try:
-            return await self._store.record_identity_use(
-                identity, wanted_tags(person, rules), person.purchases, entry
-            )
+            return await self._store.record_identity_use(identity, wanted_tags(person, rules), entry)
         except UserNotFound:  # unlinked or erased since it was read
             raise NoAccountForIdentity from None
 

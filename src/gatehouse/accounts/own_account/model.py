@@ -307,12 +307,10 @@ class OwnAccountStore(Protocol):
     ) -> None:
         """Remove the identity. Raises IdentityNotFound, and LastWayIn, also when two are removed concurrently."""
 
-    async def record_identity_use(
-        self, identity: Identity, tags: Mapping[str, bool], purchases: frozenset[str], entry: AuditRecord | None
-    ) -> User:
-        """Store when and under which label it was used; set or remove these tags and add these purchases.
+    async def record_identity_use(self, identity: Identity, tags: Mapping[str, bool], entry: AuditRecord) -> User:
+        """Store when and under which label it was used; set or remove these tags.
 
-        The record is stored if a tag or a purchase changed. Returns the account. Raises UserNotFound.
+        The record is stored if a tag changed. Returns the account. Raises UserNotFound.
         """
 
     async def save_provider_request(self, digest: bytes, details: Mapping[str, str], now: int, ends_at: int) -> None:

@@ -20,7 +20,6 @@ from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.registration import end_links
 from gatehouse.storage.accounts.users import (
     BUMP_USER_VERSION,
-    PURCHASES,
     SELECT_USER,
     TAGS,
     insert_user,
@@ -32,7 +31,7 @@ from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.single_use import put_single_use, take_single_use
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import identities, passkeys, user_purchases, user_tags, users
+from gatehouse.storage.tables.accounts import identities, passkeys, user_tags, users
 from gatehouse.storage.tables.permissions import role_assignments
 
 _THIS_IDENTITY = (identities.c.issuer == bindparam("of_issuer"), identities.c.subject == bindparam("of_subject"))
@@ -77,7 +76,6 @@ FREE_ADDRESS = Statement(
     .returning(users.c.user_id)
 )
 ADD_TAG_ONCE = Statement(insert(user_tags).on_conflict_do_nothing())
-ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
 DROP_TAG = Statement(
     delete(user_tags).where(user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"))
 )
@@ -133,9 +131,7 @@ def refuse_without_way_in(user_id: str) -> Verb[None]:
         raise LastWayIn
 
 
-def record_identity_use(
-    identity: Identity, tags: Mapping[str, bool], purchases: frozenset[str], entry: AuditRecord | None
-) -> Verb[User]:
+def record_identity_use(identity: Identity, tags: Mapping[str, bool], entry: AuditRecord) -> Verb[User]:
     used = yield USE_IDENTITY(
         of=identity.user_id,
         of_issuer=identity.issuer,
@@ -145,27 +141,24 @@ def record_identity_use(
     )
     if not used:
         raise UserNotFound
-    if (yield from _set_labels(identity.user_id, tags, purchases)) and entry is not None:
+    if (yield from _set_tags(identity.user_id, tags)):
         yield from add_audit_record(entry)
     return (yield from user_by_id(identity.user_id))
 
 
-def _set_labels(user_id: str, tags: Mapping[str, bool], purchases: frozenset[str]) -> Verb[bool]:
-    """Set or remove these tags and add these purchases; True if something changed."""
-    if not tags and not purchases:
+def _set_tags(user_id: str, tags: Mapping[str, bool]) -> Verb[bool]:
+    """Set or remove these tags; True if something changed."""
+    if not tags:
         return False
     before = {row.tag for row in (yield TAGS(user_id=user_id))}
-    owned = {row.purchase for row in (yield PURCHASES(user_id=user_id))}
     added = {tag for tag, holds in tags.items() if holds} - before
     dropped = {tag for tag, holds in tags.items() if not holds} & before
-    bought = purchases - owned
-    if not (added or dropped or bought):
+    if not (added or dropped):
         return False
     yield from _lock_user(user_id)
     yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in sorted(added)])
     for tag in sorted(dropped):
         yield DROP_TAG(of=user_id, the=tag)
-    yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": name} for name in sorted(bought)])
     return True
 
 

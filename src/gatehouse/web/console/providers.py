@@ -1,4 +1,4 @@
-"""Sign-in providers: the list, a new one, and the end of one. Their settings are changed in settings_form.py."""
+"""Sign-in providers: list, add, remove. Their settings are changed in settings_form.py."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

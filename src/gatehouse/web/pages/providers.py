@@ -117,7 +117,9 @@ class ProviderPages:
         browser = await self._browsers.read(request)
         answer = answer_in(query_pairs(request))
         try:
-            taken = await self._providers.take(provider, answer.get("state", ""), browser=sha256(browser.browser_id))
+            taken = await self._providers.take_request(
+                provider, answer.get("state", ""), browser=sha256(browser.browser_id)
+            )
         except ProviderRequestGone:
             return self._flow_pages.show_expired(request, "")
         if taken.link_to:
@@ -142,7 +144,7 @@ class ProviderPages:
         provider = taken.provider
         try:
             await self._flow_pages.destination(browser, taken.handle)  # an expired flow creates no account
-            person = await self._providers.person(taken, answer)
+            person = await self._providers.fetch_person(taken, answer)
             found = await self._identities.sign_in(
                 person, provider.rules, lang=self._pages.language_of(request), origin=origin_of(request, "provider")
             )
@@ -190,7 +192,7 @@ class ProviderPages:
         if account is None or (account.user.user_id, account.user.rev) != (taken.link_to, taken.link_rev):
             return self._flow_pages.show_expired(request, "")
         try:
-            person = await self._providers.person(taken, answer)
+            person = await self._providers.fetch_person(taken, answer)
             await self._identities.link(
                 person,
                 taken.provider.rules,
@@ -206,7 +208,7 @@ class ProviderPages:
         return self._view.redirect_with_notice(Notice.IDENTITY_LINKED)
 
     async def disconnect(self, request: Request, account: AccountRequest, form: DisconnectForm) -> Response:
-        provider = self._providers.every().get(form.provider)
+        provider = self._providers.all_providers().get(form.provider)
         try:
             await self._identities.unlink(
                 account.user,

@@ -25,6 +25,7 @@ from gatehouse.kernel.text import nfc
 T = TypeVar("T")
 
 LOWEST_PRIORITY: Final = 19  # nice value of a thread on Linux
+MAX_WAITING_IMPORTS: Final = 8  # checks of imported hashes running and queued; one can take a second
 MAX_WAITING: Final = 64  # hashes running and queued; at 0.1 s each the last one waits a few seconds
 
 
@@ -52,6 +53,7 @@ class Passwords:
         self._pepper = pepper
         self._decoy_hash: str | None = None
         self._waiting = 0
+        self._waiting_imports = 0
         self._pool = ThreadPoolExecutor(cost.workers, thread_name_prefix="argon2", initializer=lower_thread_priority)
         # One per core at most: checks of imported hashes are bounded in memory and time, but not cheap.
         self._import_pool = ThreadPoolExecutor(
@@ -73,7 +75,7 @@ class Passwords:
 
         Otherwise a cheap hash would tell that the account exists (LG-05).
         """
-        if await self._run(partial(verify_imported, password_hash, password), self._import_pool):
+        if await self._run_import_check(partial(verify_imported, password_hash, password)):
             return True
         await self.matches(password, await self.decoy_hash())
         return False
@@ -96,14 +98,24 @@ class Passwords:
         self._pool.shutdown()
         self._import_pool.shutdown()
 
-    async def _run(self, work: Callable[[], T], pool: ThreadPoolExecutor | None = None) -> T:
+    async def _run(self, work: Callable[[], T]) -> T:
         """Run the work in the pool; raise Unavailable when the queue is full (faults R-19)."""
         self.refuse_when_full()
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(pool or self._pool, work)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         finally:
             self._waiting -= 1
+
+    async def _run_import_check(self, work: Callable[[], T]) -> T:
+        """The same with a queue of its own, so that expensive imported hashes delay no other sign-in."""
+        if self._waiting_imports >= MAX_WAITING_IMPORTS:
+            raise Unavailable("too many checks of imported passwords are running")
+        self._waiting_imports += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._import_pool, work)
+        finally:
+            self._waiting_imports -= 1
 
     def _verify(self, prepared: bytes, password_hash: str) -> bool:
         try:

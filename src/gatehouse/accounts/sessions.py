@@ -101,8 +101,14 @@ class Sessions:
         if session.seen_at + LAST_SEEN_INTERVAL <= now:
             await self._store.update_last_seen(session.digest, now, now + self._lifetimes().idle)
 
-    def is_fresh(self, session: Session) -> bool:
-        """Return whether the person authenticated recently enough to change how they sign in."""
+    def is_fresh(self, signed_in: UserSession) -> bool:
+        """Return whether the person authenticated recently enough to change how they sign in.
+
+        A provider may have answered without asking: who has a password or passkey here confirms with that.
+        """
+        session, user = signed_in.session, signed_in.user
+        if session.auth is SignInMethod.PROVIDER and (user.password_hash is not None or user.passkeys):
+            return False
         return (
             session.strength is SessionStrength.FULL
             and self._clock.now() < session.proved_at + self._lifetimes().fresh

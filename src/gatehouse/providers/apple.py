@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import load_der_private_key
@@ -37,7 +38,7 @@ def client_secret_jwt(provider: Provider, now: int) -> str:
 def private_key(provider: Provider) -> EllipticCurvePrivateKey:
     try:
         key = load_der_private_key(b64decode("".join(provider.private_key.split()), validate=True), None)
-    except ValueError:
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it is encrypted
         raise ProviderUnavailable(f"providers.{provider.provider_id}.private_key is not a private key") from None
     if not isinstance(key, EllipticCurvePrivateKey) or not isinstance(key.curve, SECP256R1):
         raise ProviderUnavailable(f"providers.{provider.provider_id}.private_key is not a P-256 key")

@@ -97,6 +97,7 @@ class ProviderAuthorization:
     nonce: str = field(repr=False)
     code_verifier: str = field(repr=False)
     redirect_uri: str
+    again: bool = False  # the person is signed in here and must authenticate anew
 
 
 class ProviderProblem(GatehouseError):

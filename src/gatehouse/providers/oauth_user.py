@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from gatehouse.accounts.identities import ForeignPerson
+from gatehouse.kernel.text import is_plain_line
 from gatehouse.providers.answers import ProviderCalls, flag_in, object_in, text_in
 from gatehouse.providers.model import Provider, ProviderAuthorization, ProviderUnavailable
 from gatehouse.providers.openid_connect import authorization_fields
@@ -13,6 +14,7 @@ from gatehouse.providers.openid_connect import authorization_fields
 GITHUB: Final = "https://github.com"
 GITHUB_API: Final = "https://api.github.com"
 MAX_TOKEN_LENGTH: Final = 4_096
+MAX_ID_LENGTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,11 @@ def discord_person(provider: Provider, user: Mapping[str, object]) -> ForeignPer
 def subject_in(user: Mapping[str, object]) -> str:
     """Return the ID: a number at GitHub, a text of digits at Discord; names can be given to others."""
     found = user.get("id")
-    if isinstance(found, bool) or not isinstance(found, int | str) or not str(found) or len(str(found)) > 100:  # noqa: PLR2004
+    if (
+        isinstance(found, bool)
+        or not isinstance(found, int | str)
+        or not is_plain_line(str(found))
+        or not 0 < len(str(found)) <= MAX_ID_LENGTH
+    ):
         raise ProviderUnavailable("the user endpoint names no one")
     return str(found)

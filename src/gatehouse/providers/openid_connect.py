@@ -11,6 +11,7 @@ from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.cache import WeightedCache
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, sha256
+from gatehouse.kernel.text import is_plain_line
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.keys.jwk_parsing import KeyOfSet, matching_keys, usable_keys
 from gatehouse.providers.answers import ProviderCalls, flag_in, object_in, text_in
@@ -74,6 +75,8 @@ class OpenIdConnect:
         fields = {**authorization_fields(provider, request), "nonce": request.nonce}
         if provider.preset.posts_response:
             fields["response_mode"] = "form_post"
+        if request.again:
+            fields |= {"prompt": "login", "max_age": "0"}
         if provider.kind == "twitch":
             fields["claims"] = TWITCH_CLAIMS
         joint = "&" if "?" in metadata.authorization_endpoint else "?"
@@ -91,6 +94,8 @@ class OpenIdConnect:
         claims = await self._verified_claims(provider, metadata, text_in(tokens, "id_token", most=MAX_ACCEPTED_TOKEN))
         if not constant_time_equal(text_in(claims, "nonce"), request.nonce):
             raise ProviderUnavailable("the id_token has another nonce")
+        if request.again:
+            refuse_old_sign_in(claims, self._clock.now())
         more = await self._userinfo(metadata, claims, text_in(tokens, "access_token", most=MAX_ACCEPTED_TOKEN))
         return person_of(provider, metadata, {**more, **claims}, name=name_of_first_sign_in(answer))
 
@@ -196,7 +201,7 @@ def read_metadata(provider: Provider, document: Mapping[str, object]) -> Provide
     missing = [name for name, url in endpoints.items() if not url and name != "userinfo_endpoint"]
     if missing:
         raise ProviderUnavailable(f"the discovery document has no {missing[0]}")
-    if any(url and parse_web_url(url) is None for url in endpoints.values()):
+    if any(url and not is_endpoint(url) for url in endpoints.values()):
         raise ProviderUnavailable("the discovery document has an endpoint that is not a web address")
     methods = document.get("token_endpoint_auth_methods_supported")
     return ProviderMetadata(
@@ -205,6 +210,11 @@ def read_metadata(provider: Provider, document: Mapping[str, object]) -> Provide
         names_issuer=document.get("authorization_response_iss_parameter_supported") is True,
         basic_only=not isinstance(methods, list) or "client_secret_post" not in methods,
     )
+
+
+def is_endpoint(text: str) -> bool:
+    url = parse_web_url(text)
+    return url is not None and not url.fragment
 
 
 def parse_id_token(token: str) -> ParsedJws:
@@ -253,17 +263,24 @@ def refuse_other_time(claims: Mapping[str, object], now: int) -> None:
         raise ProviderUnavailable("the id_token has expired, or is not valid yet")
 
 
+def refuse_old_sign_in(claims: Mapping[str, object], now: int) -> None:
+    """Refuse a sign-in that the provider did not ask for anew; not every provider says when it was."""
+    signed_in_at = claims.get("auth_time")
+    if isinstance(signed_in_at, int) and signed_in_at < now - MAX_ID_TOKEN_AGE:
+        raise ProviderUnavailable("the provider did not ask the person to sign in again")
+
+
 def person_of(
     provider: Provider, metadata: ProviderMetadata, claims: Mapping[str, object], *, name: str
 ) -> ForeignPerson:
-    issuer, subject = metadata.issuer, text_in(claims, "sub")
+    issuer, subject = provider.issuer, text_in(claims, "sub")  # as configured, whatever slash the document ends with
     email, verified = text_in(claims, "email", most=254), flag_in(claims, "email_verified")
     if provider.kind == "microsoft":
         # `sub` differs from client to client; tenant and object ID do not (R10). Tenants choose addresses freely.
-        issuer = issuer.replace(TENANT_MARK, text_in(claims, "tid"))
+        issuer = metadata.issuer.replace(TENANT_MARK, text_in(claims, "tid"))
         subject = text_in(claims, "oid")
         verified = flag_in(claims, "xms_edov")
-    if not subject:
+    if not subject or not is_plain_line(subject):
         raise ProviderUnavailable("the id_token names no one")
     return ForeignPerson(
         issuer=issuer,

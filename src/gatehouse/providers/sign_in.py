@@ -92,13 +92,19 @@ class ProviderSignIn:
         return provider
 
     async def start(
-        self, provider: Provider, *, browser: bytes, handle: str = "", link_to: User | None = None
+        self,
+        provider: Provider,
+        *,
+        browser: bytes,
+        handle: str = "",
+        link_to: User | None = None,
+        again: bool = False,
     ) -> str:
         """Store a request, bound to the browser and usable once; return where the browser goes.
 
-        Raises ProviderUnavailable.
+        `again` asks the provider not to answer from its own session. Raises ProviderUnavailable.
         """
-        request = self._request(provider, new_secret())
+        request = self._request(provider, new_secret(), again=again)
         with log_problem(provider):
             url = await self._clients[provider.preset.protocol].authorization_url(provider, request)
         details = {
@@ -106,6 +112,7 @@ class ProviderSignIn:
             "issuer": provider.issuer,  # fixed: an answer after the provider was replaced is refused
             "browser": browser.hex(),
             "handle": self._seal(handle),
+            "again": "1" if again else "",
             "link_to": link_to.user_id if link_to else "",
             "link_rev": str(link_to.rev) if link_to else "0",
         }
@@ -128,7 +135,7 @@ class ProviderSignIn:
             raise ProviderRequestGone("the request was made to another provider")
         return TakenRequest(
             provider=provider,
-            request=self._request(provider, state),
+            request=self._request(provider, state, again=bool(found["again"])),
             handle=self._open(found["handle"]),
             link_to=found["link_to"],
             link_rev=int(found["link_rev"]),
@@ -145,12 +152,13 @@ class ProviderSignIn:
     def redirect_uri(self, provider: Provider) -> str:
         return f"{self._base_url}{callback_path(provider.provider_id)}"
 
-    def _request(self, provider: Provider, state: str) -> ProviderAuthorization:
+    def _request(self, provider: Provider, state: str, *, again: bool) -> ProviderAuthorization:
         return ProviderAuthorization(
             state=state,
             nonce=self._derive("nonce", state),
             code_verifier=self._derive("verifier", state),
             redirect_uri=self.redirect_uri(provider),
+            again=again,
         )
 
     def _derive(self, purpose: str, state: str) -> str:

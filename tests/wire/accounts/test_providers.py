@@ -501,3 +501,38 @@ async def test_person_with_only_a_provider_confirms_with_it(service: RunningServ
     assert (await browser.submit("/account/delete", login=EMAIL)).status_code == 200
     assert await find_user(service, vendor) is None
     await browser.client.aclose()
+
+
+async def test_id_11_account_of_an_unproved_address_connects_no_provider(
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor
+) -> None:
+    """Otherwise a stranger who registered the address still gets in after its owner has reset the password."""
+    await browser_client.get("/register")
+    await browser_client.post("/register", login=EMAIL, nick="Mallory", password=PASSWORD, repeated=PASSWORD)
+    browser = AccountBrowser(service)
+    await browser.sign_in_and_open_account(EMAIL)
+    response = await come_back(browser, vendor.sign_in(await connect(browser), **KIM))
+    assert response.status_code == 409
+    assert "Confirm your email address first" in response.text
+    assert await find_user(service, vendor) is None
+    await browser.client.aclose()
+
+
+async def test_id_12_provider_that_may_answer_silently_proves_nothing_fresh(
+    service: RunningService, account_browser: AccountBrowser, vendor: Vendor
+) -> None:
+    await come_back(account_browser, vendor.sign_in(await connect(account_browser), **KIM))
+    address = await leave(account_browser)
+    assert "prompt=login" in address
+    response = await come_back(account_browser, vendor.sign_in(address, **KIM))
+    assert response.headers["location"] == "/account"
+    assert (await account_browser.get("/account/delete")).headers["location"].startswith("/confirm")  # by password
+    old = vendor.sign_in(await leave(account_browser), **KIM, auth_time=service.clock.now() - 3_600)
+    assert (await come_back(account_browser, old)).status_code == 502
+
+
+async def test_id_13_another_site_starts_no_sign_in(browser_client: HttpBrowser, vendor: Vendor) -> None:
+    for site in ("cross-site", "same-site"):
+        response = await browser_client.client.get("/sign-in/with/vendor", headers={"Sec-Fetch-Site": site})
+        assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
+    assert vendor.server.received == []

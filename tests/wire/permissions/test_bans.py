@@ -127,6 +127,11 @@ async def test_bn_02_no_one_bans_a_person_above_them(studio: Studio, moderator: 
     await ban(studio, third, administrator.user_id)
 
 
+async def test_bn_02_no_one_lifts_a_ban_of_their_own(studio: Studio, moderator: Person) -> None:
+    own = ban_request(moderator.user_id, action="lift", application_id=studio.shop.application_id)
+    assert "of your own" in await studio.expect_error(403, "user/ban", own, moderator.headers)
+
+
 async def test_bn_02_one_administrator_is_always_left(studio: Studio) -> None:
     first, second = await create_administrator(studio), await create_administrator(studio)
     await ban(studio, first, second.user_id)

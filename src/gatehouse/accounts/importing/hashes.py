@@ -38,6 +38,8 @@ SHA_CRYPT_ROUNDS: Final = 5_000  # unless the hash names them
 MIN_SHA_CRYPT_ROUNDS: Final = 1_000  # fewer are raised to this by the specification
 MIN_DIGEST_BYTES: Final = 16
 MIB: Final = 2**20
+SCRYPT_BLOCK_BITS: Final = 16  # N of r blocks has fewer bits than r times so many
+MAX_SHA_CRYPT_PASSWORD: Final = 256  # bytes: each of up to a million rounds reads it
 NAMES: Final = "bcrypt, scrypt, PBKDF2, Argon2, SHA-crypt, salted SHA"
 
 
@@ -139,6 +141,8 @@ class ShaCrypt:
     checksum: str
 
     def verify(self, password: bytes) -> bool:
+        if len(password) > MAX_SHA_CRYPT_PASSWORD:
+            return False
         return constant_time_equal(self.make(password, self.salt.encode(), self.rounds), self.checksum)
 
 
@@ -182,7 +186,10 @@ def verify_imported(stored: str, password: str) -> bool:
         known = parse_hash(stored.removeprefix(IMPORTED))
     except BadHash:
         return False
-    return known.verify(password.encode("utf-8", "surrogatepass"))
+    try:
+        return known.verify(password.encode("utf-8", "surrogatepass"))
+    except (ValueError, MemoryError):  # parameters that a library refuses, or memory that is not there
+        return False
 
 
 def parse_hash(text: str) -> ForeignHash:
@@ -238,7 +245,9 @@ def checked_scrypt(n: int, r: int, p: int, salt: bytes, checksum: bytes) -> Scry
 def refuse_costly_scrypt(n: int, r: int, p: int) -> None:
     if n < 2 or n & (n - 1) or not r or not p:  # noqa: PLR2004 - the smallest power of two that scrypt takes
         raise BadHash("the scrypt parameters are malformed: N must be a power of two, r and p at least 1")
-    _refuse_above("scrypt memory in MiB", -(-128 * n * r // MIB), MAX_SCRYPT_MIB)
+    _refuse_above("scrypt memory in MiB", -(-128 * r * max(n, p) // MIB), MAX_SCRYPT_MIB)
+    if n.bit_length() > SCRYPT_BLOCK_BITS * r:
+        raise BadHash("the scrypt parameters are malformed: N is too large for r")  # RFC 7914 §2
     _refuse_above("scrypt memory times p in MiB", -(-128 * n * r * p // MIB), MAX_SCRYPT_PASSES * MAX_SCRYPT_MIB)
 
 

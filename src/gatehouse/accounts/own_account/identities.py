@@ -16,6 +16,7 @@ from gatehouse.accounts.identities import (
 )
 from gatehouse.accounts.model import MAX_NICK_LENGTH, Identity, User, check_login, login_key
 from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.accounts.second_factors.model import EmailNotVerified
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -66,7 +67,13 @@ class IdentityAccounts:
     async def link(
         self, person: ForeignPerson, rules: IdentityRules, user: User, *, origin: AuditOrigin, device: str
     ) -> None:
-        """Connect the identity to the account of its signed-in owner. Raises IdentityTaken, TooManyIdentities."""
+        """Connect the identity to the account of its signed-in owner.
+
+        Raises IdentityTaken, TooManyIdentities, NotSignedIn, and EmailNotVerified for an account that a stranger may
+        have registered: the identity would still open it after the owner of the address has set a password.
+        """
+        if not user.may_add_factors:
+            raise EmailNotVerified
         refuse_domain(person, rules)
         record = self._notifier.record(
             AuditEvent.IDENTITY_LINKED, user, origin, provider=rules.provider_id, issuer=person.issuer

@@ -363,8 +363,6 @@ def identity_issuer(wanted: ProviderSettings) -> str:
             return f"{issuer.rstrip('/')}/openid"
         case "microsoft":
             return f"{issuer.rstrip('/')}/{wanted.tenant}/v2.0" if TENANT_ID.fullmatch(wanted.tenant) else ""
-        case "oidc":
-            return issuer  # as its discovery document has it
         case _:
             return issuer.rstrip("/")
 

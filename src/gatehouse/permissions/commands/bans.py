@@ -50,7 +50,7 @@ class NotAboveTarget(NoRight):
 
 
 class NotYourself(NoRight):
-    public = "You cannot ban yourself."
+    public = "You cannot ban yourself or lift a ban of your own."
 
 
 class BanDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,8 +124,10 @@ class BanCommands:
             raise NoAdministratorLeft from None
 
     async def lift(self, actor: Actor, user_id: str, scope: BanScope) -> Ban:
-        """Lift the active ban of that scope. Raises BanNotFound."""
+        """Lift the active ban of that scope. Raises BanNotFound, and NotYourself for one's own."""
         target = await self._allowed_target(actor, scope)
+        if user_id == actor.user_id:
+            raise NotYourself
         return await self._store.lift_ban(
             user_id,
             target.scope,

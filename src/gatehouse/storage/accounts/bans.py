@@ -87,7 +87,8 @@ BANS_OF_DEVICE = Statement(
 _OWN_DEVICES = select(user_devices.c.device).where(
     user_devices.c.user_id == bindparam("of"), user_devices.c.seen_at >= bindparam("since")
 )
-DEVICES_OF_USER = Statement(_OWN_DEVICES.order_by(user_devices.c.device).limit(MAX_DEVICES))
+# The newest first: made-up factors of earlier sign-ins do not displace the device that is used.
+DEVICES_OF_USER = Statement(_OWN_DEVICES.order_by(user_devices.c.seen_at.desc()).limit(MAX_DEVICES))
 ACCOUNTS_ON_DEVICES = Statement(
     select(user_devices.c.device, user_devices.c.user_id)
     .where(user_devices.c.device.in_(_OWN_DEVICES), user_devices.c.seen_at >= bindparam("since"))

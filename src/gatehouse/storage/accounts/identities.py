@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import bindparam, delete, exists, func, null, select, update
+from sqlalchemy import and_, bindparam, delete, exists, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -59,7 +59,9 @@ WAYS_IN = Statement(
     select(
         select(func.count()).where(_OF_USER).scalar_subquery().label("identities"),
         select(func.count()).where(passkeys.c.user_id == bindparam("of")).scalar_subquery().label("passkeys"),
-        users.c.password_hash.is_not(None).label("password"),
+        and_(
+            users.c.password_hash.is_not(None), or_(users.c.login_key.is_not(None), users.c.username.is_not(None))
+        ).label("password"),
     ).where(users.c.user_id == bindparam("of"))
 )
 # The address of another account that never proved to own it. Those with a role of application 1 keep theirs.

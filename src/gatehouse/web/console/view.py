@@ -241,7 +241,7 @@ class ConsoleView:
             admin = await self._admin_request(request)
             if not isinstance(admin, AdminRequest):
                 return admin
-            if fresh and not self._sessions.is_fresh(admin.signed_in.session):
+            if fresh and not self._sessions.is_fresh(admin.signed_in):
                 return self.redirect_to_reauthentication(page_address(request))
             return await self._render_refusal_on_error(request, admin, page_handler(request, admin))
 
@@ -270,7 +270,7 @@ class ConsoleView:
                 return admin
             form = await read_form_and_file(request, form_type, file_field)
             self._browsers.check_form(request, admin.browser, form.csrf)
-            if fresh and not self._sessions.is_fresh(admin.signed_in.session):
+            if fresh and not self._sessions.is_fresh(admin.signed_in):
                 back = self.redirect_to_reauthentication(page_address(request).removesuffix(form_suffix))
                 return self._flash.set(
                     back, NOT_SAVED_MESSAGE, lifetime=REAUTHENTICATION_SECONDS

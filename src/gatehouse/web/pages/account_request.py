@@ -181,7 +181,7 @@ class AccountView:
         return replace(endpoint, body_limit=UPLOAD_BODY_LIMIT)
 
     def is_fresh(self, account: AccountRequest) -> bool:
-        return self._sessions.is_fresh(account.session)
+        return self._sessions.is_fresh(account.signed_in)
 
     def reauthenticate(self, path: str) -> Response:
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': path})}")

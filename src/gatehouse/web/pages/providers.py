@@ -12,12 +12,13 @@ from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastWayIn
 from gatehouse.accounts.identities import AddressHasAccount, ForeignDomainRefused, NoAccountForIdentity, NotSignedIn
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
+from gatehouse.accounts.second_factors.model import EmailNotVerified
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import NotFound
 from gatehouse.outbound.model import web_origin_of
 from gatehouse.providers.model import Provider, ProviderCanceled, ProviderProblem, ProviderRequestGone
 from gatehouse.providers.sign_in import SIGN_IN_WITH, ProviderSignIn, TakenRequest, callback_path
-from gatehouse.sign_in_flow.model import SignInFlowGone
+from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -32,12 +33,13 @@ from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in import SignInPages
-from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages
+from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, step_address
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind
 
 FORBIDDEN: Final = 403
 CONFLICT: Final = 409
 BAD_GATEWAY: Final = 502
+FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})
 MAX_ANSWER_BYTES: Final = 16_384
 MAX_VALUE_LENGTH: Final = 4_096
 # What a form of another site may bring along (Apple's response_mode=form_post).
@@ -50,6 +52,7 @@ PROBLEMS: Final[Mapping[type[Exception], tuple[ProblemKind, int]]] = {
     AddressHasAccount: (ProblemKind.ADDRESS_HAS_ACCOUNT, CONFLICT),
     IdentityTaken: (ProblemKind.IDENTITY_TAKEN, CONFLICT),
     TooManyIdentities: (ProblemKind.IDENTITIES_FULL, CONFLICT),
+    EmailNotVerified: (ProblemKind.EMAIL_UNVERIFIED, CONFLICT),
 }
 
 
@@ -100,11 +103,19 @@ class ProviderPages:
         handle = request.query_params.get("interaction", "")
         if is_prefetch(request):
             return Response(status_code=CONFLICT)
+        if request.headers.get("sec-fetch-site") in FOREIGN_SITES:
+            # Another site must not sign a person in, or out of the present account: they press the button themselves.
+            return see_other(step_address(FlowStep.LOGIN, handle) if handle else Path.SIGN_IN)
         try:
             destination = await self._flow_pages.destination(browser, handle)
             if not provider.is_offered_by(destination.application_id):
                 raise NotFound("the application does not offer this provider")
-            target = await self._providers.start(provider, browser=sha256(browser.browser_id), handle=handle)
+            target = await self._providers.start(
+                provider,
+                browser=sha256(browser.browser_id),
+                handle=handle,
+                again=browser.signed_in is not None,
+            )
         except SignInFlowGone:
             return self._flow_pages.show_expired(request, handle)
         except ProviderProblem as error:
@@ -200,7 +211,7 @@ class ProviderPages:
                 origin=account.origin,
                 device=account.device,
             )
-        except (ProviderProblem, NotSignedIn, IdentityTaken, TooManyIdentities) as error:
+        except (ProviderProblem, NotSignedIn, IdentityTaken, TooManyIdentities, EmailNotVerified) as error:
             problem, status = problem_of(error, taken.provider)
             return await self._account.show_problem(
                 request, account, AccountSection.IDENTITIES, problem, status=status

@@ -113,10 +113,12 @@ class SecondFactorPages:
             return await self._form_page(request, step, form.method, problem=problem, status=FORBIDDEN)
         except TooMany as blocked:
             return await self._throttled_page(request, step, form.method, blocked)
-        # Stored only with a password, which `amr` names beside it (oauth/acr.py).
-        second_factor = used.value if has_password_proof(step.flow) else ""
+        # The factor is stored only with a password, which `amr` names beside it (oauth/acr.py).
+        has_password = has_password_proof(step.flow)
+        auth = SignInMethod.PASSKEY if used is Factor.PASSKEY and not has_password else SignInMethod.TWO_STEP
+        second_factor = used.value if has_password else ""
         return await self._completion.open_session(
-            request, step.browser, step.user, SignInMethod.TWO_STEP, step.handle, second_factor=second_factor
+            request, step.browser, step.user, auth, step.handle, second_factor=second_factor
         )
 
     async def choose_method(self, request: Request) -> Response:

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from gatehouse.accounts import passwords as passwords_module
 from gatehouse.accounts.importing.hashes import (
     BadHash,
     Scrypt,
@@ -17,6 +18,7 @@ from gatehouse.accounts.importing.hashes import (
 )
 from gatehouse.accounts.importing.vendors import parse_hash_config
 from gatehouse.accounts.passwords import PasswordCost, Passwords
+from gatehouse.kernel.errors import Unavailable
 
 CHEAP = PasswordCost(memory_kib=64, time_cost=1, workers=8)
 LONG = "a very much longer text to encrypt.  This one even stretches over morethan one line."
@@ -109,6 +111,8 @@ BOMBS = {
     f"$scrypt$ln=18,r=8,p=1$c2FsdA${phc(SCRYPT)}": "scrypt memory in MiB is 256; at most 128",
     f"$scrypt$ln=99,r=1,p=1$c2FsdA${phc(SCRYPT)}": "scrypt memory",
     f"$scrypt$ln=14,r=8,p=1000$c2FsdA${phc(SCRYPT)}": "scrypt memory times p",
+    f"$scrypt$ln=16,r=1,p=1$c2FsdA${phc(SCRYPT)}": "N is too large for r",
+    f"$scrypt$ln=1,r=524288,p=4$c2FsdA${phc(SCRYPT)}": "scrypt memory in MiB is 256; at most 128",
     f"scrypt$16383$salt$8$1${phc(SCRYPT)}": "power of two",
     f"$firebase-scrypt$ln=20,r=8$c2FsdA${phc(SCRYPT)}": "scrypt memory",
     "$argon2id$v=19$m=262145,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc": "Argon2 memory",
@@ -155,6 +159,17 @@ async def test_im_03_imported_hashes_are_checked_one_per_core_at_a_time(monkeypa
     assert all(await asyncio.gather(*(passwords.matches("x", stored) for _ in range(8))))
     assert most == 2
     passwords.close()
+
+
+async def test_im_03_waiting_checks_of_imported_hashes_delay_no_other_sign_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = Passwords(CHEAP)
+    monkeypatch.setattr(passwords_module, "MAX_WAITING_IMPORTS", 0)
+    with pytest.raises(Unavailable):
+        await own.matches("password", imported_hash(f"$pbkdf2-sha256$1000$c2FsdA${phc(SHA_256)}"))
+    assert await own.matches("password", await own.hash("password"))
+    own.close()
 
 
 async def test_an_imported_argon2_hash_is_not_taken_for_one_of_ours() -> None:

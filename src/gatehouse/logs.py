@@ -62,6 +62,7 @@ ALLOWED_KEYS: Final = frozenset(
         "place",
         "port",
         "project_id",
+        "provider",
         "reason",
         "record_id",
         "request_id",

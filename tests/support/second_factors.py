@@ -38,7 +38,7 @@ class SecondFactorSetup:
     second_factors: SecondFactors
 
     async def create_person(self, **fields: object) -> User:
-        user = a_user(email_verified=True, **fields)
+        user = a_user(email_verified=True, password_hash="hash", **fields)
         await self.storage.accounts.create_user(user, a_record())
         return user
 

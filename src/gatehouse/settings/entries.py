@@ -237,7 +237,7 @@ def value_of(settings: Settings, entry: Setting) -> Value:
 
 def nearest_setting(name: str) -> Setting | None:
     """Return the existing setting that an unknown name most likely means."""
-    section, _, key = name.rpartition(".")
+    section, _, key = name.lower().rpartition(".")
     if PROVIDER_ID.fullmatch(section.removeprefix(f"{PROVIDERS}.")) and section.startswith(f"{PROVIDERS}."):
         close = get_close_matches(key, PROVIDER_SETTINGS, n=1)
         return find_setting(f"{section}.{close[0]}") if close else None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import seconds_outside
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.storage.database import Storage
@@ -24,8 +25,9 @@ def readiness_checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mappin
         return CheckResult(ok=True, detail=f"signing with {key.record.kid}")
 
     async def clocks() -> CheckResult:
+        before = clock.now()
         theirs = await storage.runner.database_time()
-        apart = 0 if theirs is None else abs(theirs - clock.now())
+        apart = 0 if theirs is None else seconds_outside(theirs, before, clock.now())
         return CheckResult(ok=apart <= MAX_CLOCK_SKEW, detail=f"{apart} seconds difference to the database clock")
 
     return {"database": database, "keys": keys, "clock": clocks}

@@ -30,6 +30,7 @@ from gatehouse.cli.common import (
 from gatehouse.cli.services import open_existing_database, sqlite_file
 from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.kernel.errors import GatehouseError
+from gatehouse.kernel.times import seconds_outside
 from gatehouse.keys.keyring import open_key
 from gatehouse.keys.model import KeyState, SigningKey, Tampered, WrongMasterKey, key_state
 from gatehouse.keys.rotation import KEY_LINES
@@ -238,10 +239,11 @@ def missing_indices(missing: frozenset[str]) -> list[Finding]:
 
 
 async def about_clock(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    before = installation.clock.now()
     theirs = await installation.storage.runner.database_time()
     if theirs is None:
         return
-    apart = abs(theirs - installation.clock.now())
+    apart = seconds_outside(theirs, before, installation.clock.now())
     if apart > MAX_CLOCK_SKEW:
         yield bad("clock", f"the clocks of this machine and the database differ by {apart} seconds: run NTP on both")
     else:

@@ -14,6 +14,9 @@ SEED ?=
 T ?= tests
 DB ?=
 
+# A test run starts Gatehouse hundreds of times: without bytecode files each start compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Each of these has a virtual environment of its own (tools/environment.py), so that they can run side by side.
 ENVIRONMENT := $(PYTHON) tools/environment.py
 TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database $(DB))

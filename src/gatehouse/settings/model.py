@@ -399,8 +399,7 @@ class ProtectionSettings:
     difficulty: Annotated[
         int,
         number(
-            "Difficulty of puzzles: 2 to the power of it is the average number of hashes; 18 takes a browser less "
-            "than a second.",
+            "Difficulty of puzzles: a solution takes 2 to the power of it hashes on average.",
             8,
             26,
             stored=True,
@@ -409,8 +408,7 @@ class ProtectionSettings:
     attack_rate: Annotated[
         int,
         number(
-            "Registrations, password resets or new guests within ten minutes after which `auto` requires puzzles "
-            "for an hour.",
+            "Registrations, resets or new guests in ten minutes after which `auto` requires puzzles.",
             1,
             1_000_000,
             "requests",

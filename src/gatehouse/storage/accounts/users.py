@@ -48,6 +48,7 @@ from gatehouse.storage.tables.accounts import (
     login_tokens,
     passkeys,
     recovery_codes,
+    retired_device_keys,
     sessions,
     site_sessions,
     totp_factors,
@@ -201,7 +202,7 @@ DROP_USER_DATA = tuple(
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys, bans, user_devices),
+        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys),
     )
 )
 REPLACE_HASH = Statement(

@@ -16,8 +16,7 @@ from tests.support.permission_builders import a_role
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio, create_administrator, put_roles, set_user_roles
-
-from .test_login import ALWAYS, claims_of, with_totp
+from tests.wire.accounts.test_login import ALWAYS, claims_of, with_totp
 
 ORIGIN = AuditOrigin(actor="test")
 REFUSED = {"status": "LOGINERROR"}

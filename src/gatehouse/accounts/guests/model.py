@@ -50,7 +50,9 @@ class GuestPolicy:
         """Whether guests may sign in to these applications; with a list, a login that names none may not."""
         if not self.enabled:
             return False
-        return not self.application_ids or (bool(application_ids) and self.application_ids.issuperset(application_ids))
+        return not self.application_ids or (
+            bool(application_ids) and self.application_ids.issuperset(application_ids)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

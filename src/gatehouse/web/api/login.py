@@ -189,7 +189,6 @@ class LoginEndpoint:
             return await self._ask_for_factor(user, options)
         return await self._login_data(request, user, auth, options)
 
-
     async def _first_call(self, request: Request, ask: LoginRequest) -> dict[str, object]:
         options = read_login_options(ask, str(caller_address_of(request.scope).address))
         attempt = PasswordAttempt(

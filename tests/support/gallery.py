@@ -287,6 +287,16 @@ STATES: Final[Mapping[str, PageContext]] = {
         ),
         problem=PageProblem(what=ProblemKind.PROVIDER_FAILED, text="Steam"),
     ),
+    "sign-in-by-email": replace(SIGN_IN, email_enabled=True, usernames_enabled=False, register_enabled=True),
+    "email-sign-in": page.EmailSignInContext(csrf=CSRF, interaction=ASK, login=ANNA, mail_is_logged=True),
+    "email-sign-in-wrong": page.EmailSignInContext(
+        csrf=CSRF, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.WRONG_CODE)
+    ),
+    "email-registration": page.EmailSignInContext(csrf=CSRF, login=ANNA, registers=True, nick="Anna"),
+    "email-link": page.EmailedLinkContext(
+        csrf=CSRF, token="x", login=ANNA, application="Sky Atlas", returns_to="atlas.studio.example"
+    ),
+    "email-link-elsewhere": page.LinkElsewhereContext(),
     "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
     "sign-in-throttled": replace(
         SIGN_IN, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=95)
@@ -395,6 +405,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         CONFIRM, has_password=False, methods=(FactorMethod.PASSKEY,), passkey_options=REQUEST_OPTIONS
     ),
     "register": page.RegisterContext(csrf=CSRF),
+    "register-optional": page.RegisterContext(csrf=CSRF, interaction=ASK, password_optional=True),
     "register-domains": page.RegisterContext(
         csrf=CSRF,
         login="anna@elsewhere.example",

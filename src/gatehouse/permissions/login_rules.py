@@ -110,6 +110,25 @@ class LoginRules:
         permissions = await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)
         return permissions.allows(ROOT, CAN_ADMINISTER)
 
+    async def holds_protected_role(self, user: User) -> bool:
+        """Whether the user has a protected role of application 1, or its rights (R10).
+
+        An assigned one counts whatever its condition or end: it may count again from another address.
+        """
+        facts = await self._permission_loader.load_facts(user.user_id, (CENTRAL_APPLICATION,))
+        if facts is None:
+            return False
+        loaded = await self._permission_loader.load_input(facts)
+        roles = loaded.models[CENTRAL_APPLICATION].roles
+        record = facts.records.get(CENTRAL_APPLICATION)
+        scopes = () if record is None else record.scopes.values()
+        assigned = (roles.get(one.role) for held in scopes for one in held.roles)
+        if any(role is not None and role.protected for role in assigned):
+            return True
+        permissions = await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)
+        sources = (one.source.role for one in permissions.rules(ROOT).contributions)
+        return permissions.allows(ROOT, CAN_ADMINISTER) or any(role and role.protected for role in sources)
+
     async def service_application(self, service_jwt: str) -> int:
         return await self._service_jwts.verify(service_jwt)
 

@@ -19,6 +19,7 @@ from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import once as once_table
 
 DECOY_LINKS = 5  # as many links take as long to write as one audit record (LG-05)
+EMAIL_SIGN_IN = "email-sign-in"  # kind of the single-use record: a link and a code (email_sign_in.py)
 ADDRESS = "address"  # in a link's details: a digest of the address it was mailed to
 
 # The write compares the address again: it does not change between read and write.
@@ -50,7 +51,8 @@ SET_FIRST_PASSWORD = Statement(
 )
 END_LINKS = Statement(
     delete(once_table).where(
-        or_(*(once_table.c.kind == kind.value for kind in LinkKind)), once_table.c.subject == bindparam("of")
+        or_(*(once_table.c.kind == kind for kind in (*LinkKind, EMAIL_SIGN_IN))),
+        once_table.c.subject == bindparam("of"),
     )
 )
 

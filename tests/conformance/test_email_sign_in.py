@@ -23,14 +23,14 @@ REQUEST = EmailSignInRequest(
 
 
 async def test_em_02_code_and_link_are_used_once_between_processes(storage: Storage, migrated_url: str) -> None:
-    await storage.email_sign_in.save_email_request(REQUEST, None, [], discards=False)
+    await storage.registration.save_email_request(REQUEST, None, [], discards=False)
     assert race(racers.use_email_request, migrated_url) == {WON: 1, "EmailSignInGone": TRIES - 1}
 
 
 async def test_em_03_wrong_codes_are_counted_between_processes(storage: Storage, migrated_url: str) -> None:
-    await storage.email_sign_in.save_email_request(REQUEST, None, [], discards=False)
+    await storage.registration.save_email_request(REQUEST, None, [], discards=False)
     wrong = MAX_EMAIL_CODE_TRIES - 1
     expected = {"EmailCodeWrong": wrong, "EmailSignInGone": TRIES - wrong}
     assert race(racers.try_wrong_sign_in_code, migrated_url) == expected
     with pytest.raises(EmailSignInGone):
-        await storage.email_sign_in.use_email_request(EmailSignInProof(browser=b"browser", code=b"code"), NOW)
+        await storage.registration.use_email_request(EmailSignInProof(browser=b"browser", code=b"code"), NOW)

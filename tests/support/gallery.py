@@ -25,6 +25,7 @@ from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import contexts as sso
+from gatehouse.web.pages import email_sign_in as by_email
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
@@ -288,15 +289,15 @@ STATES: Final[Mapping[str, PageContext]] = {
         problem=PageProblem(what=ProblemKind.PROVIDER_FAILED, text="Steam"),
     ),
     "sign-in-by-email": replace(SIGN_IN, email_enabled=True, usernames_enabled=False, register_enabled=True),
-    "email-sign-in": page.EmailSignInContext(csrf=CSRF, interaction=ASK, login=ANNA, mail_is_logged=True),
-    "email-sign-in-wrong": page.EmailSignInContext(
+    "email-sign-in": by_email.EmailSignInContext(csrf=CSRF, interaction=ASK, login=ANNA, mail_is_logged=True),
+    "email-sign-in-wrong": by_email.EmailSignInContext(
         csrf=CSRF, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.WRONG_CODE)
     ),
-    "email-registration": page.EmailSignInContext(csrf=CSRF, login=ANNA, registers=True, nick="Anna"),
-    "email-link": page.EmailedLinkContext(
+    "email-registration": by_email.EmailSignInContext(csrf=CSRF, login=ANNA, registers=True, nick="Anna"),
+    "email-link": by_email.EmailedLinkContext(
         csrf=CSRF, token="x", login=ANNA, application="Sky Atlas", returns_to="atlas.studio.example"
     ),
-    "email-link-elsewhere": page.LinkElsewhereContext(),
+    "email-link-elsewhere": by_email.LinkElsewhereContext(),
     "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
     "sign-in-throttled": replace(
         SIGN_IN, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=95)

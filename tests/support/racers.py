@@ -136,11 +136,11 @@ async def take_provider_request(storage: Storage, _n: int) -> None:
 async def use_email_request(storage: Storage, n: int) -> None:
     """By code and by link in turn: either uses up both."""
     proof = EmailSignInProof(browser=b"browser", **({"code": b"code"} if n % 2 else {"link": b"link"}))
-    await storage.email_sign_in.use_email_request(proof, NOW)
+    await storage.registration.use_email_request(proof, NOW)
 
 
 async def try_wrong_sign_in_code(storage: Storage, _n: int) -> None:
-    await storage.email_sign_in.use_email_request(EmailSignInProof(browser=b"browser", code=b"wrong"), NOW)
+    await storage.registration.use_email_request(EmailSignInProof(browser=b"browser", code=b"wrong"), NOW)
 
 
 async def take_challenge(storage: Storage, _n: int) -> None:

@@ -17,7 +17,7 @@ from gatehouse.accounts.errors import EmailCodeWrong, EmailSignInGone, LoginTake
 from gatehouse.accounts.model import EmailSignInProof, EmailSignInRequest, User, check_login, login_key
 from gatehouse.accounts.registration import refuse_foreign_domain
 from gatehouse.accounts.second_factors.model import Factor, enabled_factors
-from gatehouse.accounts.store import AccountStore, EmailSignInStore
+from gatehouse.accounts.store import AccountStore, EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, TallyKind
 from gatehouse.audit.recorder import Recorder, SignInTally
@@ -86,7 +86,7 @@ class EmailSignIn:
     def __init__(
         self,
         *,
-        store: EmailSignInStore,
+        store: EmailLinkStore,
         accounts: AccountStore,
         links: EmailLinks,
         composer: Composer,

@@ -172,11 +172,6 @@ class EmailLinkStore(Protocol):
         exactly one succeeds. Raises LinkDead.
         """
 
-
-class EmailSignInStore(Protocol):
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
-
     async def save_email_request(
         self, request: EmailSignInRequest, entry: AuditRecord | None, mails: Sequence[OutboxMail], *, discards: bool
     ) -> None:

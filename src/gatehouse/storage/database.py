@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts.bans import BanStorage
-from gatehouse.storage.accounts.email_sign_in import EmailSignInStorage
 from gatehouse.storage.accounts.imports import ImportStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
 from gatehouse.storage.accounts.registration import RegistrationStorage
@@ -76,7 +75,6 @@ class Storage:
     profile: OwnAccountStorage
     projects: ProjectStorage
     registration: RegistrationStorage
-    email_sign_in: EmailSignInStorage
     dry_runs: DryRunStorage
     second_factors: SecondFactorStorage
     service_accounts: ServiceAccountStorage
@@ -156,7 +154,6 @@ def build_storage(runner: Runner) -> Storage:
         profile=OwnAccountStorage(runner),
         projects=ProjectStorage(runner),
         registration=RegistrationStorage(runner),
-        email_sign_in=EmailSignInStorage(runner),
         dry_runs=DryRunStorage(runner),
         second_factors=SecondFactorStorage(runner),
         service_accounts=ServiceAccountStorage(runner),

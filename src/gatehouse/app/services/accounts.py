@@ -66,7 +66,7 @@ class AccountServices(PermissionServices):
     @cached_property
     def email_sign_in(self) -> EmailSignIn:
         return EmailSignIn(
-            store=self.storage.email_sign_in,
+            store=self.storage.registration,
             accounts=self.storage.accounts,
             links=self.email_links,
             composer=self.mail_composer,

@@ -89,43 +89,6 @@ class SignInContext(PageContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmailSignInContext(PageContext):
-    """The code of a sign-in by email; the same text with and without an account (LG-05)."""
-
-    template = "email_sign_in.html"
-
-    csrf: str
-    interaction: str = ""
-    login: str  # as typed
-    registers: bool = False  # the code creates an account
-    nick: str = ""  # as typed, with `registers`
-    minutes: int = 10  # lifetime of link and code
-    problem: PageProblem | None = None
-    mail_is_logged: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailedLinkContext(PageContext):
-    """A link opened in the browser that asked for it."""
-
-    template = "email_link.html"
-
-    csrf: str
-    token: str
-    login: str
-    application: str = ""
-    returns_to: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkElsewhereContext(PageContext):
-    """A link opened in another browser, too late or twice; all look alike."""
-
-    template = "email_link_elsewhere.html"
-    status = 403
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadySignedInContext(PageContext):
     template = "already_signed_in.html"
 

@@ -1,7 +1,7 @@
 """Pages of sign-in and registration by email: the code, and the link."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from starlette.requests import Request
@@ -17,7 +17,7 @@ from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.routing import Endpoint
-from gatehouse.web.pages.contexts import EmailedLinkContext, EmailSignInContext, LinkElsewhereContext
+from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import (
     ANONYMOUS_ACTOR,
     BAD_REQUEST,
@@ -33,6 +33,43 @@ from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInF
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 
 FORBIDDEN: Final = 403
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailSignInContext(PageContext):
+    """The code of a sign-in by email; the same text with and without an account (LG-05)."""
+
+    template = "email_sign_in.html"
+
+    csrf: str
+    interaction: str = ""
+    login: str  # as typed
+    registers: bool = False  # the code creates an account
+    nick: str = ""  # as typed, with `registers`
+    minutes: int = 10  # lifetime of link and code
+    problem: PageProblem | None = None
+    mail_is_logged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailedLinkContext(PageContext):
+    """A link opened in the browser that asked for it."""
+
+    template = "email_link.html"
+
+    csrf: str
+    token: str
+    login: str
+    application: str = ""
+    returns_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkElsewhereContext(PageContext):
+    """A link opened in another browser, too late or twice; all look alike."""
+
+    template = "email_link_elsewhere.html"
+    status = 403
 
 
 class EmailSignInForm(FlowForm, frozen=True, kw_only=True):

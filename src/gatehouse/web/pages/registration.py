@@ -18,13 +18,12 @@ from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.contexts import (
     CheckMailContext,
-    EmailSignInContext,
     EmailVerifiedContext,
     InviteContext,
     RegisterContext,
     VerifyEmailContext,
 )
-from gatehouse.web.pages.email_sign_in import EmailSignInPages
+from gatehouse.web.pages.email_sign_in import EmailSignInContext, EmailSignInPages
 from gatehouse.web.pages.forms import (
     ANONYMOUS_ACTOR,
     BAD_REQUEST,

@@ -7,6 +7,7 @@ from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
+from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
 from gatehouse.accounts.email_sign_in import EmailSignIn, EmailSignInPolicy
 from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
@@ -27,7 +28,7 @@ from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions, ShortTokens
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
-from gatehouse.app.services.core import DAY, MINUTE, outbound_client
+from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_client
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
@@ -312,12 +313,30 @@ class AccountServices(PermissionServices):
             service=self.base_url,
         )
 
-    # Sign-in providers
+    # Sign-in providers and guests
 
     @cached_property
     def identity_accounts(self) -> IdentityAccounts:
         return IdentityAccounts(
             store=self.storage.profile, notifier=self.account_notifier, recorder=self.recorder, clock=self.clock
+        )
+
+    @cached_property
+    def device_challenges(self) -> DeviceChallenges:
+        return DeviceChallenges(
+            store=self.storage.guests, key=derive_key(self.instance_key, "guests"), clock=self.clock
+        )
+
+    @cached_property
+    def guest_sign_in(self) -> GuestSignIn:
+        return GuestSignIn(
+            store=self.storage.guests,
+            accounts=self.storage.profile,
+            identities=self.identity_accounts,
+            challenges=self.device_challenges,
+            quota=Quota(store=self.storage.throttle, clock=self.clock),
+            clock=self.clock,
+            policy=lambda: guest_policy(self.settings.guests),
         )
 
     @cached_property

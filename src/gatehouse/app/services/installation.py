@@ -46,6 +46,7 @@ def posture(settings: Settings, *, dev: bool) -> Posture:
 POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings of one
     "passwords": ("passwords", "accounts.breached_passwords"),
     "registration": ("accounts.registration", "accounts.allowed_domains"),
+    "guests": ("guests",),
     "sign_in": ("accounts.email_sign_in", "accounts.password_optional", "accounts.username_sign_in"),
     "sessions": ("sessions",),
     "tokens": ("tokens", "oauth", "keys"),

@@ -152,7 +152,7 @@ def email_sign_in_pages(services: Services, pages: PageRenderer, forms: PublicFo
 
 
 def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
-    forms = PublicForms(browsers=services.browsers, pages=pages)
+    forms = PublicForms(browsers=services.browsers, pages=pages, proof_of_work=services.proof_of_work)
     by_email = email_sign_in_pages(services, pages, forms)
     registration, recovery = services.registration, services.password_recovery
     is_logged = services.mail_is_logged

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from gatehouse.sign_in_flow.flows import NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
+from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 
 
@@ -184,6 +185,7 @@ class RegisterContext(PageContext):
     domains: tuple[str, ...] = ()  # the only allowed ones; empty for any
     password_optional: bool = False
     problem: PageProblem | None = None
+    puzzle: Puzzle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +199,7 @@ class CheckMailContext(PageContext):
     login: str  # as typed
     minutes: int = 30  # lifetime of the link
     mail_is_logged: bool = False  # no SMTP is configured: the page says where the email is
+    puzzle: Puzzle | None = None  # to send the email again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +236,7 @@ class ForgotContext(PageContext):
     csrf: str
     login: str = ""
     problem: PageProblem | None = None
+    puzzle: Puzzle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.own_account.email_change import EmailVerification
 from gatehouse.accounts.registration import Invitations, NewAccount, SelfRegistration
 from gatehouse.sign_in_flow.model import SignInFlowGone
+from gatehouse.throttle.proof_of_work import PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import read_query
@@ -30,15 +31,17 @@ from gatehouse.web.pages.forms import (
     CsrfForm,
     MailedLinkQuery,
     PublicForms,
+    PuzzleForm,
     page_endpoint,
     problem_with,
     refuse_different_passwords,
+    status_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import MailPurpose, Notice
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice, PuzzlePurpose
 
 
-class RegisterForm(CsrfForm, frozen=True, kw_only=True):
+class RegisterForm(PuzzleForm, frozen=True, kw_only=True):
     interaction: str = ""
     login: str
     nick: str
@@ -74,6 +77,7 @@ class RegisterPage:
             interaction=read_query(request, RegisterQuery).interaction,
             domains=self._registration.domains,
             password_optional=self._email_sign_in.registers,
+            puzzle=await self._forms.puzzle(PuzzlePurpose.REGISTER),
         )
         return self._forms.show(request, browser, context)
 
@@ -84,8 +88,8 @@ class RegisterPage:
             if self._email_sign_in.registers and not form.password and not form.repeated:
                 return await self._register_by_email(request, browser, form)
             await self._register(request, form)
-        except BadAccount as error:
-            return self._show_again(request, browser, form, error)
+        except (BadAccount, PuzzleUnsolved, UnsolvedTooMany) as error:
+            return await self._show_again(request, browser, form, error)
         context = CheckMailContext(
             csrf=self._forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
@@ -99,17 +103,26 @@ class RegisterPage:
         context = EmailSignInContext(
             csrf="", interaction=form.interaction, login=form.login, registers=True, nick=form.nick
         )
+        await self._forms.require_solution(request, PuzzlePurpose.REGISTER, form)
         try:
             return await self._email_pages.register(request, browser, context)
         except SignInFlowGone:
             return self._email_pages.show_expired(request, form.interaction)
 
     async def _register(self, request: Request, form: RegisterForm) -> None:
+        self._registration.refuse_when_closed()
         refuse_different_passwords(form.password, form.repeated)
+        await self._forms.require_solution(request, PuzzlePurpose.REGISTER, form)
         newcomer = NewAccount(login=form.login, nick=form.nick, password=form.password)
         await self._registration.register(newcomer, self._forms.link_requester(request))
 
-    def _show_again(self, request: Request, browser: Browser, form: RegisterForm, error: BadAccount) -> Response:
+    async def _show_again(
+        self,
+        request: Request,
+        browser: Browser,
+        form: RegisterForm,
+        error: BadAccount | PuzzleUnsolved | UnsolvedTooMany,
+    ) -> Response:
         context = RegisterContext(
             csrf=self._forms.csrf_token(browser),
             interaction=form.interaction,
@@ -118,8 +131,9 @@ class RegisterPage:
             domains=self._registration.domains,
             password_optional=self._email_sign_in.registers,
             problem=problem_with(error),
+            puzzle=await self._forms.puzzle(PuzzlePurpose.REGISTER),
         )
-        return self._forms.show(request, browser, context, status=BAD_REQUEST)
+        return self._forms.show(request, browser, context, status=status_of(error))
 
     def endpoints(self) -> list[Endpoint]:
         return [

@@ -225,6 +225,6 @@ def test_a_refused_registration_names_its_record(game: Game) -> None:
     assert service.polls == []
 
 
-@pytest.mark.parametrize("game", ["cpp", "csharp"], indirect=True)
+@pytest.mark.parametrize("game", ["cpp", "csharp", "unity"], indirect=True)
 def test_a_json_reader_of_our_own_takes_nothing_but_json(game: Game) -> None:
     unreachable_by(game, NOT_JSON)

@@ -1,4 +1,4 @@
-"""Get Godot 4 from a newer Debian than this machine may have: its packages are unpacked under .test-deps/, not installed.
+"""Get Godot 4 from a newer Debian than this machine may have: unpack its packages under .test-deps/.
 
 apt verifies the signatures of the release. Godot runs with the C library of that release, through its own loader.
 """

@@ -31,15 +31,63 @@ public static class UnityDriver
         foreach (string baseUrl in baseUrls)
         {
             client.BaseUrl = baseUrl;
-            try
+            foreach (string action in (asked.ContainsKey("do") ? asked["do"] : "sign_in").Split(','))
             {
-                Report(await client.SignInAsync(Options(), Cancel.Token));
-            }
-            catch (ArgumentException)
-            {
-                Say("outcome", "invalid");
+                try
+                {
+                    await Act(client, action);
+                }
+                catch (ArgumentException)
+                {
+                    Say("outcome", "invalid");
+                }
             }
         }
+    }
+
+    private static async Task Act(GatehouseClient client, string action)
+    {
+        switch (action)
+        {
+            case "sign_in":
+                Report(await client.SignInAsync(Options(), Cancel.Token));
+                break;
+            case "resume":
+                Report(await client.ResumeAsync());
+                break;
+            case "check":
+                GatehousePermissions found = await client.CheckAsync(asked["rules"].Split(','));
+                Say("allowed", string.Join(",", found.Allowed).ToLowerInvariant());
+                Say("outcome", NameOf(found.Outcome));
+                Say("ban", found.Reason + " " + found.PublicText + " " + found.Until);
+                break;
+            case "is_allowed":
+                Say("is_allowed", (await client.IsAllowedAsync(asked["rules"])).ToString().ToLowerInvariant());
+                break;
+            case "sign_out":
+                client.SignOut();
+                break;
+            case "sign":
+                byte[] seed = Bytes(asked["seed"]), key = Ed25519.PublicKey(seed);
+                Say("public", Hex(key));
+                Say("signature", Hex(Ed25519.Sign(seed, key, Bytes(asked["message"]))));
+                break;
+        }
+    }
+
+    private static byte[] Bytes(string hex)
+    {
+        return Enumerable.Range(0, hex.Length / 2).Select(at => Convert.ToByte(hex.Substring(2 * at, 2), 16)).ToArray();
+    }
+
+    private static string Hex(byte[] bytes)
+    {
+        return string.Concat(bytes.Select(one => one.ToString("x2")));
+    }
+
+    private static string NameOf(GatehouseOutcome outcome)
+    {
+        return outcome == GatehouseOutcome.SignedOut ? "signed_out" : outcome.ToString().ToLowerInvariant();
     }
 
     private static GatehouseOptions Options()
@@ -52,6 +100,7 @@ public static class UnityDriver
             PollTimeout = (float)Number("poll_timeout", 40),
             Patience = (float)Number("patience", 60),
         };
+        options.Factor = options.Factor == "device" ? null : options.Factor;
         if (asked.ContainsKey("distr"))
         {
             options.More["distr"] = asked["distr"];
@@ -65,7 +114,7 @@ public static class UnityDriver
 
     private static void Report(GatehouseResult result)
     {
-        Say("outcome", result.Outcome.ToString().ToLowerInvariant());
+        Say("outcome", NameOf(result.Outcome));
         Say("user_id", result.UserId);
         Say("nick", result.Nick);
         Say("jwt", result.Jwt);

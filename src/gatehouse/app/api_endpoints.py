@@ -18,6 +18,7 @@ from gatehouse.web.api.games import GameSessionEndpoints
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.keys import DiscoveryEndpoints, KeySetEndpoints
 from gatehouse.web.api.login import LoginEndpoint
+from gatehouse.web.api.login_completion import LoginCompletion
 from gatehouse.web.api.oauth.authorize import AuthorizeEndpoint, ClientErrorPage
 from gatehouse.web.api.oauth.device import DeviceAuthorizationEndpoint, DevicePages
 from gatehouse.web.api.oauth.logout import LogoutEndpoints
@@ -58,6 +59,7 @@ from gatehouse.web.api.permissions.user_permissions import (
 )
 from gatehouse.web.api.permissions.users import UserEndpoints, UserSessionEndpoints
 from gatehouse.web.api.permissions.webhooks import WebhookEndpoint
+from gatehouse.web.api.platform_login import PlatformLoginEndpoint
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.access_denied import AccessDeniedPage
 from gatehouse.web.pages.rendering import PageRenderer
@@ -159,17 +161,20 @@ def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoin
     ).endpoints()
 
 
-def login_endpoint(services: Services) -> Endpoint:
-    """Interface §4.11: the ordinary login operation."""
-    return LoginEndpoint(
-        sign_in=services.password_sign_in,
+def login_endpoints(services: Services) -> list[Endpoint]:
+    """Interface §4.11: the ordinary login operation, and others without a browser (R10)."""
+    completion = LoginCompletion(
         accounts=services.storage.accounts,
         factors=services.second_factors,
         email_codes=services.email_codes,
         sign_in_flows=services.sign_in_flows,
         login_result=services.login_result,
         masters=services.masters,
-    ).endpoint()
+    )
+    return [
+        LoginEndpoint(sign_in=services.password_sign_in, completion=completion).endpoint(),
+        PlatformLoginEndpoint(sign_in=services.platform_sign_in, completion=completion).endpoint(),
+    ]
 
 
 def permission_endpoints(services: Services, readiness: Readiness, stopping: ShutdownSignal) -> list[Endpoint]:

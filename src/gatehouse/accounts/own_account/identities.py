@@ -1,7 +1,7 @@
 """Accounts by identity: found, created, linked and unlinked (R10)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gatehouse.accounts.email_links import as_owner
@@ -14,7 +14,7 @@ from gatehouse.accounts.identities import (
     IdentityRules,
     NoAccountForIdentity,
 )
-from gatehouse.accounts.model import MAX_NICK_LENGTH, Identity, User, check_login, login_key
+from gatehouse.accounts.model import MAX_NICK_LENGTH, Identity, User, check_login, login_key, service_tag
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.second_factors.model import EmailNotVerified
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
@@ -103,6 +103,7 @@ class IdentityAccounts:
             reg_time=self._clock.now(),
             email_verified=login is not None,
             tags=frozenset(tag for tag, holds in wanted_tags(person, rules).items() if holds),
+            purchases=frozenset(name for name, owns in person.purchases.items() if owns),
         )
         record = self._recorder.record(
             AuditEvent.USER_REGISTERED,
@@ -116,7 +117,8 @@ class IdentityAccounts:
             await self._store.create_with_identity(user, identity, record, takes_address=login is not None)
         except LoginTaken:
             raise AddressHasAccount from None
-        return IdentitySignIn(user=user, created=True)
+        linked = frozenset({service_tag(rules.provider_id)})
+        return IdentitySignIn(user=replace(user, service_tags=linked), created=True)
 
     async def _record_use(self, person: ForeignPerson, rules: IdentityRules, user: User, origin: AuditOrigin) -> User:
         entry = self._recorder.record(
@@ -127,7 +129,9 @@ class IdentityAccounts:
         )
         identity = self._identity(person, rules, user.user_id)
         try:
-            return await self._store.record_identity_use(identity, wanted_tags(person, rules), entry)
+            return await self._store.record_identity_use(
+                identity, wanted_tags(person, rules), entry, purchases=person.purchases
+            )
         except UserNotFound:  # unlinked or erased since it was read
             raise NoAccountForIdentity from None
 

@@ -15,6 +15,7 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.web.api.forward_auth import ForwardAuthEndpoint
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier
 from gatehouse.web.api.games import GameSessionEndpoints
+from gatehouse.web.api.guest import GuestEndpoint
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.keys import DiscoveryEndpoints, KeySetEndpoints
 from gatehouse.web.api.login import LoginEndpoint
@@ -161,8 +162,8 @@ def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoin
     ).endpoints()
 
 
-def login_endpoints(services: Services) -> list[Endpoint]:
-    """Interface §4.11: the ordinary login operation, and others without a browser (R10)."""
+def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    """Interface §4.11: the ordinary login operation; R10: with a ticket of a platform, and of guests."""
     completion = LoginCompletion(
         accounts=services.storage.accounts,
         factors=services.second_factors,
@@ -173,7 +174,8 @@ def login_endpoints(services: Services) -> list[Endpoint]:
     )
     return [
         LoginEndpoint(sign_in=services.password_sign_in, completion=completion).endpoint(),
-        PlatformLoginEndpoint(sign_in=services.platform_sign_in, completion=completion).endpoint(),
+        PlatformLoginEndpoint(sign_in=services.platform_sign_in, completion=completion, pages=pages).endpoint(),
+        GuestEndpoint(guests=services.guest_sign_in, login=completion, pages=pages).endpoint(),
     ]
 
 

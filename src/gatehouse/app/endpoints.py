@@ -147,7 +147,7 @@ def endpoints(
         *oauth_endpoints(services, pages),
         *game_endpoints(services, stopping),
         *site_endpoints(services, pages),
-        *login_endpoints(services),
+        *login_endpoints(services, pages),
         *permission_endpoints(services, readiness, stopping),
         *setup_endpoints(services, pages, samples),
         *sign_in_endpoints(services, pages),

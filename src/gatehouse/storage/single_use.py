@@ -66,7 +66,7 @@ def take_single_use(kind: str, digest: bytes, now: int) -> Verb[Row | None]:
 
 
 def mark_used(kind: str, digest: bytes, *, now: int, expires_at: int) -> Verb[bool]:
-    """Record the use of a secret that someone else issued; False if it was used before."""
+    """Record the use of a secret that was not stored when it was issued; False if it was used before."""
     rows = yield MARK_USED(
         kind=kind,
         digest=digest,

@@ -117,8 +117,8 @@ class IdentityAccounts:
             await self._store.create_with_identity(user, identity, record, takes_address=login is not None)
         except LoginTaken:
             raise AddressHasAccount from None
-        linked = frozenset({service_tag(rules.provider_id)})
-        return IdentitySignIn(user=replace(user, service_tags=linked), created=True)
+        known = replace(user, service_tags=frozenset({service_tag(rules.provider_id)}))
+        return IdentitySignIn(user=known, created=True)
 
     async def _record_use(self, person: ForeignPerson, rules: IdentityRules, user: User, origin: AuditOrigin) -> User:
         entry = self._recorder.record(

@@ -11,6 +11,8 @@ from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import ban_fields
 from gatehouse.accounts.errors import LoginDenied, SignInRefused
+from gatehouse.accounts.guests.model import DeviceProofRefused
+from gatehouse.accounts.identities import AddressHasAccount, NoAccountForIdentity, NotSignedIn
 from gatehouse.accounts.login_result import LoginOptions, LoginResult
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.codes import EmailCodes
@@ -34,15 +36,23 @@ from gatehouse.web.http.responses import json_response
 LOGIN_KIND: Final = "login"  # of the interaction that waits for a second factor
 NO_BROWSER: Final = ""  # no cookie is set: only the caller knows the handle of the flow
 SEAL_PURPOSE: Final = "login-options"
+# What a game can do about a right credential that opens no account; other reasons are not told.
+REASONS: Final[Mapping[type[NotSignedIn], str]] = {
+    NoAccountForIdentity: "no_account",
+    AddressHasAccount: "address_has_account",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondStep:
     """The fields that every login has for the second factor."""
 
-    request_id: str  # of the first call; "" in the first call itself
-    otp: str = field(repr=False)
-    method: str
+    request_id: str = ""  # of the first call; "" in the first call itself
+    otp: str = field(default="", repr=False)
+    method: str = ""
+
+
+FIRST_CALL: Final = SecondStep()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,31 +87,35 @@ class LoginCompletion:
         self, request: Request, step: SecondStep, prove: Callable[[], Awaitable[ProvedLogin]]
     ) -> Response:
         """Return the response of a login; `prove` verifies the first factor, and is not called for a second call."""
-        try:
-            if step.request_id:
-                return json_response(await self._second_call(request, step))
-            return json_response(await self._first_call(request, step, await prove()))
-        except SignInRefused:
-            return json_response({"status": "LOGINERROR"})
-        except (SecondFactorWrong, SignInFlowGone, FactorMissing):
-            return json_response({"status": "2STEPERROR"})
-        except LoginDenied as denied:
-            return json_response({"status": "DENIED", **ban_fields(denied.ban)})
-        except TooMany as closed:
-            return json_response(
-                {"status": "BLOCKED", "retry_after": closed.retry_after},
-                headers={"Retry-After": str(closed.retry_after)},
-            )
+        call = self._second_call(request, step) if step.request_id else self._first_call(request, step, prove)
+        return await login_response(call)
 
-    async def _first_call(self, request: Request, step: SecondStep, proved: ProvedLogin) -> dict[str, object]:
-        user, options = proved.user, proved.options
-        await self._login_result.refuse_protected_role(user, proved.method)
+    async def complete_sign_in(
+        self,
+        request: Request,
+        user: User,
+        auth: SignInMethod,
+        options: LoginOptions,
+        step: SecondStep = FIRST_CALL,
+    ) -> dict[str, object]:
+        """Return the login data of a person whose first factor was right, or ask for the second factor.
+
+        Raises LoginDenied.
+        """
+        await self._login_result.refuse_protected_role(user, auth)
         if not enabled_factors(user):
-            return {**await self._login_data(request, user, proved.method, options), **proved.more}
+            return await self._login_data(request, user, auth, options)
         if step.otp:
             await self._verify(request, user, step)
-            return {**await self._login_data(request, user, SignInMethod.TWO_STEP, options), **proved.more}
-        return await self._ask_for_factor(proved)
+            return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
+        return await self._ask_for_factor(user, auth, options)
+
+    async def _first_call(
+        self, request: Request, step: SecondStep, prove: Callable[[], Awaitable[ProvedLogin]]
+    ) -> dict[str, object]:
+        proved = await prove()
+        data = await self.complete_sign_in(request, proved.user, proved.method, proved.options, step)
+        return {**data, **proved.more}
 
     async def _second_call(self, request: Request, step: SecondStep) -> dict[str, object]:
         interaction, user = await self._find_pending_login(step.request_id)
@@ -118,13 +132,11 @@ class LoginCompletion:
         await self._login_result.refuse_protected_role(user, first_method_of(interaction))
         return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
 
-    async def _ask_for_factor(self, proved: ProvedLogin) -> dict[str, object]:
-        sealed = self._masters.seal(msgspec.json.encode(proved.options), purpose=SEAL_PURPOSE)
+    async def _ask_for_factor(self, user: User, auth: SignInMethod, options: LoginOptions) -> dict[str, object]:
+        sealed = self._masters.seal(msgspec.json.encode(options), purpose=SEAL_PURPOSE)
         ask = {"options": base64.b64encode(sealed).decode()}
-        handle = await self._sign_in_flows.start(
-            LOGIN_KIND, ask, browser=NO_BROWSER, user=proved.user, method=proved.method
-        )
-        return await self._two_step_response(proved.user, handle)
+        handle = await self._sign_in_flows.start(LOGIN_KIND, ask, browser=NO_BROWSER, user=user, method=auth)
+        return await self._two_step_response(user, handle)
 
     async def _two_step_response(self, user: User, handle: str) -> dict[str, object]:
         offered = (await self._factors.load_factors(user)).accepted_factors
@@ -160,6 +172,26 @@ class LoginCompletion:
         if opened is None:
             raise SignInFlowGone
         return msgspec.json.decode(opened, type=LoginOptions)
+
+
+async def login_response(login: Awaitable[dict[str, object]]) -> Response:
+    """Answer with the result of a login, or with the status that says why there is none."""
+    try:
+        return json_response(await login)
+    except NotSignedIn as refusal:
+        reason = REASONS.get(type(refusal))
+        return json_response({"status": "LOGINERROR", **({"reason": reason} if reason else {})})
+    except (SignInRefused, DeviceProofRefused):
+        return json_response({"status": "LOGINERROR"})
+    except (SecondFactorWrong, SignInFlowGone, FactorMissing):
+        return json_response({"status": "2STEPERROR"})
+    except LoginDenied as denied:
+        return json_response({"status": "DENIED", **ban_fields(denied.ban)})
+    except TooMany as closed:
+        return json_response(
+            {"status": "BLOCKED", "retry_after": closed.retry_after},
+            headers={"Retry-After": str(closed.retry_after)},
+        )
 
 
 def refuse_other_sites(request: Request) -> None:

@@ -7,7 +7,6 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.identities import AddressHasAccount, NoAccountForIdentity, NotSignedIn
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.providers.tickets import PlatformSignIn, TicketAttempt
 from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
@@ -16,15 +15,11 @@ from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
-from gatehouse.web.http.responses import json_response
 from gatehouse.web.http.routing import Endpoint, RateClass
-from gatehouse.web.pages.translations import choose_language
-
-# What a game can do about a right ticket that opens no account; other reasons are not told.
-REASONS: Final = {NoAccountForIdentity: "no_account", AddressHasAccount: "address_has_account"}
+from gatehouse.web.pages.rendering import PageRenderer
 
 EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
-    "Steam": {"platform": "steam", "ticket": "140000009f2b", "app_id": 50001, "factor": "9d5c1a", "lang": "en"},
+    "Steam": {"platform": "steam", "ticket": "140000009f2b", "app_id": 50001, "factor": "9d5c1a"},
     "second factor": {"request_id": "b1c2", "otp": "123456"},
 }
 
@@ -32,7 +27,6 @@ EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
 class PlatformLoginRequest(LoginFields, frozen=True, kw_only=True):
     platform: str = ""
     ticket: str = ""
-    lang: str = ""  # of a new account
     otp: str = ""
     request_id: str = ""
     method: str = ""
@@ -45,19 +39,17 @@ class PlatformLoginResponse(LoginResponse, frozen=True, kw_only=True, omit_defau
 
 
 class PlatformLoginEndpoint:
-    def __init__(self, *, sign_in: PlatformSignIn, completion: LoginCompletion) -> None:
+    def __init__(self, *, sign_in: PlatformSignIn, completion: LoginCompletion, pages: PageRenderer) -> None:
+        """`pages` knows the language of a request, for the new account."""
         self._sign_in = sign_in
         self._completion = completion
+        self._pages = pages
 
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
         ask = await read_json_or_form(request, PlatformLoginRequest)
         step = SecondStep(request_id=ask.request_id, otp=ask.otp, method=ask.method)
-        try:
-            return await self._completion.respond(request, step, partial(self._prove, request, ask))
-        except NotSignedIn as refusal:
-            reason = REASONS.get(type(refusal))
-            return json_response({"status": "LOGINERROR", **({"reason": reason} if reason else {})})
+        return await self._completion.respond(request, step, partial(self._prove, request, ask))
 
     async def _prove(self, request: Request, ask: PlatformLoginRequest) -> ProvedLogin:
         caller = caller_address_of(request.scope)
@@ -67,7 +59,7 @@ class PlatformLoginEndpoint:
             ticket=ask.ticket,
             application_id=ask.app_id,
             source=caller.source,
-            lang=choose_language(chosen=ask.lang, accept_language=request.headers.get("accept-language", "")),
+            lang=self._pages.language_of(request),
         )
         found = await self._sign_in.sign_in(attempt, origin=origin_of(request, "platform"))
         return ProvedLogin(
@@ -85,7 +77,7 @@ class PlatformLoginEndpoint:
             handler=self.log_in,
             dialect=Dialect.PLAIN,
             rate_class=RateClass.LOGIN,
-            section="interface §4.11",
+            section="interface §4.17",
             summary="Sign in with a ticket of a game platform; the status shows the result",
             request=PlatformLoginRequest,
             accepts=ANY_BODY,

@@ -18,6 +18,16 @@ async def test_first_sign_ins_at_the_same_time_make_one_account(storage: Storage
     assert [one.user_id for one in await storage.accounts.all_users()] == [user.user_id]
 
 
+async def test_pl_02_first_tickets_at_the_same_time_make_one_account(storage: Storage, migrated_url: str) -> None:
+    assert race(racers.sign_in_with_identity, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
+    (user,) = await storage.accounts.all_users()
+    assert (user.service_tags, user.purchases) == ({"linked_steam"}, {"steam:480"})
+
+
+async def test_pl_01_ticket_is_used_once_between_processes(migrated_url: str) -> None:
+    assert race(racers.use_ticket, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
+
+
 async def test_of_two_last_ways_in_one_stays_when_both_are_removed(storage: Storage, migrated_url: str) -> None:
     await storage.accounts.create_user(a_user(user_id=RACED_USER, password_hash=None), a_record())
     for subject in ("0", "1"):

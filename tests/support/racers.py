@@ -13,19 +13,32 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_bytes, token_hex
-from typing import Final
+from typing import Final, cast
 
+from gatehouse.accounts.identities import ForeignPerson, IdentityRules
 from gatehouse.accounts.model import EmailSignInProof, LoginTokenRecord
+from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.model import SecondFactorWrong
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.recorder import SignInTally
+from gatehouse.audit.recorder import Recorder, SignInTally
 from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
-from tests.support.builders import ISSUER, NOW, a_client, a_client_secret, a_passkey, a_record, a_user, an_identity
+from tests.support.builders import (
+    ISSUER,
+    NOW,
+    ORIGIN,
+    a_client,
+    a_client_secret,
+    a_passkey,
+    a_record,
+    a_user,
+    an_identity,
+)
 from tests.support.clock import MovableClock
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
 
@@ -122,6 +135,25 @@ async def try_wrong_email_code(storage: Storage, _n: int) -> None:
 async def take_identity(storage: Storage, _n: int) -> None:
     user = a_user()
     await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record(), takes_address=False)
+
+
+async def sign_in_with_identity(storage: Storage, _n: int) -> None:
+    """Win by creating the account; the others find it."""
+    clock = MovableClock()
+    accounts = IdentityAccounts(
+        store=storage.profile,
+        notifier=cast("AccountNotifier", None),  # nothing is sent
+        recorder=Recorder(mac_key=bytes(32), clock=clock),
+        clock=clock,
+    )
+    person = ForeignPerson(issuer=ISSUER, subject="0", purchases={"steam:480": True})
+    rules = IdentityRules(provider_id="steam", provider_name="Steam", creates_accounts=True)
+    found = await accounts.sign_in(person, rules, lang="en", origin=ORIGIN)
+    expect_true(found.created)
+
+
+async def use_ticket(storage: Storage, _n: int) -> None:
+    expect_true(await storage.profile.use_ticket(b"ticket", NOW, NOW + 300))
 
 
 async def drop_an_identity(storage: Storage, n: int) -> None:
@@ -237,6 +269,7 @@ ACTS: Final[Mapping[str, Act]] = {
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
         *(use_email_request, try_wrong_sign_in_code),
         *(take_challenge, use_passkey, add_passkey, take_identity, drop_an_identity, take_provider_request),
+        *(sign_in_with_identity, use_ticket),
         *(guess_password_of_anna, guess_password_of_no_one, try_one_password_everywhere),
         *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),
         *(claim_game, take_game_answer, confirm_game),

@@ -96,7 +96,7 @@ class EmailSignIn:
         clock: Clock,
         key: bytes,
         policy: Callable[[], EmailSignInPolicy],
-        holds_protected_role: Callable[[User], Awaitable[bool]],
+        has_protected_role: Callable[[User], Awaitable[bool]],
     ) -> None:
         """`key` is the installation's: a stolen database alone must not allow guessing a code."""
         self._store = store
@@ -109,7 +109,7 @@ class EmailSignIn:
         self._clock = clock
         self._key = key
         self._policy = policy
-        self._holds_protected_role = holds_protected_role
+        self._has_protected_role = has_protected_role
 
     @property
     def is_on(self) -> bool:
@@ -126,7 +126,7 @@ class EmailSignIn:
         """
         if not self.is_on or user.login is None or enabled_factors(user) == (Factor.EMAIL,):
             return False
-        return not await self._holds_protected_role(user)
+        return not await self._has_protected_role(user)
 
     # -- the request ----------------------------------------------------------------------------------
 

@@ -237,6 +237,9 @@ class ApplicationAccess(Protocol):
         `device_bans`: those of the device that the user signs in on.
         """
 
+    async def has_protected_role(self, user: User) -> bool:
+        """Return whether the user holds a protected role or rule of application 1."""
+
     async def service_application(self, service_jwt: str) -> int:
         """Return the application of this service JWT. Raises InvalidToken."""
 

@@ -295,7 +295,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "email-sign-in-wrong": by_email.EmailSignInContext(
         csrf=CSRF, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.WRONG_CODE)
     ),
-    "email-registration": by_email.EmailSignInContext(csrf=CSRF, login=ANNA, registers=True, nick="Anna"),
+    "email-registration": by_email.EmailSignInContext(csrf=CSRF, login=ANNA, registers=True, nick="Anna", minutes=1),
     "email-link": by_email.EmailedLinkContext(
         csrf=CSRF, token="x", login=ANNA, application="Sky Atlas", returns_to="atlas.studio.example"
     ),

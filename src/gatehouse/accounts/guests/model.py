@@ -8,7 +8,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from gatehouse.kernel.digests import sha256
-from gatehouse.kernel.errors import BadInput, Refused
+from gatehouse.kernel.errors import BadInput, Conflict, Refused
+from gatehouse.kernel.times import DAY
 from gatehouse.keys.encoding import decode_key_text
 from gatehouse.keys.model import BadPublicKey
 
@@ -53,6 +54,31 @@ class GuestPolicy:
         return not self.application_ids or (
             bool(application_ids) and self.application_ids.issuperset(application_ids)
         )
+
+
+ALIAS_SECONDS: Final = 90 * DAY  # how long services find an account by the ID of its former guest (R10)
+
+
+class GuestNotUpgraded(Conflict):
+    """The guest was upgraded or erased in the meantime, or the account or the game session has changed."""
+
+    public = "This guest cannot be upgraded any more."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestUpgrade:
+    """A guest and the person who signed in to keep what the guest has.
+
+    An account that was registered after the game session began, and holds nothing yet, becomes the guest's: the guest
+    keeps its user ID. Any other account takes over what the guest has, and the guest ends.
+    """
+
+    gsid: str
+    since: int  # when the game session began
+    guest_id: str
+    user_id: str
+    rev: int  # of the person's account at the sign-in
+    auth: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,8 @@ from gatehouse.accounts.guests.model import (
 )
 from gatehouse.accounts.guests.store import GuestStore
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
-from gatehouse.accounts.model import GUEST_PROVIDER
+from gatehouse.accounts.model import GUEST_PROVIDER, User
 from gatehouse.accounts.own_account.identities import IdentityAccounts, IdentitySignIn
-from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
@@ -80,7 +79,6 @@ class GuestSignIn:
         self,
         *,
         store: GuestStore,
-        accounts: OwnAccountStore,
         identities: IdentityAccounts,
         challenges: DeviceChallenges,
         quota: Quota,
@@ -88,7 +86,6 @@ class GuestSignIn:
         policy: Callable[[], GuestPolicy],
     ) -> None:
         self._store = store
-        self._accounts = accounts
         self._identities = identities
         self._challenges = challenges
         self._quota = quota
@@ -96,8 +93,9 @@ class GuestSignIn:
         self._policy = policy
 
     def challenge(self, intent: ChallengeIntent, application_ids: tuple[int, ...]) -> str:
-        """Return a challenge to sign. Raises GuestsOff."""
-        self._refuse_when_off(application_ids)
+        """Return a challenge to sign. Raises GuestsOff, but guests who exist can always be upgraded."""
+        if intent is ChallengeIntent.SIGN_IN:
+            self._refuse_when_off(application_ids)
         return self._challenges.issue(intent)
 
     async def sign_in(
@@ -110,7 +108,7 @@ class GuestSignIn:
         """
         self._refuse_when_off(application_ids)
         key = await self._challenges.verify(proof, ChallengeIntent.SIGN_IN)
-        if await self._accounts.user_by_identity(GUEST_ISSUER, key.subject) is None:
+        if await self._store.find_guest(key.subject) is None:
             await self._refuse_creation(key, source)
         person = ForeignPerson(issuer=GUEST_ISSUER, subject=key.subject)
         rules = IdentityRules(provider_id=GUEST_PROVIDER, provider_name=GUEST_NAME, creates_accounts=True)
@@ -118,6 +116,14 @@ class GuestSignIn:
         if await self._store.holds_protected_role(found.user.user_id, self._clock.now()):
             raise LoginDenied
         return found
+
+    async def find_to_upgrade(self, proof: DeviceProof) -> User:
+        """Return the guest whose key signed a challenge to upgrade. Raises BadInput and DeviceProofRefused."""
+        key = await self._challenges.verify(proof, ChallengeIntent.UPGRADE)
+        guest = await self._store.find_guest(key.subject)
+        if guest is None or guest.blocked:
+            raise DeviceProofRefused("no guest has this key")
+        return guest
 
     def _refuse_when_off(self, application_ids: tuple[int, ...]) -> None:
         if not self._policy().admits(application_ids):

@@ -109,6 +109,7 @@ class PersonalRecords:
     sign_ins: Sequence[ClientSignIn]
     sites: Sequence[SiteSignInRecord]
     bans: Sequence[Ban]  # also ended and lifted ones
+    former_ids: Sequence[str]  # of guests that were merged into the account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

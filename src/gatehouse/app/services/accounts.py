@@ -309,7 +309,6 @@ class AccountServices(PermissionServices):
     def guest_sign_in(self) -> GuestSignIn:
         return GuestSignIn(
             store=self.storage.guests,
-            accounts=self.storage.profile,
             identities=self.identity_accounts,
             challenges=self.device_challenges,
             quota=Quota(store=self.storage.throttle, clock=self.clock),

@@ -41,13 +41,14 @@ from gatehouse.storage.accounts.users import (
     SET_USERNAME,
     assign_username,
     delete_user_data,
+    former_ids,
     refuse_last_administrator,
     reserve_username,
     update_user,
     user_by_id,
     user_by_login,
 )
-from gatehouse.storage.audit import add_audit_record, erase_personal
+from gatehouse.storage.audit import ERASE_PERSONAL, add_audit_record
 from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
@@ -175,6 +176,7 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         sites=[SiteSignInRecord(**row._asdict()) for row in sites],
         bans=[Ban(**row._asdict()) for row in banned],
+        former_ids=(yield from former_ids(user_id)),
         roles=[
             AssignedRole(
                 application_id=row.application_id, role=row.role_key, project_id=row.project_id, ends_at=row.expired
@@ -342,10 +344,13 @@ def erase_account(user_id: str, entry: AuditRecord, now: int) -> Verb[None]:
     """Delete the account and everything about the person; the caller has locked the structure."""
     if not (yield DROP_ACCOUNT(of=user_id)):
         raise UserNotFound
+    former = yield from former_ids(user_id)
     yield from delete_user_data(user_id, now)
-    for drop in DROP_TRACES:
-        yield drop(of=user_id)
-    yield from erase_personal(user_id, entry)
+    for gone in (user_id, *former):
+        for drop in DROP_TRACES:
+            yield drop(of=gone)
+        yield ERASE_PERSONAL(of=gone)
+    yield from add_audit_record(entry)
 
 
 class OwnAccountStorage(SqlStore):

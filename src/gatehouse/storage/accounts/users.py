@@ -206,6 +206,9 @@ DROP_USER_DATA = tuple(
         *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases),
     )
 )
+FORMER_IDS = Statement(
+    select(user_aliases.c.alias).where(user_aliases.c.user_id == bindparam("of")).order_by(user_aliases.c.alias)
+)
 REPLACE_HASH = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"), users.c.password_hash == bindparam("old"))
@@ -296,13 +299,19 @@ def delete_user_data(user_id: str, now: int) -> Verb[None]:
     group waits and does not deadlock. Raises LastOwner.
     """
     yield from refuse_last_owner(user_id, now)
-    yield from personal_data.request_removal(user_id, now)
+    for gone in (user_id, *(yield from former_ids(user_id))):
+        yield from personal_data.request_removal(gone, now)
     yield from revoke_user_grants(user_id, now)
     yield RETIRE_USERNAMES(of=user_id)
     yield from remove_image(picture_owner(user_id))
     yield DROP_BAN_DEVICES_OF_USER(of=user_id)
     for drop in DROP_USER_DATA:
         yield drop(of=user_id)
+
+
+def former_ids(user_id: str) -> Verb[Sequence[str]]:
+    """Return the IDs of guests that were merged into the account, and of an account that a guest took over."""
+    return [row.alias for row in (yield FORMER_IDS(of=user_id))]
 
 
 def _insert_user_sets(user: User) -> Verb[None]:

@@ -8,6 +8,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import ban_fields
+from gatehouse.accounts.guests.model import ChallengeIntent, DeviceProof, DeviceProofRefused
+from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.model import CloseStatus, GameSession
 from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
@@ -16,6 +18,7 @@ from gatehouse.gamesessions.registration import GameSessionRegistration, Registr
 from gatehouse.gamesessions.session_info import GameSessionService
 from gatehouse.gamesessions.store import ClientConnection
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import BadInput
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier, ProofFields, address_only_proof, read_proof
 from gatehouse.web.api.login import (
@@ -47,6 +50,10 @@ class GetGsidRequest(LoginFields, frozen=True, kw_only=True):
     ts: int | str = 0
     qr: Switch = OFF
     code: Switch = OFF
+    intent: str = ""  # `upgrade` with the next three: a guest gets an account (R10)
+    device_key: str = ""
+    challenge: str = ""
+    signature: str = ""
 
 
 class GetGsidResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -131,6 +138,7 @@ class GameSessionEndpoints:
         registration: GameSessionRegistration,
         polls: PollService,
         game_sessions: GameSessionService,
+        guests: GuestSignIn,
         keys: AccessKeySignatureVerifier,
         records: GameRefusals,
         clock: Clock,
@@ -139,6 +147,7 @@ class GameSessionEndpoints:
         self._registration = registration
         self._polls = polls
         self._game_sessions = game_sessions
+        self._guests = guests
         self._keys = keys
         self._records = records
         self._clock = clock
@@ -156,6 +165,7 @@ class GameSessionEndpoints:
             wants_code=ask.code == ON,
             address=address,
             address_proven=proven,
+            guest_id=await self._find_guest(request, ask),
         )
         given = await self._registration.register(wish, origin_of(request, ACTOR))
         url = f"{self._base_url}/?gsid={given.session.gsid}"
@@ -169,6 +179,18 @@ class GameSessionEndpoints:
             code=given.session.code,
         )
         return json_response(answer, headers={"Location": f"{RESULT_PATH}?location={given.location}"})
+
+    async def _find_guest(self, request: Request, ask: GetGsidRequest) -> str:
+        """Return the guest who upgrades; empty for an ordinary sign-in."""
+        if not ask.intent:
+            return ""
+        if ask.intent != ChallengeIntent.UPGRADE:
+            raise BadInput("intent must be upgrade")
+        proof = DeviceProof(device_key=ask.device_key, challenge=ask.challenge, signature=ask.signature)
+        try:
+            return (await self._guests.find_to_upgrade(proof)).user_id
+        except DeviceProofRefused as error:
+            raise await self._records.violation("", origin_of(request, ACTOR), f"intent: {error}") from error
 
     async def poll(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GsidResultRequest)

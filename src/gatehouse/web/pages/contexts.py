@@ -437,6 +437,8 @@ class ConfirmGameContext(PageContext):
     phone_link: str
     nick: str
     login: str
+    guest: str = ""  # nick of the guest who gets the account
+    merges_guest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -404,6 +404,38 @@ class RateSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectionSettings:
+    """Protection of registration, password reset and guest creation against automated use."""
+
+    proof_of_work: Annotated[
+        Literal["off", "on", "auto"],
+        SettingInfo(
+            "Clients must solve a puzzle: never, always, or after more requests than `protection.attack_rate`.",
+            stored=True,
+        ),
+    ] = "off"
+    difficulty: Annotated[
+        int,
+        number(
+            "Difficulty of puzzles: a solution takes 2 to the power of it hashes on average.",
+            8,
+            26,
+            stored=True,
+        ),
+    ] = 18
+    attack_rate: Annotated[
+        int,
+        number(
+            "Registrations, resets or new guests in ten minutes after which `auto` requires puzzles.",
+            1,
+            1_000_000,
+            "requests",
+            stored=True,
+        ),
+    ] = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings. Only those with `stored` can change while the process runs (docs/decisions/0042)."""
 
@@ -427,4 +459,5 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     rates: RateSettings = field(default_factory=RateSettings)
+    protection: ProtectionSettings = field(default_factory=ProtectionSettings)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)  # by ID

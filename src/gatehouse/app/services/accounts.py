@@ -37,9 +37,10 @@ from gatehouse.providers.openid_connect import OpenIdConnect
 from gatehouse.providers.sign_in import ProviderSignIn
 from gatehouse.providers.steam import SteamOpenId
 from gatehouse.settings.grammar import parse_origin
-from gatehouse.settings.model import AccountSettings, SessionSettings
+from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings
 from gatehouse.settings.providers import ProviderSettings
 from gatehouse.throttle.limits import Quota
+from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
 from gatehouse.web.http.browser import BrowserSessions
 
 HOUR: Final = 3_600
@@ -171,6 +172,17 @@ class AccountServices(PermissionServices):
             recorder=self.recorder,
             quota=Quota(store=self.storage.throttle, clock=self.clock),
             clock=self.clock,
+        )
+
+    @cached_property
+    def proof_of_work(self) -> ProofOfWork:
+        return ProofOfWork(
+            store=self.storage.throttle,
+            use_puzzle=self.storage.throttle.use_puzzle,
+            limiter=self.attempt_limiter,
+            key=derive_key(self.instance_key, "puzzles"),
+            clock=self.clock,
+            policy=lambda: proof_of_work_policy(self.settings.protection),
         )
 
     @cached_property
@@ -351,6 +363,12 @@ def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
 
 def registration_policy(wanted: AccountSettings) -> RegistrationPolicy:
     return RegistrationPolicy(is_open=wanted.registration, domains=wanted.allowed_domains)
+
+
+def proof_of_work_policy(wanted: ProtectionSettings) -> ProofOfWorkPolicy:
+    return ProofOfWorkPolicy(
+        mode=ProofOfWorkMode(wanted.proof_of_work), difficulty=wanted.difficulty, attack_rate=wanted.attack_rate
+    )
 
 
 # Names of providers in exports of other systems, and the kind of each; where the subject is the provider's own.

@@ -50,6 +50,7 @@ POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings
     "sessions": ("sessions",),
     "tokens": ("tokens", "oauth", "keys"),
     "rates": ("rates", "game"),
+    "protection": ("protection",),
     "audit": ("audit",),
 }
 

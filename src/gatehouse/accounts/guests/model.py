@@ -19,6 +19,7 @@ KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 MAX_KEY_LENGTH: Final = 100  # characters
 CHALLENGE_SECONDS: Final = 120
+PUZZLE_PURPOSE: Final = "guest"
 
 
 class ChallengeIntent(StrEnum):
@@ -88,6 +89,8 @@ class DeviceProof:
     device_key: str
     challenge: str
     signature: str
+    puzzle: str = ""  # with its solution: proof of work, for a new guest
+    solution: str = ""
 
 
 @dataclass(frozen=True, slots=True)

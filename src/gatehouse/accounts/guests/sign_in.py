@@ -10,6 +10,7 @@ from gatehouse.accounts.guests.model import (
     CHALLENGE_SECONDS,
     GUEST_ISSUER,
     GUEST_NAME,
+    PUZZLE_PURPOSE,
     ChallengeIntent,
     DeviceKey,
     DeviceProof,
@@ -31,6 +32,7 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.kernel.times import DAY
 from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
+from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle
 
 NONCE_BYTES: Final = 16
 MAX_CHALLENGE_LENGTH: Final = 200
@@ -81,6 +83,7 @@ class GuestSignIn:
         store: GuestStore,
         identities: IdentityAccounts,
         challenges: DeviceChallenges,
+        proof_of_work: ProofOfWork,
         quota: Quota,
         clock: Clock,
         policy: Callable[[], GuestPolicy],
@@ -88,6 +91,7 @@ class GuestSignIn:
         self._store = store
         self._identities = identities
         self._challenges = challenges
+        self._proof_of_work = proof_of_work
         self._quota = quota
         self._clock = clock
         self._policy = policy
@@ -98,18 +102,28 @@ class GuestSignIn:
             self._refuse_when_off(application_ids)
         return self._challenges.issue(intent)
 
+    async def puzzle_for(self, device_key: str) -> Puzzle | None:
+        """Return the puzzle that a new guest has to solve; None for an existing one, or while none is required.
+
+        Raises BadInput for a malformed key; an empty one is new.
+        """
+        if device_key and await self._store.find_guest(read_device_key(device_key).subject) is not None:
+            return None
+        return await self._proof_of_work.issue_puzzle(PUZZLE_PURPOSE)
+
     async def sign_in(
         self, proof: DeviceProof, application_ids: tuple[int, ...], *, lang: str, source: str, origin: AuditOrigin
     ) -> IdentitySignIn:
         """Return the guest of the key; the first sign-in creates it.
 
-        Raises GuestsOff, BadInput, DeviceProofRefused, NotSignedIn; TooMany when the source created too many; and
-        LoginDenied for an account with a protected role of application 1 (R10).
+        Raises GuestsOff, BadInput, DeviceProofRefused, NotSignedIn; PuzzleUnsolved for a new guest without the proof
+        of work that is required now; TooMany when the source created too many; and LoginDenied for an account with a
+        protected role of application 1 (R10).
         """
         self._refuse_when_off(application_ids)
         key = await self._challenges.verify(proof, ChallengeIntent.SIGN_IN)
         if await self._store.find_guest(key.subject) is None:
-            await self._refuse_creation(key, source)
+            await self._refuse_creation(key, proof, source)
         person = ForeignPerson(issuer=GUEST_ISSUER, subject=key.subject)
         rules = IdentityRules(provider_id=GUEST_PROVIDER, provider_name=GUEST_NAME, creates_accounts=True)
         found = await self._identities.sign_in(person, rules, lang=lang, origin=origin)
@@ -129,9 +143,10 @@ class GuestSignIn:
         if not self._policy().admits(application_ids):
             raise GuestsOff
 
-    async def _refuse_creation(self, key: DeviceKey, source: str) -> None:
+    async def _refuse_creation(self, key: DeviceKey, proof: DeviceProof, source: str) -> None:
         if await self._store.is_retired_key(key.subject):
             raise DeviceProofRefused("the guest of this key has an account now")
+        await self._proof_of_work.require_solution(PUZZLE_PURPOSE, proof.puzzle, proof.solution)
         limit = quota_limit(self._policy().created_per_hour, HOUR)
         if not await self._quota.consume([ThrottleSubject(("guest", source), limit)]):
             raise TooMany(HOUR, "guests created from one source")

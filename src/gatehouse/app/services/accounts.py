@@ -323,6 +323,7 @@ class AccountServices(PermissionServices):
             store=self.storage.guests,
             identities=self.identity_accounts,
             challenges=self.device_challenges,
+            proof_of_work=self.proof_of_work,
             quota=Quota(store=self.storage.throttle, clock=self.clock),
             clock=self.clock,
             policy=lambda: guest_policy(self.settings.guests),

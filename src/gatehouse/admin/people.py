@@ -36,7 +36,7 @@ from gatehouse.admin.paging import (
 )
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
-from gatehouse.storage.accounts.users import former_ids
+from gatehouse.storage.accounts.former_ids import former_ids
 from gatehouse.storage.permissions.record_checks import OWNED_PROJECTS, owners_of
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.runner import SqlStore, snapshot_read

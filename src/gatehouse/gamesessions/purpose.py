@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.guests.model import GuestNotUpgraded, GuestUpgrade
-from gatehouse.accounts.guests.store import GuestStore
 from gatehouse.accounts.model import User
+from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
@@ -77,7 +77,7 @@ class GameSignInPurpose:
         rules: ApplicationAccess,
         results: GameLoginResults,
         refusals: GameRefusals,
-        guests: GuestStore,
+        guests: OwnAccountStore,
         recorder: Recorder,
         clock: Clock,
     ) -> None:

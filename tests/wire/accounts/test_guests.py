@@ -91,7 +91,7 @@ async def test_gu_01_challenge_works_once_for_two_minutes_and_only_as_issued(gue
 
 
 async def test_gu_02_device_key_alone_signs_no_one_in(guests: RunningService) -> None:
-    """The public key is no secret: whoever knows it, and a signature by another key, gets nothing."""
+    """The public key is no secret: it signs no one in, nor does a signature by another key."""
     device, thief = Device(), Device()
     await device.log_in(guests)
     sent = {**thief.sign(await ask_challenge(guests)), "device_key": device.public_key}

@@ -20,10 +20,10 @@ from gatehouse.accounts.guests.model import (
     read_device_key,
     read_signature,
 )
-from gatehouse.accounts.guests.store import GuestStore
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
 from gatehouse.accounts.model import GUEST_PROVIDER, User
 from gatehouse.accounts.own_account.identities import IdentityAccounts, IdentitySignIn
+from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
@@ -42,7 +42,7 @@ HOUR: Final = 3_600
 class DeviceChallenges:
     """Challenges are signed and not stored: asking for them costs nothing. Only their use is stored."""
 
-    def __init__(self, *, store: GuestStore, key: bytes, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, key: bytes, clock: Clock) -> None:
         self._store = store
         self._key = key
         self._clock = clock
@@ -80,7 +80,7 @@ class GuestSignIn:
     def __init__(
         self,
         *,
-        store: GuestStore,
+        store: OwnAccountStore,
         identities: IdentityAccounts,
         challenges: DeviceChallenges,
         proof_of_work: ProofOfWork,
@@ -154,7 +154,7 @@ class GuestSignIn:
 
 class GuestExpiry:
     def __init__(
-        self, *, store: GuestStore, recorder: Recorder, clock: Clock, policy: Callable[[], GuestPolicy]
+        self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock, policy: Callable[[], GuestPolicy]
     ) -> None:
         self._store = store
         self._recorder = recorder

@@ -314,13 +314,13 @@ class AccountServices(PermissionServices):
     @cached_property
     def device_challenges(self) -> DeviceChallenges:
         return DeviceChallenges(
-            store=self.storage.guests, key=derive_key(self.instance_key, "guests"), clock=self.clock
+            store=self.storage.profile, key=derive_key(self.instance_key, "guests"), clock=self.clock
         )
 
     @cached_property
     def guest_sign_in(self) -> GuestSignIn:
         return GuestSignIn(
-            store=self.storage.guests,
+            store=self.storage.profile,
             identities=self.identity_accounts,
             challenges=self.device_challenges,
             proof_of_work=self.proof_of_work,

@@ -105,7 +105,7 @@ class GameServices(AccountServices):
             rules=self.login_rules,
             results=self.game_results,
             refusals=self.game_refusals,
-            guests=self.storage.guests,
+            guests=self.storage.profile,
             recorder=self.recorder,
             clock=self.clock,
         )

@@ -316,7 +316,7 @@ class PermissionServices(CoreServices):
     @cached_property
     def person_inputs(self) -> PersonInputLoader:
         return PersonInputLoader(
-            permission_loader=self.permission_loader, guests=self.storage.guests, clock=self.clock
+            permission_loader=self.permission_loader, guests=self.storage.profile, clock=self.clock
         )
 
     @cached_property

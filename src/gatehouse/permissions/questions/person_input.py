@@ -1,6 +1,6 @@
 """What a question about another person is answered from; a merged guest is found by its former ID (R10)."""
 
-from gatehouse.accounts.guests.store import GuestStore
+from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.authentication.callers import Caller
@@ -9,7 +9,7 @@ from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionL
 
 
 class PersonInputLoader:
-    def __init__(self, *, permission_loader: PermissionLoader, guests: GuestStore, clock: Clock) -> None:
+    def __init__(self, *, permission_loader: PermissionLoader, guests: OwnAccountStore, clock: Clock) -> None:
         self._permission_loader = permission_loader
         self._guests = guests
         self._clock = clock

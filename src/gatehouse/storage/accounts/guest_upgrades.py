@@ -1,4 +1,4 @@
-"""The end of a guest: upgraded to an account, or merged into one (accounts/guests/store.py).
+"""The end of a guest: upgraded to an account, or merged into one (accounts/own_account/model.py).
 
 Both are one transaction that holds the lock of the structure and both accounts: a second one finds no device key.
 """
@@ -19,13 +19,11 @@ from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRec
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage import gamesessions, personal_data
 from gatehouse.storage.accounts.bans import ACTIVE_BANS, copy_active_bans, user_ban_from_row
+from gatehouse.storage.accounts.erasure import DROP_ACCOUNT, DROP_TRACES, DROP_USER_DATA, RETIRE_USERNAMES
 from gatehouse.storage.accounts.identities import ADD_TAG_ONCE, DROP_TAG
-from gatehouse.storage.accounts.own_account import DROP_ACCOUNT, DROP_TRACES
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     BUMP_USER_VERSION,
-    DROP_USER_DATA,
-    RETIRE_USERNAMES,
     update_user,
     user_by_id,
 )
@@ -87,19 +85,19 @@ NEW_ACCOUNT = Statement(
 )
 
 
-def _moved(table: Table) -> Update:
+def move_rows(table: Table) -> Update:
     return update(table).where(table.c.user_id == bindparam("of")).values(user_id=bindparam("to"))
 
 
-MOVE_CREDENTIALS = tuple(Statement(_moved(table)) for table in (identities, usernames, outbox))
-MOVE_SESSIONS = Statement(_moved(sessions).values(rev=bindparam("to_rev")))
+MOVE_CREDENTIALS = tuple(Statement(move_rows(table)) for table in (identities, usernames, outbox))
+MOVE_SESSIONS = Statement(move_rows(sessions).values(rev=bindparam("to_rev")))
 MOVE_LINKS = Statement(
     update(once)
     .where(or_(*(once.c.kind == kind.value for kind in LinkKind)), once.c.subject == bindparam("of"))
     .values(subject=bindparam("to"))
 )
-MOVE_FORMER_GUESTS = tuple(Statement(_moved(table)) for table in (user_aliases, retired_device_keys))
-MOVE_BANS = Statement(_moved(bans))
+MOVE_FORMER_GUESTS = tuple(Statement(move_rows(table)) for table in (user_aliases, retired_device_keys))
+MOVE_BANS = Statement(move_rows(bans))
 LIFT_BAN = Statement(
     update(bans).where(bans.c.ban_id == bindparam("this")).values(lifted_at=bindparam("now"), lifted_by=SERVICE)
 )
@@ -107,7 +105,7 @@ PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.u
 ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
 _ALREADY_MEMBER = group_members.alias("already")
 JOIN_GROUPS = Statement(
-    _moved(group_members).where(
+    move_rows(group_members).where(
         ~exists().where(
             _ALREADY_MEMBER.c.group_id == group_members.c.group_id, _ALREADY_MEMBER.c.user_id == bindparam("to")
         )

@@ -1,4 +1,4 @@
-"""Storage of guests (accounts/guests/store.py)."""
+"""Storage of guests (accounts/own_account/model.py)."""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,15 +8,13 @@ from sqlalchemy import and_, bindparam, exists, select
 from gatehouse.accounts.guests.model import GUEST_ISSUER
 from gatehouse.accounts.model import CENTRAL_APPLICATION, GUEST_PROVIDER, User
 from gatehouse.audit.model import AuditRecord
-from gatehouse.storage.accounts.guest_upgrades import complete_upgrade, is_merge
+from gatehouse.storage.accounts.erasure import erase_account
 from gatehouse.storage.accounts.identities import user_by_identity
-from gatehouse.storage.accounts.own_account import erase_account
 from gatehouse.storage.permissions.row_readers import IS_ACTIVE, UNEXPIRED
 from gatehouse.storage.permissions.structure import begin_structure_change
-from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.single_use import mark_used
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import bans, identities, retired_device_keys, user_aliases
+from gatehouse.storage.tables.accounts import bans, identities, retired_device_keys
 from gatehouse.storage.tables.permissions import role_assignments, roles
 
 CHALLENGE: Final = "device_challenge"  # kind of the single-use record
@@ -41,11 +39,6 @@ PROTECTED_ROLES = Statement(
 )
 RETIRED_KEY = Statement(
     select(retired_device_keys.c.subject).where(retired_device_keys.c.subject == bindparam("key"))
-)
-ACCOUNT_OF_ALIAS = Statement(
-    select(user_aliases.c.user_id).where(
-        user_aliases.c.alias == bindparam("of"), user_aliases.c.ends_at > bindparam("now")
-    )
 )
 _IDLE = (
     identities.c.provider == GUEST_PROVIDER,
@@ -87,19 +80,3 @@ def erase_idle_guests(idle_since: int, record: Callable[[str], AuditRecord], now
 
 def find_guest(subject: str) -> Verb[User | None]:
     return (yield from user_by_identity(GUEST_ISSUER, subject))
-
-
-def account_of_alias(alias: str, now: int) -> Verb[str | None]:
-    rows = yield ACCOUNT_OF_ALIAS(of=alias, now=now)
-    return rows[0].user_id if rows else None
-
-
-class GuestStorage(SqlStore):
-    account_of_alias = read(account_of_alias)
-    find_guest = read(find_guest)
-    is_merge = read(is_merge)
-    complete_upgrade = write(complete_upgrade)
-    use_challenge = write(use_challenge)
-    is_retired_key = read(is_retired_key)
-    holds_protected_role = read(holds_protected_role)
-    erase_idle_guests = write(erase_idle_guests)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.guests.model import (
     CHALLENGE_SECONDS,
     GUEST_ISSUER,
@@ -85,7 +84,6 @@ class GuestSignIn:
         challenges: DeviceChallenges,
         proof_of_work: ProofOfWork,
         quota: Quota,
-        clock: Clock,
         policy: Callable[[], GuestPolicy],
     ) -> None:
         self._store = store
@@ -93,7 +91,6 @@ class GuestSignIn:
         self._challenges = challenges
         self._proof_of_work = proof_of_work
         self._quota = quota
-        self._clock = clock
         self._policy = policy
 
     def challenge(self, intent: ChallengeIntent, application_ids: tuple[int, ...]) -> str:
@@ -117,8 +114,7 @@ class GuestSignIn:
         """Return the guest of the key; the first sign-in creates it.
 
         Raises GuestsOff, BadInput, DeviceProofRefused, NotSignedIn; PuzzleUnsolved for a new guest without the proof
-        of work that is required now; TooMany when the source created too many; and LoginDenied for an account with a
-        protected role of application 1 (R10).
+        of work that is required now; and TooMany when the source created too many.
         """
         self._refuse_when_off(application_ids)
         key = await self._challenges.verify(proof, ChallengeIntent.SIGN_IN)
@@ -126,10 +122,7 @@ class GuestSignIn:
             await self._refuse_creation(key, proof, source)
         person = ForeignPerson(issuer=GUEST_ISSUER, subject=key.subject)
         rules = IdentityRules(provider_id=GUEST_PROVIDER, provider_name=GUEST_NAME, creates_accounts=True)
-        found = await self._identities.sign_in(person, rules, lang=lang, origin=origin)
-        if await self._store.holds_protected_role(found.user.user_id, self._clock.now()):
-            raise LoginDenied
-        return found
+        return await self._identities.sign_in(person, rules, lang=lang, origin=origin)
 
     async def find_to_upgrade(self, proof: DeviceProof) -> User:
         """Return the guest whose key signed a challenge to upgrade. Raises BadInput and DeviceProofRefused."""

@@ -30,7 +30,6 @@ from gatehouse.storage.accounts.guest_upgrades import complete_upgrade, is_merge
 from gatehouse.storage.accounts.guests import (
     erase_idle_guests,
     find_guest,
-    holds_protected_role,
     is_retired_key,
     use_challenge,
 )
@@ -42,6 +41,7 @@ from gatehouse.storage.accounts.identities import (
     save_provider_request,
     take_provider_request,
     unlink_identity,
+    use_ticket,
     user_by_identity,
 )
 from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
@@ -352,12 +352,12 @@ class OwnAccountStorage(SqlStore):
     link_identity = write(link_identity)
     unlink_identity = write(unlink_identity)
     record_identity_use = write(record_identity_use)
+    use_ticket = write(use_ticket)
     save_provider_request = write(save_provider_request)
     take_provider_request = write(take_provider_request)
     use_challenge = write(use_challenge)
     find_guest = read(find_guest)
     is_retired_key = read(is_retired_key)
-    holds_protected_role = read(holds_protected_role)
     erase_idle_guests = write(erase_idle_guests)
     is_merge = read(is_merge)
     complete_upgrade = write(complete_upgrade)

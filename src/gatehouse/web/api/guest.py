@@ -12,14 +12,8 @@ from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.kernel.errors import BadInput
 from gatehouse.throttle.proof_of_work import Puzzle, PuzzleUnsolved
-from gatehouse.web.api.login import (
-    LoginEndpoint,
-    LoginFields,
-    LoginResponse,
-    login_response,
-    read_login_options,
-    refuse_other_sites,
-)
+from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
+from gatehouse.web.api.login_completion import LoginCompletion, login_response, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -62,7 +56,7 @@ class GuestResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True
 
 
 class GuestEndpoint:
-    def __init__(self, *, guests: GuestSignIn, login: LoginEndpoint, pages: PageRenderer) -> None:
+    def __init__(self, *, guests: GuestSignIn, login: LoginCompletion, pages: PageRenderer) -> None:
         """`pages` knows the language of a request, for the new account."""
         self._guests = guests
         self._login = login

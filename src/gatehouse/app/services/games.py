@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import cast
 
-from gatehouse.app.services.accounts import AccountServices
+from gatehouse.app.services.oauth import OAuthServices
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.poll import PollService
 from gatehouse.gamesessions.purpose import GameSignInPurpose
@@ -18,6 +18,7 @@ from gatehouse.gamesessions.waiters import NoticeListener, Waiters
 from gatehouse.gamesessions.write_behind import UnsentAnswerRetry, WriteBehind
 from gatehouse.images.model import image_path
 from gatehouse.kernel.ids import new_request_id
+from gatehouse.oauth.game_id_tokens import GameIdTokens
 from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.store import ApplicationStore
 
@@ -40,7 +41,7 @@ class ApplicationGameSettings:
         )
 
 
-class GameServices(AccountServices):
+class GameServices(OAuthServices):
     @cached_property
     def node(self) -> str:
         """The name of this process among all that serve the same database."""
@@ -90,7 +91,22 @@ class GameServices(AccountServices):
 
     @cached_property
     def game_results(self) -> GameLoginResults:
-        return GameLoginResults(accounts=self.storage.accounts, login_result=self.login_result, masters=self.masters)
+        return GameLoginResults(
+            accounts=self.storage.accounts,
+            login_result=self.login_result,
+            id_tokens=self.game_id_tokens,
+            masters=self.masters,
+        )
+
+    @cached_property
+    def game_id_tokens(self) -> GameIdTokens:
+        return GameIdTokens(
+            clients=self.storage.clients,
+            consents=self.consents,
+            id_tokens=self.id_tokens,
+            keyring=self.keyring,
+            clock=self.clock,
+        )
 
     @cached_property
     def application_game_settings(self) -> ApplicationGameSettings:
@@ -104,6 +120,7 @@ class GameServices(AccountServices):
             applications=self.application_game_settings,
             rules=self.login_rules,
             results=self.game_results,
+            id_tokens=self.game_id_tokens,
             refusals=self.game_refusals,
             recorder=self.recorder,
             clock=self.clock,
@@ -115,6 +132,7 @@ class GameServices(AccountServices):
         return GameSessionRegistration(
             store=store,
             results=self.game_results,
+            id_tokens=self.game_id_tokens,
             rules=self.login_rules,
             applications=self.application_game_settings,
             refusals=self.game_refusals,

@@ -1,6 +1,6 @@
 """Game sessions."""
 
-from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table
+from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
 
 from gatehouse.storage.tables.columns import flag_column, metadata, number_column, text_column, time_column
 
@@ -24,6 +24,8 @@ game_sessions = Table(  # interface §2.2
     text_column("user_id"),
     number_column("rev"),
     text_column("auth"),
+    text_column("second_factor", server_default=text("''")),
+    time_column("auth_time", server_default=text("0")),
     number_column("polls"),
     text_column("holder"),
     number_column("cancels"),

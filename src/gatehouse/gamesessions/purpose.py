@@ -16,7 +16,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, GameSessionState
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.store import GameApplications, GameLoginSettings, GameSessionStore, IdTokenIssuer
+from gatehouse.gamesessions.store import GameLoginSettings, GameSessionStore, GameSettingsReader, IdTokenIssuer
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, ConsentRequest, NetworkNearness, compare_networks
@@ -65,7 +65,7 @@ class GameSignInPurpose:
         *,
         store: GameSessionStore,
         accounts: AccountStore,
-        applications: GameApplications,
+        game_settings: GameSettingsReader,
         rules: ApplicationAccess,
         results: GameLoginResults,
         id_tokens: IdTokenIssuer,
@@ -75,7 +75,7 @@ class GameSignInPurpose:
     ) -> None:
         self._store = store
         self._accounts = accounts
-        self._applications = applications
+        self._game_settings = game_settings
         self._rules = rules
         self._results = results
         self._id_tokens = id_tokens
@@ -235,7 +235,7 @@ class GameSignInPurpose:
         return await self.application_by_id(self.first_application_id(session))
 
     async def application_by_id(self, application_id: int) -> GameLoginSettings:
-        return await self._applications.game_login_settings(application_id) if application_id else GameLoginSettings()
+        return await self._game_settings(application_id) if application_id else GameLoginSettings()
 
     async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
         refusal = self._refusals.end_refusal(session.gsid, origin, reason)

@@ -1,6 +1,6 @@
 """Storage of game sessions, and what they need of other packages."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -147,6 +147,5 @@ class GameLoginSettings:
     code_match: bool = False  # people in another network choose the code that the game shows
 
 
-class GameApplications(Protocol):
-    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
-        """Return the settings of an application, or the defaults if there is none."""
+# Returns the settings of an application, or the defaults if there is none.
+GameSettingsReader = Callable[[int], Awaitable[GameLoginSettings]]

@@ -20,25 +20,6 @@ from gatehouse.images.model import image_path
 from gatehouse.kernel.ids import new_request_id
 from gatehouse.oauth.game_id_tokens import GameIdTokens
 from gatehouse.permissions.errors import ApplicationNotFound
-from gatehouse.permissions.store import ApplicationStore
-
-
-class ApplicationGameSettings:
-    def __init__(self, applications: ApplicationStore) -> None:
-        self._applications = applications
-
-    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
-        try:
-            application = await self._applications.application(application_id)
-        except ApplicationNotFound:
-            return GameLoginSettings()
-        game = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
-        return GameLoginSettings(
-            name=application.name,
-            logo=image_path(application.logo),
-            enabled=game.get("enabled", True),
-            code_match=game.get("code_match", False),
-        )
 
 
 class GameServices(OAuthServices):
@@ -108,16 +89,26 @@ class GameServices(OAuthServices):
             clock=self.clock,
         )
 
-    @cached_property
-    def application_game_settings(self) -> ApplicationGameSettings:
-        return ApplicationGameSettings(self.storage.applications)
+    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
+        """Return the settings of an application, or the defaults if there is none."""
+        try:
+            application = await self.storage.applications.application(application_id)
+        except ApplicationNotFound:
+            return GameLoginSettings()
+        game = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
+        return GameLoginSettings(
+            name=application.name,
+            logo=image_path(application.logo),
+            enabled=game.get("enabled", True),
+            code_match=game.get("code_match", False),
+        )
 
     @cached_property
     def game_purpose(self) -> GameSignInPurpose:
         return GameSignInPurpose(
             store=self.storage.game_sessions,
             accounts=self.storage.accounts,
-            applications=self.application_game_settings,
+            game_settings=self.game_login_settings,
             rules=self.login_rules,
             results=self.game_results,
             id_tokens=self.game_id_tokens,
@@ -134,7 +125,7 @@ class GameServices(OAuthServices):
             results=self.game_results,
             id_tokens=self.game_id_tokens,
             rules=self.login_rules,
-            applications=self.application_game_settings,
+            game_settings=self.game_login_settings,
             refusals=self.game_refusals,
             pending_limit=PendingLimit(store=store, clock=self.clock, most=settings.pending_most),
             clock=self.clock,

@@ -38,7 +38,7 @@ RESTORED_AS_IT_WAS = frozenset(
             "signing_keys",
         ),
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
-        *("ban_devices", "bans", "images", "user_devices", "usernames"),
+        *("ban_devices", "bans", "images", "retired_device_keys", "user_aliases", "user_devices", "usernames"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
         *("protected_sites", "stored_settings"),
         "schema_versions",

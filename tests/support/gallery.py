@@ -18,6 +18,7 @@ from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
+from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse_form import parse_urlencoded
 from gatehouse.web.http.responses import html_response, json_response
@@ -141,6 +142,7 @@ CLIENT_ERROR: Final = page.ClientErrorContext(
         ),
     ),
 )
+PUZZLE: Final = Puzzle(puzzle="register.4.1788003600.sample", difficulty=4, expires=NOW + 3_600)
 CONFIRM: Final = page.ReauthenticationContext(csrf=CSRF, interaction=ASK, login=ANNA, has_password=True)
 
 
@@ -403,6 +405,12 @@ STATES: Final[Mapping[str, PageContext]] = {
         nick="Anna",
         domains=("studio.example", "games.studio.example"),
         problem=PageProblem(what=ProblemKind.DOMAIN_REFUSED),
+    ),
+    "register-puzzle": page.RegisterContext(
+        csrf=CSRF, login=ANNA, puzzle=PUZZLE, problem=PageProblem(what=ProblemKind.PUZZLE_UNSOLVED)
+    ),
+    "forgot-puzzle": page.ForgotContext(
+        csrf=CSRF, login=ANNA, puzzle=PUZZLE, problem=PageProblem(what=ProblemKind.NEEDS_SCRIPT, seconds=1_500)
     ),
     "check-mail-verify": page.CheckMailContext(csrf=CSRF, purpose=MailPurpose.VERIFY, login=ANNA),
     "check-mail-reset": page.CheckMailContext(

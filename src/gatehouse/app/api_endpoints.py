@@ -15,6 +15,7 @@ from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.web.api.forward_auth import ForwardAuthEndpoint
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier
 from gatehouse.web.api.games import GameSessionEndpoints
+from gatehouse.web.api.guest import GuestEndpoint
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.keys import DiscoveryEndpoints, KeySetEndpoints
 from gatehouse.web.api.login import LoginEndpoint
@@ -159,9 +160,9 @@ def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoin
     ).endpoints()
 
 
-def login_endpoint(services: Services) -> Endpoint:
-    """Interface §4.11: the ordinary login operation."""
-    return LoginEndpoint(
+def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    """Interface §4.11: the ordinary login operation; R10: the login of guests."""
+    login = LoginEndpoint(
         sign_in=services.password_sign_in,
         accounts=services.storage.accounts,
         factors=services.second_factors,
@@ -169,7 +170,9 @@ def login_endpoint(services: Services) -> Endpoint:
         sign_in_flows=services.sign_in_flows,
         login_result=services.login_result,
         masters=services.masters,
-    ).endpoint()
+    )
+    guest = GuestEndpoint(guests=services.guest_sign_in, login=login, pages=pages)
+    return [login.endpoint(), guest.endpoint()]
 
 
 def permission_endpoints(services: Services, readiness: Readiness, stopping: ShutdownSignal) -> list[Endpoint]:

@@ -10,7 +10,7 @@ from gatehouse import __version__
 from gatehouse.app.api_endpoints import (
     game_endpoints,
     key_set_endpoints,
-    login_endpoint,
+    login_endpoints,
     oauth_endpoints,
     permission_endpoints,
     site_endpoints,
@@ -147,7 +147,7 @@ def endpoints(
         *oauth_endpoints(services, pages),
         *game_endpoints(services, stopping),
         *site_endpoints(services, pages),
-        login_endpoint(services),
+        *login_endpoints(services, pages),
         *permission_endpoints(services, readiness, stopping),
         *setup_endpoints(services, pages, samples),
         *sign_in_endpoints(services, pages),

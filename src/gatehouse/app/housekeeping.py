@@ -124,5 +124,6 @@ async def delete_expired(services: CoreServices) -> None:
     """Delete what has expired; nothing relies on it, because every reader checks the time itself (faults I15)."""
     now = services.clock.now()
     await services.storage.sweep(now)
+    await services.guest_expiry.erase_idle(SERVICE_ORIGIN)
     if services.settings.audit.retention_days:
         await services.audit_retention.delete_before(now - services.settings.audit.retention_days * DAY)

@@ -132,7 +132,7 @@ def game_pages(services: Services, pages: PageRenderer) -> GamePages:
 
 
 def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
-    forms = PublicForms(browsers=services.browsers, pages=pages)
+    forms = PublicForms(browsers=services.browsers, pages=pages, proof_of_work=services.proof_of_work)
     registration, recovery = services.registration, services.password_recovery
     is_logged = services.mail_is_logged
     verify = VerifyEmailPage(

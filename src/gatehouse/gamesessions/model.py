@@ -83,6 +83,7 @@ class GameSession:
     user_id: str = ""
     rev: int = 0  # the account's when it was confirmed
     auth: str = ""
+    guest_id: str = ""  # the guest who gets an account with this sign-in (R10)
     second_factor: str = ""
     auth_time: int = 0  # when the person signed in
     polls: int = 0  # the number of the newest stored poll: about how many there were

@@ -89,6 +89,12 @@ class OwnerIsNoPerson(Refused):
     public = "A service account cannot own a project."
 
 
+class GuestNotTrusted(Refused):
+    """A guest is only a key on a device, which anyone may have (R10)."""
+
+    public = "A guest cannot hold a protected role. The guest needs an account first."
+
+
 class NoAdministratorLeft(Conflict):
     public = "At least one person must administer the installation."
 

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingInfo, days, image, long_secret, number, per_minute, seconds, text
-from gatehouse.settings.providers import ProviderSettings
+from gatehouse.settings.providers import ProviderSettings, application_id
 from gatehouse.settings.secret import DatabaseUrl, Secret
 
 Networks = tuple[Network, ...]
@@ -173,6 +173,24 @@ class AccountSettings:
     vendor_nick_field: Annotated[
         str, text("Field name of the vendor nickname in login data.", grammar.login_data_field)
     ] = "ghnick"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestSettings:
+    """Guests: players without an account, who sign in with a key of their device."""
+
+    enabled: Annotated[bool, SettingInfo("Let games sign in guests.", stored=True)] = False
+    applications: Annotated[
+        tuple[str, ...],
+        text("IDs of the applications that guests may sign in to.", application_id, without="all", stored=True),
+    ] = ()
+    created_per_hour: Annotated[
+        int, number("Maximum number of guests that one source creates in an hour.", 1, 1_000_000, stored=True)
+    ] = 100
+    idle_days: Annotated[
+        int,
+        days("Days without a sign-in after which a guest is erased; 0 keeps them.", low=0, high=3_650, stored=True),
+    ] = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,6 +404,38 @@ class RateSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectionSettings:
+    """Protection of registration, password reset and guest creation against automated use."""
+
+    proof_of_work: Annotated[
+        Literal["off", "on", "auto"],
+        SettingInfo(
+            "Clients must solve a puzzle: never, always, or after more requests than `protection.attack_rate`.",
+            stored=True,
+        ),
+    ] = "off"
+    difficulty: Annotated[
+        int,
+        number(
+            "Difficulty of puzzles: a solution takes 2 to the power of it hashes on average.",
+            8,
+            26,
+            stored=True,
+        ),
+    ] = 18
+    attack_rate: Annotated[
+        int,
+        number(
+            "Registrations, resets or new guests in ten minutes after which `auto` requires puzzles.",
+            1,
+            1_000_000,
+            "requests",
+            stored=True,
+        ),
+    ] = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings. Only those with `stored` can change while the process runs (docs/decisions/0042)."""
 
@@ -396,6 +446,7 @@ class Settings:
     keys: KeySettings = field(default_factory=KeySettings)
     tokens: JwtSettings = field(default_factory=JwtSettings)
     accounts: AccountSettings = field(default_factory=AccountSettings)
+    guests: GuestSettings = field(default_factory=GuestSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     branding: BrandingSettings = field(default_factory=BrandingSettings)
@@ -408,4 +459,5 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     rates: RateSettings = field(default_factory=RateSettings)
+    protection: ProtectionSettings = field(default_factory=ProtectionSettings)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)  # by ID

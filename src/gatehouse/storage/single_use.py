@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.installation import once
@@ -20,6 +21,8 @@ FIND_OPEN_SECRET = Statement(select(once.c.subject, once.c.details).where(*_STIL
 TAKE_SECRET = Statement(
     update(once).where(*_STILL_OPEN).values(taken_at=bindparam("now")).returning(once.c.subject, once.c.details)
 )
+# Of two that bring one secret the second finds the row of the first.
+MARK_USED = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
 
 
 def put_single_use(
@@ -60,3 +63,17 @@ def take_single_use(kind: str, digest: bytes, now: int) -> Verb[Row | None]:
     """Mark the secret as used and return it; None when it was used, has expired or never existed."""
     rows = yield TAKE_SECRET(of_kind=kind, of_digest=digest, now=now)
     return rows[0] if rows else None
+
+
+def mark_used(kind: str, digest: bytes, *, now: int, expires_at: int) -> Verb[bool]:
+    """Record the use of a secret that was not stored when it was issued; False if it was used before."""
+    rows = yield MARK_USED(
+        kind=kind,
+        digest=digest,
+        subject="",
+        details={},
+        created_at=now,
+        expires_at=expires_at,
+        taken_at=now,
+    )
+    return bool(rows)

@@ -1,4 +1,4 @@
-"""Stores failed attempts (throttle/limits.py)."""
+"""Stores failed attempts (throttle/limits.py) and used puzzles (throttle/proof_of_work.py)."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.kernel.errors import TooMany
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import InStringList, Statement, Verb
-from gatehouse.storage.tables.installation import attempts
+from gatehouse.storage.tables.installation import attempts, once
 from gatehouse.throttle.limits import AttemptLimit, delay_after
 
 _UPSERT_ATTEMPT = insert(attempts)
@@ -48,6 +48,8 @@ SET_BLOCKED_UNTIL = Statement(
     update(attempts).where(attempts.c.subject == bindparam("of")).values(blocked_until=bindparam("until"))
 )
 DROP_ATTEMPTS = Statement(delete(attempts).where(_OF_SUBJECTS))
+# Of two uses of a puzzle the second finds the row of the first.
+USE_PUZZLE = Statement(insert(once).on_conflict_do_nothing().returning(once.c.digest))
 
 
 def blocked_until(subjects: Sequence[str]) -> Verb[int]:
@@ -86,6 +88,19 @@ def clear_failures(subjects: Sequence[str]) -> Verb[None]:
     yield DROP_ATTEMPTS(subjects=list(subjects))
 
 
+def use_puzzle(digest: bytes, now: int, expires_at: int) -> Verb[bool]:
+    rows = yield USE_PUZZLE(
+        kind="puzzle",
+        digest=digest,
+        subject=digest.hex(),
+        details={},
+        created_at=now,
+        expires_at=expires_at,
+        taken_at=now,
+    )
+    return bool(rows)
+
+
 def _block_after(subject: str, limit: AttemptLimit, failures: int, now: int) -> Verb[int]:
     delay = delay_after(limit, failures)
     if not delay:
@@ -108,3 +123,4 @@ class AttemptStorage(SqlStore):
     begin_attempts = write(begin_attempts)
     undo_attempts = write(undo_attempts)
     clear_failures = write(clear_failures)
+    use_puzzle = write(use_puzzle)

@@ -1,7 +1,7 @@
 """Accounts by identity: found, created, linked and unlinked (R10)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gatehouse.accounts.email_links import as_owner
@@ -14,7 +14,7 @@ from gatehouse.accounts.identities import (
     IdentityRules,
     NoAccountForIdentity,
 )
-from gatehouse.accounts.model import MAX_NICK_LENGTH, Identity, User, check_login, login_key
+from gatehouse.accounts.model import MAX_NICK_LENGTH, Identity, User, check_login, login_key, service_tag
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.second_factors.model import EmailNotVerified
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
@@ -116,7 +116,8 @@ class IdentityAccounts:
             await self._store.create_with_identity(user, identity, record, takes_address=login is not None)
         except LoginTaken:
             raise AddressHasAccount from None
-        return IdentitySignIn(user=user, created=True)
+        known = replace(user, service_tags=frozenset({service_tag(rules.provider_id)}))
+        return IdentitySignIn(user=known, created=True)
 
     async def _record_use(self, person: ForeignPerson, rules: IdentityRules, user: User, origin: AuditOrigin) -> User:
         entry = self._recorder.record(

@@ -7,6 +7,7 @@ from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
+from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
 from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
 from gatehouse.accounts.importing.importer import Importer
@@ -26,7 +27,7 @@ from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions, ShortTokens
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
-from gatehouse.app.services.core import DAY, MINUTE, outbound_client
+from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_client
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
@@ -36,9 +37,10 @@ from gatehouse.providers.openid_connect import OpenIdConnect
 from gatehouse.providers.sign_in import ProviderSignIn
 from gatehouse.providers.steam import SteamOpenId
 from gatehouse.settings.grammar import parse_origin
-from gatehouse.settings.model import AccountSettings, SessionSettings
+from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings
 from gatehouse.settings.providers import ProviderSettings
 from gatehouse.throttle.limits import Quota
+from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
 from gatehouse.web.http.browser import BrowserSessions
 
 HOUR: Final = 3_600
@@ -173,6 +175,17 @@ class AccountServices(PermissionServices):
         )
 
     @cached_property
+    def proof_of_work(self) -> ProofOfWork:
+        return ProofOfWork(
+            store=self.storage.throttle,
+            use_puzzle=self.storage.throttle.use_puzzle,
+            limiter=self.attempt_limiter,
+            key=derive_key(self.instance_key, "puzzles"),
+            clock=self.clock,
+            policy=lambda: proof_of_work_policy(self.settings.protection),
+        )
+
+    @cached_property
     def registration(self) -> SelfRegistration:
         return SelfRegistration(
             store=self.storage.registration,
@@ -290,12 +303,30 @@ class AccountServices(PermissionServices):
             service=self.base_url,
         )
 
-    # Sign-in providers
+    # Sign-in providers and guests
 
     @cached_property
     def identity_accounts(self) -> IdentityAccounts:
         return IdentityAccounts(
             store=self.storage.profile, notifier=self.account_notifier, recorder=self.recorder, clock=self.clock
+        )
+
+    @cached_property
+    def device_challenges(self) -> DeviceChallenges:
+        return DeviceChallenges(
+            store=self.storage.guests, key=derive_key(self.instance_key, "guests"), clock=self.clock
+        )
+
+    @cached_property
+    def guest_sign_in(self) -> GuestSignIn:
+        return GuestSignIn(
+            store=self.storage.guests,
+            accounts=self.storage.profile,
+            identities=self.identity_accounts,
+            challenges=self.device_challenges,
+            quota=Quota(store=self.storage.throttle, clock=self.clock),
+            clock=self.clock,
+            policy=lambda: guest_policy(self.settings.guests),
         )
 
     @cached_property
@@ -333,6 +364,12 @@ def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
 
 def registration_policy(wanted: AccountSettings) -> RegistrationPolicy:
     return RegistrationPolicy(is_open=wanted.registration, domains=wanted.allowed_domains)
+
+
+def proof_of_work_policy(wanted: ProtectionSettings) -> ProofOfWorkPolicy:
+    return ProofOfWorkPolicy(
+        mode=ProofOfWorkMode(wanted.proof_of_work), difficulty=wanted.difficulty, attack_rate=wanted.attack_rate
+    )
 
 
 # Names of providers in exports of other systems, and the kind of each; where the subject is the provider's own.

@@ -9,6 +9,8 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from gatehouse.accounts.administration import Administration, Setup
+from gatehouse.accounts.guests.model import GuestPolicy
+from gatehouse.accounts.guests.sign_in import GuestExpiry
 from gatehouse.accounts.password_rules import BreachedPasswordFile, PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.user_tokens import UserTokens
@@ -38,6 +40,7 @@ from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.settings import LoadedSettings, Settings
+from gatehouse.settings.model import GuestSettings
 from gatehouse.storage.database import Storage, connect_storage
 from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.runner import PoolLimits
@@ -98,6 +101,15 @@ class CoreServices:
     @property
     def is_https(self) -> bool:
         return self.base_url.startswith("https:")
+
+    @cached_property
+    def guest_expiry(self) -> GuestExpiry:
+        return GuestExpiry(
+            store=self.storage.guests,
+            recorder=self.recorder,
+            clock=self.clock,
+            policy=lambda: guest_policy(self.settings.guests),
+        )
 
     # Audit log
 
@@ -442,6 +454,15 @@ def pool_limits(settings: Settings) -> PoolLimits:
         idle_transaction_seconds=database.idle_transaction_seconds,
         lock_seconds=database.lock_seconds,
         statement_seconds=database.statement_seconds,
+    )
+
+
+def guest_policy(wanted: GuestSettings) -> GuestPolicy:
+    return GuestPolicy(
+        enabled=wanted.enabled,
+        application_ids=frozenset(map(int, wanted.applications)),
+        created_per_hour=wanted.created_per_hour,
+        idle_days=wanted.idle_days,
     )
 
 

@@ -46,9 +46,11 @@ def posture(settings: Settings, *, dev: bool) -> Posture:
 POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings of one
     "passwords": ("passwords", "accounts.breached_passwords"),
     "registration": ("accounts.registration", "accounts.allowed_domains"),
+    "guests": ("guests",),
     "sessions": ("sessions",),
     "tokens": ("tokens", "oauth", "keys"),
     "rates": ("rates", "game"),
+    "protection": ("protection",),
     "audit": ("audit",),
 }
 

@@ -335,6 +335,11 @@ def erase_user(user_id: str, entry: AuditRecord, *, even_last_administrator: boo
     yield from begin_structure_change()
     if not even_last_administrator:
         yield from refuse_last_administrator(user_id, now)
+    yield from erase_account(user_id, entry, now)
+
+
+def erase_account(user_id: str, entry: AuditRecord, now: int) -> Verb[None]:
+    """Delete the account and everything about the person; the caller has locked the structure."""
     if not (yield DROP_ACCOUNT(of=user_id)):
         raise UserNotFound
     yield from delete_user_data(user_id, now)

@@ -48,9 +48,11 @@ from gatehouse.storage.tables.accounts import (
     login_tokens,
     passkeys,
     recovery_codes,
+    retired_device_keys,
     sessions,
     site_sessions,
     totp_factors,
+    user_aliases,
     user_devices,
     user_ids,
     user_purchases,
@@ -201,7 +203,7 @@ DROP_USER_DATA = tuple(
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys, bans, user_devices),
+        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases),
     )
 )
 REPLACE_HASH = Statement(

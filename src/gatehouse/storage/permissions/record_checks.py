@@ -7,8 +7,9 @@ from typing import Final
 
 from sqlalchemy import and_, bindparam, func, or_, select
 
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, GUEST_PROVIDER, AccountKind
 from gatehouse.permissions.errors import (
+    GuestNotTrusted,
     LastOwner,
     NoAdministratorLeft,
     OwnerIsNoPerson,
@@ -21,7 +22,7 @@ from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import End, Scope, Tree
 from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, HOLDS_SEAT, NOT_BANNED_FOR_GOOD, UNEXPIRED
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.accounts import identities, users
 from gatehouse.storage.tables.permissions import projects, role_assignments, roles, user_records
 
 OWNER_ROLE: Final = "project_owner"
@@ -84,6 +85,11 @@ def refuse_last_owner(user_id: str, now: int) -> Verb[None]:
 
 IS_SERVICE = Statement(
     select(users.c.user_id).where(users.c.user_id == bindparam("of"), users.c.kind == AccountKind.SERVICE.value)
+)
+IS_GUEST = Statement(
+    select(identities.c.user_id).where(
+        identities.c.user_id == bindparam("of"), identities.c.provider == GUEST_PROVIDER
+    )
 )
 _ROLES_BY_KEY = select(roles.c.role_key, roles.c.protected, roles.c.user_limit).where(
     roles.c.application_id == bindparam("application"), InStringList(roles.c.role_key, "keys")
@@ -151,6 +157,7 @@ def seats_taken(application_id: int, steps: Sequence[RecordChange], now: int) ->
         raise RoleNotFound(", ".join(gone))
     for step in steps:
         _refuse_protected_below(step, known)
+        yield from _refuse_protected_guest(step, known)
     limited = {key for key, row in known.items() if row.user_limit}
     removed = (yield from _removed_projects(steps)) if limited else frozenset()
     takers: defaultdict[str, list[str]] = defaultdict(list)
@@ -175,6 +182,13 @@ def _refuse_protected_below(step: RecordChange, known: Mapping[str, Row]) -> Non
     for scope, role in _assigned_roles(step.after) - _assigned_roles(step.before):
         if not scope.is_root and known[role].protected:
             raise VersionConflict(f"{role} is protected now")
+
+
+def _refuse_protected_guest(step: RecordChange, known: Mapping[str, Row]) -> Verb[None]:
+    """Refuse to give a guest a protected role (R10)."""
+    given = {role for _, role in _assigned_roles(step.after) - _assigned_roles(step.before) if known[role].protected}
+    if given and (yield IS_GUEST(of=step.after.user_id)):
+        raise GuestNotTrusted(f"guest {step.after.user_id}: {', '.join(sorted(given))}")
 
 
 def refuse_service_owner(step: RecordChange) -> Verb[None]:

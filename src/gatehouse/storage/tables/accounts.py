@@ -153,6 +153,27 @@ identities = Table(  # at sign-in providers and game platforms (R10)
     time_column("used_at"),
     PrimaryKeyConstraint("issuer", "subject"),
     Index(None, "user_id"),
+    Index(None, "provider", "used_at"),  # guests that are idle
+)
+
+retired_device_keys = Table(  # of guests who have an account now; they open nothing and make no new guest (R10)
+    "retired_device_keys",
+    metadata,
+    text_column("subject", primary_key=True),  # of the former identity
+    text_column("user_id"),
+    time_column("retired_at"),
+    Index(None, "user_id"),
+)
+
+user_aliases = Table(  # IDs of guests that were merged into an account; services find it by them for a while (R10)
+    "user_aliases",
+    metadata,
+    text_column("alias", primary_key=True),
+    text_column("user_id"),
+    time_column("created_at"),
+    time_column("ends_at"),
+    Index(None, "user_id"),
+    Index(None, "ends_at"),
 )
 
 totp_factors = Table(

@@ -1,6 +1,7 @@
 """The login operation, and the optional fields that shape the response of any login (interface §4.3)."""
 
 import base64
+from collections.abc import Awaitable
 from typing import Annotated, Final
 
 import msgspec
@@ -9,6 +10,8 @@ from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import ban_fields
 from gatehouse.accounts.errors import LoginDenied, SignInRefused
+from gatehouse.accounts.guests.model import DeviceProofRefused
+from gatehouse.accounts.identities import NotSignedIn
 from gatehouse.accounts.login_result import LoginOptions, LoginResult, check_fixed_ips, single_address_range
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.second_factors.codes import EmailCodes
@@ -172,21 +175,19 @@ class LoginEndpoint:
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
         ask = await read_json_or_form(request, LoginRequest)
-        try:
-            if ask.request_id:
-                return json_response(await self._second_call(request, ask))
-            return json_response(await self._first_call(request, ask))
-        except SignInRefused:
-            return json_response({"status": "LOGINERROR"})
-        except (SecondFactorWrong, SignInFlowGone, FactorMissing):
-            return json_response({"status": "2STEPERROR"})
-        except LoginDenied as denied:
-            return json_response({"status": "DENIED", **ban_fields(denied.ban)})
-        except TooMany as closed:
-            return json_response(
-                {"status": "BLOCKED", "retry_after": closed.retry_after},
-                headers={"Retry-After": str(closed.retry_after)},
-            )
+        call = self._second_call if ask.request_id else self._first_call
+        return await login_response(call(request, ask))
+
+    async def complete_sign_in(
+        self, request: Request, user: User, auth: SignInMethod, options: LoginOptions
+    ) -> dict[str, object]:
+        """Return the login data of a person who proved something else than a password, or ask for the second factor.
+
+        The code is then sent to this endpoint, as after a password. Raises LoginDenied.
+        """
+        if enabled_factors(user):
+            return await self._ask_for_factor(user, options)
+        return await self._login_data(request, user, auth, options)
 
     async def _first_call(self, request: Request, ask: LoginRequest) -> dict[str, object]:
         options = read_login_options(ask, str(caller_address_of(request.scope).address))
@@ -269,6 +270,23 @@ class LoginEndpoint:
             request=LoginRequest,
             accepts=ANY_BODY,
             answers={200: LoginResponse},
+        )
+
+
+async def login_response(login: Awaitable[dict[str, object]]) -> Response:
+    """Answer with the result of a login, or with the status that says why there is none."""
+    try:
+        return json_response(await login)
+    except (SignInRefused, DeviceProofRefused, NotSignedIn):
+        return json_response({"status": "LOGINERROR"})
+    except (SecondFactorWrong, SignInFlowGone, FactorMissing):
+        return json_response({"status": "2STEPERROR"})
+    except LoginDenied as denied:
+        return json_response({"status": "DENIED", **ban_fields(denied.ban)})
+    except TooMany as closed:
+        return json_response(
+            {"status": "BLOCKED", "retry_after": closed.retry_after},
+            headers={"Retry-After": str(closed.retry_after)},
         )
 
 

@@ -24,7 +24,7 @@ PATH: Final = f"{ENTRY.path}/change"
 FORM_SECTIONS: Final[Mapping[str, Sequence[str]]] = {
     "branding": ("branding",),
     "email": ("mail",),
-    "policies": ("accounts", "sessions", "game"),
+    "policies": ("accounts", "guests", "sessions", "game", "protection"),
 }
 
 # Fields that only some kinds of providers have.

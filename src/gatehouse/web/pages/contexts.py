@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
+from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 
 
@@ -181,6 +182,7 @@ class RegisterContext(PageContext):
     nick: str = ""
     domains: tuple[str, ...] = ()  # the only allowed ones; empty for any
     problem: PageProblem | None = None
+    puzzle: Puzzle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +196,7 @@ class CheckMailContext(PageContext):
     login: str  # as typed
     minutes: int = 30  # lifetime of the link
     mail_is_logged: bool = False  # no SMTP is configured: the page says where the email is
+    puzzle: Puzzle | None = None  # to send the email again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +233,7 @@ class ForgotContext(PageContext):
     csrf: str
     login: str = ""
     problem: PageProblem | None = None
+    puzzle: Puzzle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from gatehouse.accounts.email_links import LinkRequester
 from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
 from gatehouse.accounts.own_account.model import SameAddress
+from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle, PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
@@ -18,9 +19,10 @@ from gatehouse.web.http.routing import Endpoint, Handler, RateClass
 from gatehouse.web.pages.contexts import DeadLinkContext, PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
+from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind, PuzzlePurpose
 
 BAD_REQUEST: Final = 400  # the form is shown again with the error
+TOO_MANY_REQUESTS: Final = 429
 ANONYMOUS_ACTOR: Final = "visitor"  # the actor before authentication
 
 
@@ -28,6 +30,13 @@ class CsrfForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Base of forms: only declared fields are read, and `email_verified` is never one of them (LG-19)."""
 
     csrf: str = ""
+
+
+class PuzzleForm(CsrfForm, frozen=True, kw_only=True):
+    """A form with the solution of a puzzle; without JavaScript it is empty."""
+
+    puzzle: str = ""
+    solution: str = ""
 
 
 class MailedLinkQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,9 +59,10 @@ INPUT_PROBLEMS: Final = {
 
 
 class PublicForms:
-    def __init__(self, *, browsers: BrowserSessions, pages: PageRenderer) -> None:
+    def __init__(self, *, browsers: BrowserSessions, pages: PageRenderer, proof_of_work: ProofOfWork) -> None:
         self._browsers = browsers
         self._pages = pages
+        self._proof_of_work = proof_of_work
 
     async def read_browser(self, request: Request) -> Browser:
         return await self._browsers.read(request)
@@ -72,6 +82,14 @@ class PublicForms:
         form = await read_form(request, into)
         self._browsers.check_form(request, browser, form.csrf)
         return browser, form
+
+    async def puzzle(self, purpose: PuzzlePurpose) -> Puzzle | None:
+        return await self._proof_of_work.issue_puzzle(purpose)
+
+    async def require_solution(self, request: Request, purpose: PuzzlePurpose, form: PuzzleForm) -> None:
+        """Raises PuzzleUnsolved, UnsolvedTooMany."""
+        source = caller_address_of(request.scope).source
+        await self._proof_of_work.require_solution(purpose, form.puzzle, form.solution, unsolved_from=source)
 
     def with_dead_link_page(self, handler: Handler, *, start_again: str = "") -> Handler:
         """Wrap the handler of a mailed link's page, so that a dead link leads to a page with a way on."""
@@ -98,9 +116,17 @@ def refuse_different_passwords(password: str, repeated: str) -> None:
         raise PasswordsDiffer
 
 
-def problem_with(error: BadAccount) -> PageProblem:
+def problem_with(error: BadAccount | PuzzleUnsolved | UnsolvedTooMany) -> PageProblem:
+    if isinstance(error, PuzzleUnsolved):
+        return PageProblem(what=ProblemKind.PUZZLE_UNSOLVED)
+    if isinstance(error, UnsolvedTooMany):
+        return PageProblem(what=ProblemKind.NEEDS_SCRIPT, seconds=error.retry_after)
     what = INPUT_PROBLEMS.get(type(error), ProblemKind.INPUT)
     return PageProblem(what=what, text=error.detail)
+
+
+def status_of(error: BadAccount | PuzzleUnsolved | UnsolvedTooMany) -> int:
+    return TOO_MANY_REQUESTS if isinstance(error, UnsolvedTooMany) else BAD_REQUEST
 
 
 def page_endpoint(method: str, path: Path, handler: Handler, *, name: str, summary: str) -> Endpoint:

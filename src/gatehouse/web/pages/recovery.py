@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.recovery import PasswordRecovery
+from gatehouse.throttle.proof_of_work import PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser, device_name
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
@@ -20,15 +21,17 @@ from gatehouse.web.pages.forms import (
     CsrfForm,
     MailedLinkQuery,
     PublicForms,
+    PuzzleForm,
     page_endpoint,
     problem_with,
     refuse_different_passwords,
+    status_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import MailPurpose, Notice
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice, PuzzlePurpose
 
 
-class ForgotForm(CsrfForm, frozen=True, kw_only=True):
+class ForgotForm(PuzzleForm, frozen=True, kw_only=True):
     login: str
 
 
@@ -40,19 +43,32 @@ class ForgotPage:
 
     async def show(self, request: Request) -> Response:
         browser = await self._forms.read_browser(request)
-        return self._forms.show(request, browser, ForgotContext(csrf=self._forms.csrf_token(browser)))
+        context = ForgotContext(
+            csrf=self._forms.csrf_token(browser), puzzle=await self._forms.puzzle(PuzzlePurpose.RESET)
+        )
+        return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
         """Send the link; the response is the same for every address, also over the quota (LG-05, LG-16)."""
         browser, form = await self._forms.read(request, ForgotForm)
         csrf = self._forms.csrf_token(browser)
         try:
+            await self._forms.require_solution(request, PuzzlePurpose.RESET, form)
             await self._recovery.request_link(form.login, self._forms.link_requester(request))
-        except BadAccount as error:
-            context = ForgotContext(csrf=csrf, login=form.login, problem=problem_with(error))
-            return self._forms.show(request, browser, context, status=BAD_REQUEST)
+        except (BadAccount, PuzzleUnsolved, UnsolvedTooMany) as error:
+            context = ForgotContext(
+                csrf=csrf,
+                login=form.login,
+                problem=problem_with(error),
+                puzzle=await self._forms.puzzle(PuzzlePurpose.RESET),
+            )
+            return self._forms.show(request, browser, context, status=status_of(error))
         promised = CheckMailContext(
-            csrf=csrf, purpose=MailPurpose.RESET, login=form.login, mail_is_logged=self._mail_is_logged()
+            csrf=csrf,
+            purpose=MailPurpose.RESET,
+            login=form.login,
+            mail_is_logged=self._mail_is_logged(),
+            puzzle=await self._forms.puzzle(PuzzlePurpose.RESET),
         )
         return self._forms.show(request, browser, promised)
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.own_account.email_change import EmailVerification
 from gatehouse.accounts.registration import Invitations, NewAccount, SelfRegistration
+from gatehouse.throttle.proof_of_work import PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import read_query
@@ -26,15 +27,17 @@ from gatehouse.web.pages.forms import (
     CsrfForm,
     MailedLinkQuery,
     PublicForms,
+    PuzzleForm,
     page_endpoint,
     problem_with,
     refuse_different_passwords,
+    status_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import MailPurpose, Notice
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice, PuzzlePurpose
 
 
-class RegisterForm(CsrfForm, frozen=True, kw_only=True):
+class RegisterForm(PuzzleForm, frozen=True, kw_only=True):
     interaction: str = ""
     login: str
     nick: str
@@ -53,7 +56,11 @@ class RegisterPage:
     async def show(self, request: Request) -> Response:
         self._registration.refuse_when_closed()
         browser = await self._forms.read_browser(request)
-        context = RegisterContext(csrf=self._forms.csrf_token(browser), domains=self._registration.domains)
+        context = RegisterContext(
+            csrf=self._forms.csrf_token(browser),
+            domains=self._registration.domains,
+            puzzle=await self._forms.puzzle(PuzzlePurpose.REGISTER),
+        )
         return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
@@ -61,8 +68,8 @@ class RegisterPage:
         browser, form = await self._forms.read(request, RegisterForm)
         try:
             await self._register(request, form)
-        except BadAccount as error:
-            return self._show_again(request, browser, form, error)
+        except (BadAccount, PuzzleUnsolved, UnsolvedTooMany) as error:
+            return await self._show_again(request, browser, form, error)
         context = CheckMailContext(
             csrf=self._forms.csrf_token(browser),
             purpose=MailPurpose.VERIFY,
@@ -72,11 +79,19 @@ class RegisterPage:
         return self._forms.show(request, browser, context)
 
     async def _register(self, request: Request, form: RegisterForm) -> None:
+        self._registration.refuse_when_closed()
         refuse_different_passwords(form.password, form.repeated)
+        await self._forms.require_solution(request, PuzzlePurpose.REGISTER, form)
         newcomer = NewAccount(login=form.login, nick=form.nick, password=form.password)
         await self._registration.register(newcomer, self._forms.link_requester(request))
 
-    def _show_again(self, request: Request, browser: Browser, form: RegisterForm, error: BadAccount) -> Response:
+    async def _show_again(
+        self,
+        request: Request,
+        browser: Browser,
+        form: RegisterForm,
+        error: BadAccount | PuzzleUnsolved | UnsolvedTooMany,
+    ) -> Response:
         context = RegisterContext(
             csrf=self._forms.csrf_token(browser),
             interaction=form.interaction,
@@ -84,8 +99,9 @@ class RegisterPage:
             nick=form.nick,
             domains=self._registration.domains,
             problem=problem_with(error),
+            puzzle=await self._forms.puzzle(PuzzlePurpose.REGISTER),
         )
-        return self._forms.show(request, browser, context, status=BAD_REQUEST)
+        return self._forms.show(request, browser, context, status=status_of(error))
 
     def endpoints(self) -> list[Endpoint]:
         return [

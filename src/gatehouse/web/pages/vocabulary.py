@@ -42,6 +42,8 @@ class ProblemKind(StrEnum):
     PASSKEYS_FULL = "passkeys_full"
     UNKNOWN_CODE = "unknown_code"  # no device waits with it
     FORM_EXPIRED = "form_expired"  # the csrf value is not this browser's
+    PUZZLE_UNSOLVED = "puzzle_unsolved"
+    NEEDS_SCRIPT = "needs_script"  # too many requests without JavaScript; with seconds
     INPUT = "input"  # text: the detail of a BadInput (too short, no address, …); known ones are translated
 
 
@@ -83,6 +85,13 @@ class Notice(StrEnum):
     CODE_SENT = "code_sent"
     SIGN_IN_AGAIN = "sign_in_again"
     ACCOUNT_DELETED = "account_deleted"
+
+
+class PuzzlePurpose(StrEnum):
+    """What a puzzle is solved for (docs/guides/proof-of-work.md)."""
+
+    REGISTER = "register"
+    RESET = "reset"
 
 
 class FactorMethod(StrEnum):

@@ -4,7 +4,7 @@ from alembic import op
 from sqlalchemy import BigInteger, Boolean, Column, Text, false, text
 
 revision = "0022"
-down_revision = "0017"
+down_revision = "0019"
 
 
 def upgrade() -> None:

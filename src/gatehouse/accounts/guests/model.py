@@ -1,0 +1,102 @@
+"""Guests, and what they prove: that they have the private key of a device."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.errors import BadInput, Refused
+from gatehouse.keys.encoding import decode_key_text
+from gatehouse.keys.model import BadPublicKey
+
+GUEST_ISSUER: Final = "guest"  # of the identities of guests; the issuer of a provider is an address
+GUEST_NAME: Final = "Guest"  # begins the nick of a new one
+KEY_BYTES: Final = 32
+SIGNATURE_BYTES: Final = 64
+MAX_KEY_LENGTH: Final = 100  # characters
+CHALLENGE_SECONDS: Final = 120
+
+
+class ChallengeIntent(StrEnum):
+    """What the signature of a challenge is for; one challenge never stands in for the other."""
+
+    SIGN_IN = "guest"
+    UPGRADE = "upgrade"
+
+
+class GuestsOff(Refused):
+    public = "Guests are turned off for this installation or application."
+
+
+class DeviceProofRefused(Refused):
+    """The challenge was used, has expired or is of another kind, or the key did not sign it; all look alike."""
+
+    public = "The challenge or its signature is invalid. Ask for a new challenge."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestPolicy:
+    """What the operator allows."""
+
+    enabled: bool
+    application_ids: frozenset[int]  # that guests may sign in to; all if empty
+    created_per_hour: int  # by one source
+    idle_days: int  # after which a guest is erased; 0 for never
+
+    def admits(self, application_ids: tuple[int, ...]) -> bool:
+        """Whether guests may sign in to these applications; with a list, a login that names none may not."""
+        if not self.enabled:
+            return False
+        return not self.application_ids or (
+            bool(application_ids) and self.application_ids.issuperset(application_ids)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceProof:
+    """What a game sends; nothing is checked yet."""
+
+    device_key: str
+    challenge: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKey:
+    """An Ed25519 public key, 32 bytes."""
+
+    raw: bytes
+
+    @property
+    def subject(self) -> str:
+        """The subject of the guest's identity."""
+        return sha256(self.raw).hex()
+
+    def has_signed(self, text: str, signature: bytes) -> bool:
+        try:
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, text.encode())
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+def read_device_key(text: str) -> DeviceKey:
+    """Read 32 bytes in base64 or base64url. Raises BadInput."""
+    return DeviceKey(_decode("device_key", text, KEY_BYTES, "an Ed25519 public key"))
+
+
+def read_signature(text: str) -> bytes:
+    return _decode("signature", text, SIGNATURE_BYTES, "an Ed25519 signature")
+
+
+def _decode(name: str, text: str, length: int, what: str) -> bytes:
+    try:
+        raw = decode_key_text(text) if len(text) <= MAX_KEY_LENGTH else b""
+    except BadPublicKey:
+        raw = b""
+    if len(raw) != length:
+        raise BadInput(f"{name} must be {what}: {length} bytes in base64")
+    return raw

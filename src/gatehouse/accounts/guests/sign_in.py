@@ -1,0 +1,153 @@
+"""Sign-in of guests: challenges, the account of a device key, and the end of idle guests (R10)."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from gatehouse.accounts.errors import LoginDenied
+from gatehouse.accounts.guests.model import (
+    CHALLENGE_SECONDS,
+    GUEST_ISSUER,
+    GUEST_NAME,
+    ChallengeIntent,
+    DeviceKey,
+    DeviceProof,
+    DeviceProofRefused,
+    GuestPolicy,
+    GuestsOff,
+    read_device_key,
+    read_signature,
+)
+from gatehouse.accounts.guests.store import GuestStore
+from gatehouse.accounts.identities import ForeignPerson, IdentityRules
+from gatehouse.accounts.model import GUEST_PROVIDER
+from gatehouse.accounts.own_account.identities import IdentityAccounts, IdentitySignIn
+from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
+from gatehouse.kernel.errors import TooMany
+from gatehouse.kernel.times import DAY
+from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
+
+NONCE_BYTES: Final = 16
+MAX_CHALLENGE_LENGTH: Final = 200
+HOUR: Final = 3_600
+
+
+class DeviceChallenges:
+    """Challenges are signed and not stored: asking for them costs nothing. Only their use is stored."""
+
+    def __init__(self, *, store: GuestStore, key: bytes, clock: Clock) -> None:
+        self._store = store
+        self._key = key
+        self._clock = clock
+
+    def issue(self, intent: ChallengeIntent) -> str:
+        ends_at = self._clock.now() + CHALLENGE_SECONDS
+        body = f"{intent.value}.{ends_at}.{secrets.token_urlsafe(NONCE_BYTES)}"
+        return f"{body}.{self._mac(body)}"
+
+    async def verify(self, proof: DeviceProof, intent: ChallengeIntent) -> DeviceKey:
+        """Return the key that signed the challenge, which is used up. Raises BadInput and DeviceProofRefused."""
+        key, signature = read_device_key(proof.device_key), read_signature(proof.signature)
+        ends_at, now = self._end_of(proof.challenge, intent), self._clock.now()
+        if ends_at <= now or not key.has_signed(proof.challenge, signature):
+            raise DeviceProofRefused
+        if not await self._store.use_challenge(sha256(proof.challenge), now, ends_at):
+            raise DeviceProofRefused("the challenge was used before")
+        return key
+
+    def _end_of(self, challenge: str, intent: ChallengeIntent) -> int:
+        """Return when a challenge of ours ends; 0 for any other text."""
+        body, _, mac = challenge.rpartition(".")
+        if len(challenge) > MAX_CHALLENGE_LENGTH or not challenge.isascii():
+            return 0
+        if not constant_time_equal(mac, self._mac(body)):
+            return 0
+        kind, ends_at, _ = body.split(".")
+        return int(ends_at) if kind == intent.value else 0
+
+    def _mac(self, body: str) -> str:
+        return hmac_sha256(self._key, body.encode()).hex()
+
+
+class GuestSignIn:
+    def __init__(
+        self,
+        *,
+        store: GuestStore,
+        accounts: OwnAccountStore,
+        identities: IdentityAccounts,
+        challenges: DeviceChallenges,
+        quota: Quota,
+        clock: Clock,
+        policy: Callable[[], GuestPolicy],
+    ) -> None:
+        self._store = store
+        self._accounts = accounts
+        self._identities = identities
+        self._challenges = challenges
+        self._quota = quota
+        self._clock = clock
+        self._policy = policy
+
+    def challenge(self, intent: ChallengeIntent, application_ids: tuple[int, ...]) -> str:
+        """Return a challenge to sign. Raises GuestsOff."""
+        self._refuse_when_off(application_ids)
+        return self._challenges.issue(intent)
+
+    async def sign_in(
+        self, proof: DeviceProof, application_ids: tuple[int, ...], *, lang: str, source: str, origin: AuditOrigin
+    ) -> IdentitySignIn:
+        """Return the guest of the key; the first sign-in creates it.
+
+        Raises GuestsOff, BadInput, DeviceProofRefused, NotSignedIn; TooMany when the source created too many; and
+        LoginDenied for an account with a protected role of application 1 (R10).
+        """
+        self._refuse_when_off(application_ids)
+        key = await self._challenges.verify(proof, ChallengeIntent.SIGN_IN)
+        if await self._accounts.user_by_identity(GUEST_ISSUER, key.subject) is None:
+            await self._refuse_creation(key, source)
+        person = ForeignPerson(issuer=GUEST_ISSUER, subject=key.subject)
+        rules = IdentityRules(provider_id=GUEST_PROVIDER, provider_name=GUEST_NAME, creates_accounts=True)
+        found = await self._identities.sign_in(person, rules, lang=lang, origin=origin)
+        if await self._store.holds_protected_role(found.user.user_id, self._clock.now()):
+            raise LoginDenied
+        return found
+
+    def _refuse_when_off(self, application_ids: tuple[int, ...]) -> None:
+        if not self._policy().admits(application_ids):
+            raise GuestsOff
+
+    async def _refuse_creation(self, key: DeviceKey, source: str) -> None:
+        if await self._store.is_retired_key(key.subject):
+            raise DeviceProofRefused("the guest of this key has an account now")
+        limit = quota_limit(self._policy().created_per_hour, HOUR)
+        if not await self._quota.consume([ThrottleSubject(("guest", source), limit)]):
+            raise TooMany(HOUR, "guests created from one source")
+
+
+class GuestExpiry:
+    def __init__(
+        self, *, store: GuestStore, recorder: Recorder, clock: Clock, policy: Callable[[], GuestPolicy]
+    ) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+        self._policy = policy
+
+    async def erase_idle(self, origin: AuditOrigin) -> None:
+        """Erase the guests that were idle for too long, a few in each transaction."""
+
+        def record(user_id: str) -> AuditRecord:
+            return self._recorder.record(
+                AuditEvent.USER_ERASED, replace(origin, address=""), subject=user_id, details={"reason": "idle guest"}
+            )
+
+        days, now = self._policy().idle_days, self._clock.now()
+        while days and await self._store.erase_idle_guests(now - days * DAY, record, now):
+            pass

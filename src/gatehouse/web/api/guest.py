@@ -1,0 +1,108 @@
+"""The login of guests: POST /proxy/api/guest (R10)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.guests.model import CHALLENGE_SECONDS, ChallengeIntent, DeviceProof
+from gatehouse.accounts.guests.sign_in import GuestSignIn
+from gatehouse.accounts.login_result import LoginOptions
+from gatehouse.accounts.model import SignInMethod
+from gatehouse.kernel.errors import BadInput
+from gatehouse.web.api.login import (
+    LoginEndpoint,
+    LoginFields,
+    LoginResponse,
+    login_response,
+    read_login_options,
+    refuse_other_sites,
+)
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
+from gatehouse.web.http.responses import json_response
+from gatehouse.web.http.routing import Endpoint, RateClass
+from gatehouse.web.pages.rendering import PageRenderer
+
+ACTOR: Final = "guest"  # until the account is known
+GUEST_EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
+    "Ask for a challenge": {"app_id": 50010},
+    "Sign in with the signed challenge": {
+        "app_id": 50010,
+        "device_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+        "challenge": "guest.1794916800.bWFkZSBieSB0aGUgc2VydmVy.5c1f…",
+        "signature": "5VZDAMNgrHKQhuLMgGjnpVUJyLLn…",
+        "factor": "a random text that the game stores on the device",
+    },
+}
+
+
+class GuestRequest(LoginFields, frozen=True, kw_only=True):
+    """Without a signature it asks for a challenge."""
+
+    device_key: str = ""
+    challenge: str = ""
+    signature: str = ""
+    intent: str = ""  # of the challenge: `upgrade` for getGsid
+
+
+class GuestResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True):
+    """One of: CHALLENGE, OK with the login data, LOGINERROR, 2STEP, BLOCKED, DENIED."""
+
+    challenge: str = ""
+    expires_in: int = 0  # seconds until the challenge ends
+    created: bool = False  # the account is new
+
+
+class GuestEndpoint:
+    def __init__(self, *, guests: GuestSignIn, login: LoginEndpoint, pages: PageRenderer) -> None:
+        """`pages` knows the language of a request, for the new account."""
+        self._guests = guests
+        self._login = login
+        self._pages = pages
+
+    async def log_in(self, request: Request) -> Response:
+        refuse_other_sites(request)
+        ask = await read_json_or_form(request, GuestRequest)
+        options = read_login_options(ask, str(caller_address_of(request.scope).address))
+        if not ask.signature:
+            challenge = self._guests.challenge(read_intent(ask.intent), options.applications)
+            return json_response({"status": "CHALLENGE", "challenge": challenge, "expires_in": CHALLENGE_SECONDS})
+        return await login_response(self._sign_in(request, ask, options))
+
+    async def _sign_in(self, request: Request, ask: GuestRequest, options: LoginOptions) -> dict[str, object]:
+        found = await self._guests.sign_in(
+            DeviceProof(device_key=ask.device_key, challenge=ask.challenge, signature=ask.signature),
+            options.applications,
+            lang=self._pages.language_of(request),
+            source=caller_address_of(request.scope).source,
+            origin=origin_of(request, ACTOR),
+        )
+        data = await self._login.complete_sign_in(request, found.user, SignInMethod.GUEST, options)
+        return {**data, "created": True} if found.created else data
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="guest",
+            path="/proxy/api/guest",
+            methods=("POST",),
+            handler=self.log_in,
+            dialect=Dialect.PLAIN,
+            rate_class=RateClass.LOGIN,
+            section="interface §4.17",
+            summary="Sign in a guest by the key of the device; the status shows the result",
+            request=GuestRequest,
+            accepts=ANY_BODY,
+            answers={200: GuestResponse},
+            examples=GUEST_EXAMPLES,
+        )
+
+
+def read_intent(text: str) -> ChallengeIntent:
+    try:
+        return ChallengeIntent(text or ChallengeIntent.SIGN_IN)
+    except ValueError as error:
+        raise BadInput("intent must be guest or upgrade") from error

@@ -26,6 +26,7 @@ from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import contexts as sso
+from gatehouse.web.pages import email_sign_in as by_email
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
@@ -290,6 +291,16 @@ STATES: Final[Mapping[str, PageContext]] = {
         ),
         problem=PageProblem(what=ProblemKind.PROVIDER_FAILED, text="Steam"),
     ),
+    "sign-in-by-email": replace(SIGN_IN, email_enabled=True, usernames_enabled=False, register_enabled=True),
+    "email-sign-in": by_email.EmailSignInContext(csrf=CSRF, interaction=ASK, login=ANNA, mail_is_logged=True),
+    "email-sign-in-wrong": by_email.EmailSignInContext(
+        csrf=CSRF, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.WRONG_CODE)
+    ),
+    "email-registration": by_email.EmailSignInContext(csrf=CSRF, login=ANNA, registers=True, nick="Anna", minutes=1),
+    "email-link": by_email.EmailedLinkContext(
+        csrf=CSRF, token="x", login=ANNA, application="Sky Atlas", returns_to="atlas.studio.example"
+    ),
+    "email-link-elsewhere": by_email.LinkElsewhereContext(),
     "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
     "sign-in-throttled": replace(
         SIGN_IN, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=95)
@@ -399,6 +410,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         CONFIRM, has_password=False, methods=(FactorMethod.PASSKEY,), passkey_options=REQUEST_OPTIONS
     ),
     "register": page.RegisterContext(csrf=CSRF),
+    "register-optional": page.RegisterContext(csrf=CSRF, interaction=ASK, password_optional=True),
     "register-domains": page.RegisterContext(
         csrf=CSRF,
         login="anna@elsewhere.example",

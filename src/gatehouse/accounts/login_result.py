@@ -63,6 +63,8 @@ def single_address_range(address: str) -> str:
 
 TOKEN_SECONDS: Final = 3_600  # of `token`; R1
 SHORT_TOKEN_SECONDS: Final = 300  # of `stoken`
+# Not for accounts with a protected role of application 1 (R10).
+WEAK_METHODS: Final = frozenset({SignInMethod.PLATFORM, SignInMethod.GUEST, SignInMethod.EMAIL})
 
 
 class IdTokenRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +187,11 @@ class LoginResult:
         return PreparedLogin(
             data=data, token_record=self._token_record(user, named, token, stoken, origin), entry=entry
         )
+
+    async def refuse_protected_role(self, user: User, method: SignInMethod) -> None:
+        """Refuse methods that are too weak for the account's roles, also with a second factor. Raises LoginDenied."""
+        if method in WEAK_METHODS and await self._rules.has_protected_role(user):
+            raise LoginDenied(f"a protected role cannot be used with {method.value}")
 
     async def find_ban(self, user: User, options: LoginOptions) -> UserBan | None:
         """Return the ban that denies this login."""

@@ -305,13 +305,18 @@ class OwnAccountStore(Protocol):
     async def unlink_identity(
         self, user_id: str, issuer: str, subject: str, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """Remove the identity. Raises IdentityNotFound, and LastWayIn, also when two are removed concurrently."""
+        """Remove the identity. Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once."""
 
-    async def record_identity_use(self, identity: Identity, tags: Mapping[str, bool], entry: AuditRecord) -> User:
-        """Store when and under which label it was used; set or remove these tags.
+    async def record_identity_use(
+        self, identity: Identity, tags: Mapping[str, bool], entry: AuditRecord, *, purchases: Mapping[str, bool]
+    ) -> User:
+        """Store when and under which label it was used; set or remove these tags and purchases.
 
-        The record is stored if a tag changed. Returns the account. Raises UserNotFound.
+        The record is stored if one of them changed. Returns the account. Raises UserNotFound.
         """
+
+    async def use_ticket(self, digest: bytes, now: int, ends_at: int) -> bool:
+        """Mark a ticket as used until it ends. Of any number of callers one gets True, the others False."""
 
     async def save_provider_request(self, digest: bytes, details: Mapping[str, str], now: int, ends_at: int) -> None:
         """Store a request to a provider by the digest of its state."""

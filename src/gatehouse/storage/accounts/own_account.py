@@ -32,6 +32,7 @@ from gatehouse.storage.accounts.identities import (
     save_provider_request,
     take_provider_request,
     unlink_identity,
+    use_ticket,
     user_by_identity,
 )
 from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
@@ -370,5 +371,6 @@ class OwnAccountStorage(SqlStore):
     link_identity = write(link_identity)
     unlink_identity = write(unlink_identity)
     record_identity_use = write(record_identity_use)
+    use_ticket = write(use_ticket)
     save_provider_request = write(save_provider_request)
     take_provider_request = write(take_provider_request)

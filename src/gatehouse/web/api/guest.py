@@ -11,14 +11,8 @@ from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.kernel.errors import BadInput
-from gatehouse.web.api.login import (
-    LoginEndpoint,
-    LoginFields,
-    LoginResponse,
-    login_response,
-    read_login_options,
-    refuse_other_sites,
-)
+from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
+from gatehouse.web.api.login_completion import LoginCompletion, login_response, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -58,7 +52,7 @@ class GuestResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True
 
 
 class GuestEndpoint:
-    def __init__(self, *, guests: GuestSignIn, login: LoginEndpoint, pages: PageRenderer) -> None:
+    def __init__(self, *, guests: GuestSignIn, login: LoginCompletion, pages: PageRenderer) -> None:
         """`pages` knows the language of a request, for the new account."""
         self._guests = guests
         self._login = login

@@ -82,6 +82,8 @@ class SignInContext(PageContext):
     links: tuple[DestinationLink, ...] = ()
     phone_link: str = ""  # of a game: the link to continue on a phone
     register_enabled: bool = False
+    email_enabled: bool = False  # sign-in by a link or code
+    usernames_enabled: bool = True
     providers: tuple[ProviderButton, ...] = ()
     passkeys_enabled: bool = True
     passkey_options: str = ""  # JSON of PublicKeyCredentialRequestOptions, without allowCredentials
@@ -181,6 +183,7 @@ class RegisterContext(PageContext):
     login: str = ""
     nick: str = ""
     domains: tuple[str, ...] = ()  # the only allowed ones; empty for any
+    password_optional: bool = False
     problem: PageProblem | None = None
     puzzle: Puzzle | None = None
 

@@ -7,8 +7,9 @@ from typing import Final, TypedDict
 from urllib.parse import urlencode
 
 from gatehouse.accounts.bans.model import UserBan
-from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.errors import LoginDenied, UserNotFound
 from gatehouse.accounts.guests.model import GuestNotUpgraded, GuestUpgrade
+from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
@@ -18,10 +19,10 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, GameSessionState
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.store import GameApplications, GameLoginSettings, GameSessionStore
+from gatehouse.gamesessions.store import GameLoginSettings, GameSessionStore, GameSettingsReader, IdTokenIssuer
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
-from gatehouse.sign_in_flow.flows import ConfirmationQuestion, NetworkNearness, compare_networks
+from gatehouse.sign_in_flow.flows import ConfirmationQuestion, ConsentRequest, NetworkNearness, compare_networks
 from gatehouse.sign_in_flow.model import (
     Destination,
     FlowStep,
@@ -73,9 +74,10 @@ class GameSignInPurpose:
         *,
         store: GameSessionStore,
         accounts: AccountStore,
-        applications: GameApplications,
+        game_settings: GameSettingsReader,
         rules: ApplicationAccess,
         results: GameLoginResults,
+        id_tokens: IdTokenIssuer,
         refusals: GameRefusals,
         guests: OwnAccountStore,
         recorder: Recorder,
@@ -84,9 +86,10 @@ class GameSignInPurpose:
         self._store = store
         self._guests = guests
         self._accounts = accounts
-        self._applications = applications
+        self._game_settings = game_settings
         self._rules = rules
         self._results = results
+        self._id_tokens = id_tokens
         self._refusals = refusals
         self._recorder = recorder
         self._clock = clock
@@ -141,6 +144,7 @@ class GameSignInPurpose:
             application=application.name,
             logo=application.logo,
             choices=code_choices_for(session, origin),
+            consent=await self._consent_request(session, interaction.user_id or "", origin),
             asked_at=session.created_at,
             address=session.address,
             nearness=network_nearness(session, origin),
@@ -174,9 +178,17 @@ class GameSignInPurpose:
             return await self._deny(session, origin, proof.user_id)
         if session.guest_id:
             return await self._finish_upgrade(session, proof, origin)
+        await self._give_consent(session, proof.user_id, origin)
         entry = self._confirmation_record(session, proof.user_id, origin)
         confirmed = await self._store.confirm_session(
-            session.gsid, self._clock.now(), user_id=proof.user_id, rev=proof.rev, auth=proof.auth, entry=entry
+            session.gsid,
+            self._clock.now(),
+            user_id=proof.user_id,
+            rev=proof.rev,
+            auth=proof.auth,
+            second_factor=proof.second_factor,
+            auth_time=proof.proved_at,
+            entry=entry,
         )
         if not confirmed:
             raise SignInFlowGone
@@ -217,6 +229,29 @@ class GameSignInPurpose:
         }
         return self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=user_id, details=details)
 
+    async def _consent_request(
+        self, session: GameSession, user_id: str, origin: AuditOrigin
+    ) -> ConsentRequest | None:
+        """Return what the client of the id_token needs; a client that gets none any more ends the session."""
+        options = self._options(session)
+        if options.id_token is None:
+            return None
+        try:
+            return await self._id_tokens.consent_request(options.id_token, options.primary_application, user_id)
+        except LoginDenied as denied:
+            await self._fail(session, origin, denied.detail)
+            raise SignInPurposeEnded from denied
+
+    async def _give_consent(self, session: GameSession, user_id: str, origin: AuditOrigin) -> None:
+        options = self._options(session)
+        if options.id_token is None:
+            return
+        try:
+            await self._id_tokens.give_consent(options.id_token, options.primary_application, user_id, origin)
+        except LoginDenied as denied:
+            await self._fail(session, origin, denied.detail)
+            raise SignInPurposeEnded from denied
+
     async def deny_banned(self, interaction: SignInFlow, user_id: str, origin: AuditOrigin) -> None:
         """End the session of a person who is banned from the installation, so that the game is told."""
         await self._deny(await self._pending_session(interaction.ask[GSID_KEY]), origin, user_id)
@@ -246,9 +281,12 @@ class GameSignInPurpose:
         return not user.blocked and await self._rules.may_log_in(user, self.application_ids(session))
 
     def application_ids(self, session: GameSession) -> Sequence[int]:
-        """Return the applications that the session names. Raises InteractionGone for damaged options."""
+        """Return the applications that the session names. Raises SignInFlowGone for damaged options."""
+        return self._options(session).applications
+
+    def _options(self, session: GameSession) -> LoginOptions:
         try:
-            return self._results.open_options(session).applications
+            return self._results.open_options(session)
         except OptionsDamaged:
             raise SignInFlowGone from None
 
@@ -261,7 +299,7 @@ class GameSignInPurpose:
         return await self.application_by_id(self.first_application_id(session))
 
     async def application_by_id(self, application_id: int) -> GameLoginSettings:
-        return await self._applications.game_login_settings(application_id) if application_id else GameLoginSettings()
+        return await self._game_settings(application_id) if application_id else GameLoginSettings()
 
     async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
         refusal = self._refusals.end_refusal(session.gsid, origin, reason)
@@ -295,6 +333,8 @@ def guest_upgrade(session: GameSession, proof: SignInProof) -> GuestUpgrade:
         user_id=proof.user_id,
         rev=proof.rev,
         auth=proof.auth,
+        second_factor=proof.second_factor,
+        auth_time=proof.proved_at,
     )
 
 

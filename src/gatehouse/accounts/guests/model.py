@@ -80,6 +80,8 @@ class GuestUpgrade:
     user_id: str
     rev: int  # of the person's account at the sign-in
     auth: str
+    second_factor: str
+    auth_time: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,7 +139,16 @@ def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[A
     yield from _delete_account(ended)
     yield INSERT_ALIAS(alias=ended, user_id=kept, created_at=now, ends_at=now + ALIAS_SECONDS)
     yield RETIRE_KEY.bulk([{"subject": row.subject, "user_id": kept, "retired_at": now} for row in keys])
-    if not (yield gamesessions.CONFIRM_SESSION(of=upgrade.gsid, now=now, by=kept, by_rev=rev, by_auth=upgrade.auth)):
+    confirmed = yield gamesessions.CONFIRM_SESSION(
+        of=upgrade.gsid,
+        now=now,
+        by=kept,
+        by_rev=rev,
+        by_auth=upgrade.auth,
+        by_second_factor=upgrade.second_factor,
+        by_auth_time=upgrade.auth_time,
+    )
+    if not confirmed:
         raise GuestNotUpgraded
     yield from add_audit_records(records(merged))
     yield Notification(gamesessions.CHANNEL, upgrade.gsid)

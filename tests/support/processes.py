@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final, Self
 
+from tests.support.forked import ForkedGatehouse
+
 LOOPBACK: Final = "127.0.0.1"
 GATEHOUSE_COMMAND: Final = (sys.executable, "-m", "gatehouse")
 SETTINGS_PREFIX: Final = "GATEHOUSE__"
@@ -57,21 +59,7 @@ class WatchedProcess:
         self._command = command
         self._changed = threading.Condition()
         self._open_streams = 2
-        # A new process group: Ctrl-C reaches only the tests, and `kill` also ends the child's children.
-        self._child = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env=inherited_environment(environment or {}),
-            user=None if user is None else user.pw_uid,
-            group=None if user is None else user.pw_gid,
-            extra_groups=None if user is None else [],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        self._child = start_child(command, cwd, inherited_environment(environment or {}), user)
         atexit.register(self.kill)
         self.stdout: list[str] = []
         self.stderr: list[str] = []
@@ -158,6 +146,29 @@ class WatchedProcess:
         with self._changed:
             self._open_streams -= 1
             self._changed.notify_all()
+
+
+def start_child(
+    command: Sequence[str], cwd: Path | None, environment: Mapping[str, str], user: pwd.struct_passwd | None
+) -> ForkedGatehouse | subprocess.Popen[str]:
+    """Start it in a new process group: Ctrl-C reaches only the tests, and `kill` also ends the child's children."""
+    program = tuple(command[: len(GATEHOUSE_COMMAND)])
+    if program == GATEHOUSE_COMMAND and cwd is None and user is None:
+        return ForkedGatehouse(command[len(GATEHOUSE_COMMAND) :], environment)
+    return subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=environment,
+        user=None if user is None else user.pw_uid,
+        group=None if user is None else user.pw_gid,
+        extra_groups=None if user is None else [],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 def first_match(pattern: str, lines: Sequence[str]) -> re.Match[str] | None:

@@ -31,6 +31,7 @@ from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_clie
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
+from gatehouse.providers.jwt_tickets import JwtTickets
 from gatehouse.providers.model import PRESETS, Provider, ProviderProtocol
 from gatehouse.providers.oauth_user import OAuthUsers
 from gatehouse.providers.openid_connect import OpenIdConnect
@@ -322,11 +323,19 @@ class AccountServices(PermissionServices):
         return OpenIdConnect(calls=self.provider_calls, clock=self.clock)
 
     @cached_property
+    def jwt_tickets(self) -> JwtTickets:
+        return JwtTickets(openid_connect=self.openid_connect, clock=self.clock)
+
+    @cached_property
     def platform_sign_in(self) -> PlatformSignIn:
         return PlatformSignIn(
             store=self.storage.profile,
             providers=lambda: enabled_providers(self.settings.providers),
-            verifiers={ProviderProtocol.STEAM: SteamTickets(calls=self.provider_calls, clock=self.clock)},
+            verifiers={
+                ProviderProtocol.STEAM: SteamTickets(calls=self.provider_calls, clock=self.clock),
+                ProviderProtocol.OIDC: self.jwt_tickets,
+                ProviderProtocol.TOKENS: self.jwt_tickets,
+            },
             identities=self.identity_accounts,
             limiter=self.attempt_limiter,
             tally=self.tally,
@@ -432,6 +441,7 @@ def enabled_providers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, Pr
 def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
     preset = PRESETS[wanted.kind]
     name = wanted.name or preset.title or provider_id
+    issuer = (wanted.issuer or preset.issuer).rstrip("/")
     rules = IdentityRules(
         provider_id=provider_id,
         provider_name=name,
@@ -443,7 +453,7 @@ def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
         provider_id=provider_id,
         kind=wanted.kind,
         name=name,
-        issuer=(wanted.issuer or preset.issuer).rstrip("/"),
+        issuer=issuer,
         tenant=wanted.tenant,
         client_id=wanted.client_id,
         client_secret=wanted.client_secret.reveal(),
@@ -455,6 +465,11 @@ def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
         audiences=audiences_of(wanted.tickets),
         ticket_identity=wanted.ticket_identity,
         publisher_key=wanted.publisher_key.reveal(),
+        keys_url=f"{issuer}{preset.keys_path}"
+        if preset.keys_path
+        else wanted.keys_url
+        if wanted.kind == "jwt"
+        else "",
         rules=rules,
     )
 

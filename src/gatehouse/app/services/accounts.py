@@ -38,7 +38,7 @@ from gatehouse.providers.steam import SteamOpenId
 from gatehouse.providers.steam_tickets import SteamTickets
 from gatehouse.providers.tickets import PlatformSignIn
 from gatehouse.settings.grammar import parse_origin
-from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings
+from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings, Settings
 from gatehouse.throttle.limits import Quota
 from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
 from gatehouse.web.http.browser import BrowserSessions
@@ -334,7 +334,7 @@ class AccountServices(PermissionServices):
 
     @cached_property
     def provider_calls(self) -> ProviderCalls:
-        return ProviderCalls(outbound_client(self.settings, PROVIDER_LIMITS))
+        return provider_calls(self.settings)
 
     @cached_property
     def openid_connect(self) -> OpenIdConnect:
@@ -350,7 +350,8 @@ class AccountServices(PermissionServices):
             store=self.storage.profile,
             providers=lambda: enabled_providers(self.settings.providers),
             verifiers={
-                ProviderProtocol.STEAM: SteamTickets(calls=self.provider_calls, clock=self.clock),
+                # Calls of its own: a slow Web API must not delay sign-ins in browsers.
+                ProviderProtocol.STEAM: SteamTickets(calls=provider_calls(self.settings), clock=self.clock),
                 ProviderProtocol.OIDC: self.jwt_tickets,
                 ProviderProtocol.TOKENS: self.jwt_tickets,
             },
@@ -396,6 +397,10 @@ class AccountServices(PermissionServices):
             permission_loader=self.permission_loader,
             clock=self.clock,
         )
+
+
+def provider_calls(settings: Settings) -> ProviderCalls:
+    return ProviderCalls(outbound_client(settings, PROVIDER_LIMITS))
 
 
 def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:

@@ -22,6 +22,7 @@ from gatehouse.settings.info import MIN_SECRET_LENGTH
 from gatehouse.settings.model import Settings
 from gatehouse.settings.providers import MAX_PROVIDERS
 from gatehouse.settings.secret import DEV_KEY_FILE, Secret, path_exists
+from gatehouse.settings.terms import MAX_DOCUMENTS
 
 MIN_DISTINCT_CHARACTERS: Final = 10
 GEOIP_METADATA_MARKER: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
@@ -275,7 +276,7 @@ USUAL_NEEDS: Final = ("client_id", "client_secret")
 
 
 def checks_of(settings: Settings) -> list[tuple[str, Check]]:
-    """Return all checks, with those of every provider."""
+    """Return all checks, with those of every provider and document."""
     found = list(CHECKS)
     for number, (name, provider) in enumerate(settings.providers.items()):
         if number >= MAX_PROVIDERS:
@@ -285,7 +286,21 @@ def checks_of(settings: Settings) -> list[tuple[str, Check]]:
                 (f"providers.{name}.{key}", partial(provider_has, name, key))
                 for key in PROVIDER_NEEDS.get(provider.kind, USUAL_NEEDS)
             ]
+    for number, (name, document) in enumerate(settings.terms.items()):
+        if number >= MAX_DOCUMENTS:
+            found.append((f"terms.{name}.version", too_many_documents))
+        if document.enabled:
+            found += [(f"terms.{name}.{key}", partial(document_has, name, key)) for key in ("url", "version")]
     return found
+
+
+def document_has(name: str, key: str, candidate: Candidate) -> None:
+    if not getattr(candidate.settings.terms[name], key):
+        raise ValueError("is missing; a document needs it, unless enabled is false")
+
+
+def too_many_documents(candidate: Candidate) -> None:
+    raise ValueError(f"at most {MAX_DOCUMENTS} documents, not {len(candidate.settings.terms)}")
 
 
 def provider_has(name: str, key: str, candidate: Candidate) -> None:

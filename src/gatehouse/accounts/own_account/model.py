@@ -8,6 +8,7 @@ from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import EmailLink, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
+from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import Conflict, Refused
@@ -109,6 +110,7 @@ class PersonalRecords:
     sign_ins: Sequence[ClientSignIn]
     sites: Sequence[SiteSignInRecord]
     bans: Sequence[Ban]  # also ended and lifted ones
+    terms: Sequence[AcceptedVersion]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

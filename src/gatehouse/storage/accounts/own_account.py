@@ -37,6 +37,7 @@ from gatehouse.storage.accounts.identities import (
 from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
 from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
+from gatehouse.storage.accounts.terms import accepted_by_user
 from gatehouse.storage.accounts.users import (
     SET_USERNAME,
     assign_username,
@@ -52,7 +53,7 @@ from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import bans, interactions, sessions, site_sessions, users
+from gatehouse.storage.tables.accounts import accepted_terms, bans, interactions, sessions, site_sessions, users
 from gatehouse.storage.tables.installation import audit_events, audit_refusals
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
@@ -150,6 +151,7 @@ RENEW_SESSION_PROOF = Statement(
 BANS_OF_USER = Statement(select(bans).where(bans.c.user_id == bindparam("of")).order_by(bans.c.ban_id))
 DROP_ACCOUNT = Statement(delete(users).where(_THIS_USER).returning(users.c.user_id))
 DROP_TRACES = (
+    Statement(delete(accepted_terms).where(accepted_terms.c.user_id == bindparam("of"))),
     Statement(delete(once_table).where(once_table.c.subject == bindparam("of"))),
     Statement(delete(interactions).where(interactions.c.user_id == bindparam("of"))),
     Statement(delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),
@@ -169,12 +171,14 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     sign_ins = yield GRANTS_OF_USER(of=user_id)
     sites = yield SITES_OF_USER(of=user_id)
     banned = yield BANS_OF_USER(of=user_id)
+    terms = yield from accepted_by_user(user_id)
     return PersonalRecords(
         details=held,
         allowed=[ConsentedClient(**row._asdict()) for row in allowed],
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         sites=[SiteSignInRecord(**row._asdict()) for row in sites],
         bans=[Ban(**row._asdict()) for row in banned],
+        terms=terms,
         roles=[
             AssignedRole(
                 application_id=row.application_id, role=row.role_key, project_id=row.project_id, ends_at=row.expired

@@ -19,6 +19,7 @@ from tests.support.service import RunningService, running_service
 
 ORIGIN = AuditOrigin(actor="test")
 TERMS = {"title": "Terms of use", "url": "https://studio.example/terms", "version": "1"}
+OPEN = {"login": {"can": ["*"]}}
 GERMANY = {"127.0.0.0/8": {"country": {"iso_code": "DE"}}}
 PRIVACY = {"title": "Privacy", "url": "https://studio.example/privacy", "version": "2026-11"}
 
@@ -115,9 +116,7 @@ async def test_tm_03_login_answers_terms_after_the_password_and_the_link_accepts
 async def test_tm_04_polls_wait_while_the_page_asks_and_end_when_the_person_declines(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    application = await create_application(
-        service.services.storage, name="Sky Raiders", settings={"login": {"can": ["*"]}}
-    )
+    application = await create_application(service.services.storage, name="Sky Raiders", settings=OPEN)
     await publish(service, **TERMS, applications=[str(application.application_id)])
     game = await register_game(service, app_id=application.application_id, factor="device")
     polling = game.start_poll()
@@ -149,10 +148,11 @@ async def test_tm_05_documents_are_for_their_applications_and_countries(installe
             )
         await publish(service, **TERMS)
         await publish(service, "german", **TERMS, countries=["DE", "AT"], replaces="terms")
-        await publish(service, "game", **TERMS, applications=["77"])
+        game = (await create_application(service.services.storage, name="Game", settings=OPEN)).application_id
+        await publish(service, "game", **TERMS, applications=[str(game)])
         assert (await log_in(service))["version"] == "german:1"
         assert (await log_in(service, login="bo@studio.example"))["version"] == "terms:1"
-        assert (await log_in(service, login="bo@studio.example", app_id=77))["version"] == "game:1,terms:1"
+        assert (await log_in(service, login="bo@studio.example", app_id=game))["version"] == "game:1,terms:1"
         await publish(service, "german", enabled=False)
         assert (await log_in(service))["version"] == "terms:1"
 

@@ -31,6 +31,7 @@ from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.terms import TermsContext, TermsEndContext
 from gatehouse.web.pages.vocabulary import (
     AccountSection,
     FactorMethod,
@@ -143,7 +144,7 @@ CLIENT_ERROR: Final = page.ClientErrorContext(
         ),
     ),
 )
-TERMS: Final = page.TermsContext(
+TERMS: Final = TermsContext(
     csrf=CSRF,
     interaction=ASK,
     application="Sky Raiders",
@@ -423,7 +424,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "terms": TERMS,
     "terms-age": replace(TERMS, application="", asks_age=True, problem=PageProblem(what=ProblemKind.BIRTH_DATE)),
     "terms-only-age": replace(TERMS, documents=(), asks_age=True),
-    **{f"terms-{end.value}": page.TermsEndContext(end=end) for end in TermsEnd},
+    **{f"terms-{end.value}": TermsEndContext(end=end) for end in TermsEnd},
     "register-puzzle": page.RegisterContext(
         csrf=CSRF, login=ANNA, puzzle=PUZZLE, problem=PageProblem(what=ProblemKind.PUZZLE_UNSOLVED)
     ),

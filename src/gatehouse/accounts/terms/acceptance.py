@@ -1,21 +1,21 @@
 """What a person has to accept for an application, and the link to the page that asks."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Final
 
 from gatehouse.accounts.terms.model import (
     AGE,
     AGE_BANDS,
+    AcceptedVersion,
     OpenTerms,
     TermsDocument,
     TermsLink,
     TermsLinkDead,
 )
-from gatehouse.accounts.terms.store import TermsStore
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
@@ -26,12 +26,16 @@ LINK_SECONDS: Final = 30 * MINUTE
 LINK: Final = re.compile(r"([0-9]{1,20})\.([0-9]{1,10})\.([A-Z]{0,2})\.([0-9]{1,11})\.([0-9a-f]{64})", re.ASCII)
 LINK_PATH: Final = "/terms"
 
+ReadAccepted = Callable[[str], Awaitable[tuple[str, Sequence[AcceptedVersion]]]]
+StoreAccepted = Callable[[str, Mapping[str, str], AuditRecord], Awaitable[None]]
+
 
 class Terms:
     def __init__(
         self,
         *,
-        store: TermsStore,
+        read_accepted: ReadAccepted,
+        store_accepted: StoreAccepted,
         documents: Callable[[], Sequence[TermsDocument]],
         country_of: Callable[[str], str],
         recorder: Recorder,
@@ -39,7 +43,12 @@ class Terms:
         clock: Clock,
         base_url: str,
     ) -> None:
-        self._store = store
+        """`read_accepted` returns the country of an account and all that the person accepted. Raises UserNotFound.
+
+        `store_accepted` stores versions by document; one that was accepted before stays as it is.
+        """
+        self._read_accepted = read_accepted
+        self._store_accepted = store_accepted
         self._documents = documents
         self.country_of = country_of  # of an address
         self._recorder = recorder
@@ -57,7 +66,7 @@ class Terms:
         ]
         if not candidates:
             return None
-        own_country, accepted = await self._store.terms_of_user(user_id)
+        own_country, accepted = await self._read_accepted(user_id)
         asked = documents_for(candidates, own_country or country)
         versions = {(one.document, one.version) for one in accepted}
         band = max((int(one.version) for one in accepted if one.document == AGE), default=0)
@@ -72,9 +81,8 @@ class Terms:
         """Store what was accepted, and the band of the age if it was asked."""
         versions = {one.document_id: one.version for one in accepted.documents}
         record = self._recorder.record(AuditEvent.TERMS_ACCEPTED, origin, subject=user_id, details={**versions})
-        await self._store.accept_terms(
-            user_id, versions, record, age_band=age_band(age) if accepted.minimum_age else 0
-        )
+        band = {AGE: str(age_band(age))} if accepted.minimum_age else {}
+        await self._store_accepted(user_id, {**versions, **band}, record)
 
     def link(self, link: TermsLink) -> str:
         """Return the address of the page for a person who has authenticated, but not in a browser."""

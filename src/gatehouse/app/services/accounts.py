@@ -105,7 +105,8 @@ class AccountServices(PermissionServices):
     @cached_property
     def terms(self) -> Terms:
         return Terms(
-            store=self.storage.terms,
+            read_accepted=self.storage.terms.terms_of_user,
+            store_accepted=self.storage.terms.accept_terms,
             documents=lambda: enabled_documents(self.settings.terms),
             country_of=self.geoip.country,
             recorder=self.recorder,

@@ -1,4 +1,4 @@
-"""Storage of what people accepted (accounts/terms/store.py)."""
+"""Storage of what people accepted (accounts/terms/acceptance.py)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.terms.model import AGE, AcceptedVersion
+from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.runner import SqlStore, read, write
@@ -34,11 +34,10 @@ def accepted_by_user(user_id: str) -> Verb[Sequence[AcceptedVersion]]:
     return [AcceptedVersion(**row._asdict()) for row in (yield ACCEPTED_BY_USER(of=user_id))]
 
 
-def accept_terms(user_id: str, versions: Mapping[str, str], record: AuditRecord, *, age_band: int) -> Verb[None]:
+def accept_terms(user_id: str, versions: Mapping[str, str], record: AuditRecord) -> Verb[None]:
     if not (yield LOCK_USER(of=user_id)):  # erased meanwhile: nothing about the person is stored again
         raise UserNotFound
-    accepted = {**versions, **({AGE: str(age_band)} if age_band else {})}
-    for document, version in accepted.items():
+    for document, version in versions.items():
         yield ACCEPT(user_id=user_id, document=document, version=version, accepted_at=record.at)
     yield from add_audit_record(record)
 

@@ -9,11 +9,10 @@ own module, account_contexts.py.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.sign_in_flow.flows import NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
-from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem, TermsEnd
+from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,29 +130,6 @@ class ConsentContext(PageContext):
     scopes: tuple[str, ...]
     logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermsContext(PageContext):
-    """Documents to accept, and a date of birth if one of them needs an age; the age itself is not told."""
-
-    template = "terms.html"
-
-    csrf: str
-    interaction: str = ""
-    token: str = ""  # of a link, instead of a sign-in in this browser
-    application: str = ""  # its name
-    documents: tuple[TermsDocument, ...] = ()
-    version: str = ""
-    asks_age: bool = False
-    problem: PageProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TermsEndContext(PageContext):
-    template = "terms_end.html"
-
-    end: TermsEnd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.terms.acceptance import Terms
-from gatehouse.accounts.terms.model import OpenTerms, TermsLinkDead
+from gatehouse.accounts.terms.model import OpenTerms, TermsDocument, TermsLinkDead
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.gamesessions.purpose import GameSignInPurpose
 from gatehouse.sign_in_flow.flows import SignInFlows
@@ -21,7 +21,7 @@ from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import read_form, read_query
 from gatehouse.web.http.routing import Endpoint
-from gatehouse.web.pages.contexts import DeadLinkContext, TermsContext, TermsEndContext
+from gatehouse.web.pages.contexts import DeadLinkContext, PageContext
 from gatehouse.web.pages.forms import BAD_REQUEST, CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -29,6 +29,29 @@ from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, 
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind, TermsEnd
 
 NOTHING_OPEN: Final = OpenTerms(documents=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermsContext(PageContext):
+    """Documents to accept, and a date of birth if one of them needs an age; the age itself is not told."""
+
+    template = "terms.html"
+
+    csrf: str
+    interaction: str = ""
+    token: str = ""  # of a link, instead of a sign-in in this browser
+    application: str = ""  # its name
+    documents: tuple[TermsDocument, ...] = ()
+    version: str = ""
+    asks_age: bool = False
+    problem: PageProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermsEndContext(PageContext):
+    template = "terms_end.html"
+
+    end: TermsEnd
 
 
 class TermsDecision(StrEnum):

@@ -473,33 +473,27 @@ def webhook_screens(console: ConsoleServices) -> WebhookScreens:
 
 def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services = console.services
+    installation, save, view = console.installation, services.settings_editor.save, console.view
     screens = SettingScreens(
-        installation=console.installation,
+        installation=installation,
         composer=services.mail_composer,
         outbox_worker=services.outbox_worker,
-        view=console.view,
+        view=view,
     )
-    providers = ProviderScreens(
-        installation=console.installation, save=services.settings_editor.save, view=console.view
-    )
-    terms = TermsScreens(installation=console.installation, save=services.settings_editor.save, view=console.view)
     forms = SettingFormScreens(
-        installation=console.installation,
-        save=services.settings_editor.save,
+        installation=installation,
+        save=save,
         parse=lambda name, text: setting_of_name(name).parse(text),
         callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
-        view=console.view,
+        view=view,
     )
-    branding = BrandingScreens(
-        installation=console.installation, save=services.settings_editor.save, view=console.view
-    )
+    branding = BrandingScreens(installation=installation, save=save, view=view)
+    in_tables = (f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)
     return [
         *branding.routes(),
-        *SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(),
+        *SigningKeyScreens(key_admin=installation.keys, view=view).routes(),
         *screens.routes(),
-        *forms.routes(
-            [*STORED_SETTINGS, *(f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)]
-        ),
-        *providers.routes(),
-        *terms.routes(),
+        *forms.routes([*STORED_SETTINGS, *in_tables]),
+        *ProviderScreens(installation=installation, save=save, view=view).routes(),
+        *TermsScreens(installation=installation, save=save, view=view).routes(),
     ]

@@ -53,7 +53,7 @@ from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import accepted_terms, bans, interactions, sessions, site_sessions, users
+from gatehouse.storage.tables.accounts import bans, interactions, sessions, site_sessions, users
 from gatehouse.storage.tables.installation import audit_events, audit_refusals
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
@@ -151,7 +151,6 @@ RENEW_SESSION_PROOF = Statement(
 BANS_OF_USER = Statement(select(bans).where(bans.c.user_id == bindparam("of")).order_by(bans.c.ban_id))
 DROP_ACCOUNT = Statement(delete(users).where(_THIS_USER).returning(users.c.user_id))
 DROP_TRACES = (
-    Statement(delete(accepted_terms).where(accepted_terms.c.user_id == bindparam("of"))),
     Statement(delete(once_table).where(once_table.c.subject == bindparam("of"))),
     Statement(delete(interactions).where(interactions.c.user_id == bindparam("of"))),
     Statement(delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),

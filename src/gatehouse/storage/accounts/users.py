@@ -42,6 +42,7 @@ from gatehouse.storage.permissions.user_records import assign_root_role
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
+    accepted_terms,
     ban_devices,
     bans,
     identities,
@@ -200,10 +201,9 @@ DROP_BAN_DEVICES_OF_USER = Statement(delete(ban_devices).where(ban_devices.c.ban
 DROP_USER_DATA = tuple(
     Statement(delete(table).where(table.c.user_id == bindparam("of")))
     for table in (
-        *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
-        group_members,
+        *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts, group_members),
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases),
+        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases, accepted_terms),
     )
 )
 REPLACE_HASH = Statement(

@@ -60,6 +60,7 @@ from tests.interop.toolchains import (
     find_gitea,
     find_go_client,
     find_godot,
+    find_godot_4,
     find_hydra,
     find_java_client,
     find_keycloak,
@@ -88,6 +89,7 @@ from tests.interop.toolchains import (
 )
 from tests.support.find_programs import DOWNLOADS
 
+from tools.godot_deps import unpack_godot_4
 from tools.install import CouldNotGet, InstallMethod, Program, download_node, run
 
 GO_PLACES: Final = "/usr/local/go/bin:/usr/lib/go/bin"  # usual places that may not be on PATH
@@ -370,6 +372,11 @@ CLIENT_PROGRAMS: Final = (
         system_package="mono-mcs mono-runtime libmono-system-net-http4.0-cil",
     ),
     Program(name="optional Godot 3", find=find_godot, system_package="godot3-server"),
+    Program(
+        name="optional Godot 4",
+        find=find_godot_4,
+        download=InstallMethod(description="Debian testing, unpacked", install=unpack_godot_4),
+    ),
 )
 # Built for minutes, so by `make interop` only.
 SLOW_CLIENT_PROGRAMS: Final = (

@@ -1,12 +1,13 @@
 """A game in each language, and a desktop that opens its links."""
 
 import ipaddress
+import os
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import pytest
@@ -19,6 +20,32 @@ from tests.game_clients.support.games import BUILT, GAMES, Game
 from tests.game_clients.support.player import LOGIN, NICK, PASSWORD
 from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import Node
+
+WHOLE: Final = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - set by `make interop`
+# The packages for engines are slow to start: `make test` runs only these with them, and their own module.
+ENGINES: Final = ("godot", "unity")
+SAMPLE: Final = (
+    "test_a_client_polls_as_the_rules_say",
+    "test_a_client_keeps_tokens_to_itself",
+    "test_a_client_tells_a_banned_player_why_and_until_when",
+    "test_a_client_talks_over_tls_or_to_its_own_machine",
+    "test_a_game_that_cancels_takes_its_link_with_it",
+    "test_an_address_that_is_none_is_not_opened",
+)
+
+
+def is_in_sample(item: pytest.Item) -> bool:
+    """Whether `make test` runs this test."""
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+        return True
+    return item.callspec.params.get("game") not in ENGINES or item.originalname in SAMPLE
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if WHOLE:
+        return
+    config.hook.pytest_deselected(items=[item for item in items if not is_in_sample(item)])
+    items[:] = [item for item in items if is_in_sample(item)]
 
 
 @pytest.fixture(scope="session", params=GAMES)

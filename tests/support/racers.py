@@ -13,19 +13,32 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_bytes, token_hex
-from typing import Final
+from typing import Final, cast
 
-from gatehouse.accounts.model import LoginTokenRecord
+from gatehouse.accounts.identities import ForeignPerson, IdentityRules
+from gatehouse.accounts.model import EmailSignInProof, LoginTokenRecord
+from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.model import SecondFactorWrong
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.recorder import SignInTally
+from gatehouse.audit.recorder import Recorder, SignInTally
 from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.errors import GatehouseError, NotFound
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
-from tests.support.builders import ISSUER, NOW, a_client, a_client_secret, a_passkey, a_record, a_user, an_identity
+from tests.support.builders import (
+    ISSUER,
+    NOW,
+    ORIGIN,
+    a_client,
+    a_client_secret,
+    a_passkey,
+    a_record,
+    a_user,
+    an_identity,
+)
 from tests.support.clock import MovableClock
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
 
@@ -89,6 +102,7 @@ async def sign_in(storage: Storage, *, login: str, source: str) -> None:
         limiter=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
         device_cookies=DeviceCookies(key=bytes(32), clock=clock),
         tally=SignInTally(store=storage.tallies, clock=clock),
+        accepts_usernames=lambda: True,
     )
     await password_sign_in.verify(PasswordAttempt(login=login, password="wrong", source=source))
 
@@ -123,6 +137,25 @@ async def take_identity(storage: Storage, _n: int) -> None:
     await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record(), takes_address=False)
 
 
+async def sign_in_with_identity(storage: Storage, _n: int) -> None:
+    """Win by creating the account; the others find it."""
+    clock = MovableClock()
+    accounts = IdentityAccounts(
+        store=storage.profile,
+        notifier=cast("AccountNotifier", None),  # nothing is sent
+        recorder=Recorder(mac_key=bytes(32), clock=clock),
+        clock=clock,
+    )
+    person = ForeignPerson(issuer=ISSUER, subject="0", purchases={"steam:480": True})
+    rules = IdentityRules(provider_id="steam", provider_name="Steam", creates_accounts=True)
+    found = await accounts.sign_in(person, rules, lang="en", origin=ORIGIN)
+    expect_true(found.created)
+
+
+async def use_ticket(storage: Storage, _n: int) -> None:
+    expect_true(await storage.profile.use_ticket(b"ticket", NOW, NOW + 300))
+
+
 async def drop_an_identity(storage: Storage, n: int) -> None:
     """Remove one of the two ways in that are left."""
     await storage.profile.unlink_identity(RACED_USER, ISSUER, str(n % 2), a_record(), ())
@@ -130,6 +163,16 @@ async def drop_an_identity(storage: Storage, n: int) -> None:
 
 async def take_provider_request(storage: Storage, _n: int) -> None:
     expect_true(await storage.profile.take_provider_request(b"state", NOW) is not None)
+
+
+async def use_email_request(storage: Storage, n: int) -> None:
+    """By code and by link in turn: either uses up both."""
+    proof = EmailSignInProof(browser=b"browser", **({"code": b"code"} if n % 2 else {"link": b"link"}))
+    await storage.registration.use_email_request(proof, NOW)
+
+
+async def try_wrong_sign_in_code(storage: Storage, _n: int) -> None:
+    await storage.registration.use_email_request(EmailSignInProof(browser=b"browser", code=b"wrong"), NOW)
 
 
 async def take_challenge(storage: Storage, _n: int) -> None:
@@ -224,7 +267,9 @@ ACTS: Final[Mapping[str, Act]] = {
     for act in (
         *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
+        *(use_email_request, try_wrong_sign_in_code),
         *(take_challenge, use_passkey, add_passkey, take_identity, drop_an_identity, take_provider_request),
+        *(sign_in_with_identity, use_ticket),
         *(guess_password_of_anna, guess_password_of_no_one, try_one_password_everywhere),
         *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),
         *(claim_game, take_game_answer, confirm_game),

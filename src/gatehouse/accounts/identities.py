@@ -48,6 +48,7 @@ class ForeignPerson:
     name: str = ""
     nick: str = ""
     claims: Mapping[str, object] = field(default_factory=dict, repr=False)
+    purchases: Mapping[str, bool] = field(default_factory=dict)  # whether they own it there, by the purchase's name
 
     @property
     def label(self) -> str:

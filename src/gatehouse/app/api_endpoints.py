@@ -19,6 +19,7 @@ from gatehouse.web.api.guest import GuestEndpoint
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.keys import DiscoveryEndpoints, KeySetEndpoints
 from gatehouse.web.api.login import LoginEndpoint
+from gatehouse.web.api.login_completion import LoginCompletion
 from gatehouse.web.api.oauth.authorize import AuthorizeEndpoint, ClientErrorPage
 from gatehouse.web.api.oauth.device import DeviceAuthorizationEndpoint, DevicePages
 from gatehouse.web.api.oauth.logout import LogoutEndpoints
@@ -59,6 +60,7 @@ from gatehouse.web.api.permissions.user_permissions import (
 )
 from gatehouse.web.api.permissions.users import UserEndpoints, UserSessionEndpoints
 from gatehouse.web.api.permissions.webhooks import WebhookEndpoint
+from gatehouse.web.api.platform_login import PlatformLoginEndpoint
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.access_denied import AccessDeniedPage
 from gatehouse.web.pages.rendering import PageRenderer
@@ -153,6 +155,7 @@ def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoin
         registration=services.game_registration,
         polls=services.polls,
         game_sessions=services.game_sessions,
+        guests=services.guest_sign_in,
         keys=AccessKeySignatureVerifier(services.access_key_verifier),
         records=services.game_refusals,
         clock=services.clock,
@@ -161,9 +164,8 @@ def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoin
 
 
 def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
-    """Interface §4.11: the ordinary login operation; R10: the login of guests."""
-    login = LoginEndpoint(
-        sign_in=services.password_sign_in,
+    """Interface §4.11: the ordinary login operation; R10: with a ticket of a platform, and of guests."""
+    completion = LoginCompletion(
         accounts=services.storage.accounts,
         factors=services.second_factors,
         email_codes=services.email_codes,
@@ -171,8 +173,11 @@ def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         login_result=services.login_result,
         masters=services.masters,
     )
-    guest = GuestEndpoint(guests=services.guest_sign_in, login=login, pages=pages)
-    return [login.endpoint(), guest.endpoint()]
+    return [
+        LoginEndpoint(sign_in=services.password_sign_in, completion=completion).endpoint(),
+        PlatformLoginEndpoint(sign_in=services.platform_sign_in, completion=completion, pages=pages).endpoint(),
+        GuestEndpoint(guests=services.guest_sign_in, login=completion, pages=pages).endpoint(),
+    ]
 
 
 def permission_endpoints(services: Services, readiness: Readiness, stopping: ShutdownSignal) -> list[Endpoint]:

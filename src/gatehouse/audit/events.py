@@ -63,6 +63,8 @@ class AuditEvent(StrEnum):
     RESET_ASKED = "password.reset_asked", "A password reset link was sent."
     PASSWORD_RESET = "password.reset", "A password was reset by email; sessions and tokens ended."
     PASSWORD_CHANGED = "password.changed", "A password was changed by its owner; other sessions and tokens ended."
+    PASSWORD_REMOVED = "password.removed", "A password was removed from an account."
+    EMAIL_SIGN_IN_ASKED = "login.email_asked", "A sign-in by email was requested for an account."
     FACTOR_ADDED = "factor.added", "A second factor was added to an account."
     FACTOR_REMOVED = "factor.removed", "A second factor was removed from an account."
     FACTORS_RESET = "factor.all_removed", "All second factors of an account were removed by an administrator."
@@ -72,6 +74,8 @@ class AuditEvent(StrEnum):
     PASSKEY_SUSPECTED = "factor.passkey_suspected", "A passkey's counter went backwards; it may have been cloned."
     IDENTITY_LINKED = "identity.linked", "A sign-in provider was connected to an account by its owner."
     IDENTITY_UNLINKED = "identity.unlinked", "A sign-in provider was disconnected from an account."
+    ACCOUNT_UPGRADED = "account.upgraded", "A guest got an account and kept its ID; the key of the device ended."
+    ACCOUNT_MERGED = "account.merged", "A guest was merged into an account and ended, with the key of the device."
     ROLE_ASSIGNED = "role.assigned", "A role was assigned to a user."
     EMAIL_SECRET_MADE = (
         "application.email_secret_made",

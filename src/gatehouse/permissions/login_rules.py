@@ -11,6 +11,7 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.authentication.jwts import ServiceJwtVerifier
+from gatehouse.permissions.documents.rules import protected_rules_in
 from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape, selected_scopes
@@ -109,6 +110,26 @@ class LoginRules:
         loaded = await self._permission_loader.load_input(facts)
         permissions = await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)
         return permissions.allows(ROOT, CAN_ADMINISTER)
+
+    async def has_protected_role(self, user: User) -> bool:
+        """Whether the user holds a protected role or rule of application 1, from whatever source.
+
+        An assigned role counts whatever its condition or end: it may count from another address.
+        """
+        facts = await self._permission_loader.load_facts(user.user_id, (CENTRAL_APPLICATION,))
+        if facts is None:
+            return False
+        loaded = await self._permission_loader.load_input(facts)
+        model, record = loaded.models[CENTRAL_APPLICATION], facts.records.get(CENTRAL_APPLICATION)
+        scopes = () if record is None else record.scopes.values()
+        assigned = (model.roles.get(one.role) for scope in scopes for one in scope.roles)
+        if any(role is not None and role.protected for role in assigned):
+            return True
+        held = (await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)).rules(ROOT)
+        roles = (contribution.source.role for contribution in held.contributions)
+        return any(role is not None and role.protected for role in roles) or bool(
+            protected_rules_in(model.schema, held)
+        )
 
     async def service_application(self, service_jwt: str) -> int:
         return await self._service_jwts.verify(service_jwt)

@@ -30,6 +30,10 @@ class ProviderCalls:
             raise ProviderUnavailable(f"{url} answered something else than a list")
         return value
 
+    async def get_response(self, url: str, *, headers: Mapping[str, str]) -> OutboundResponse:
+        """Return the answer, whatever its status. Raises ProviderUnavailable."""
+        return await self._send(OutboundRequest(url=url, body=None, headers=headers))
+
     async def post_form(
         self, url: str, fields: Mapping[str, str], *, headers: Mapping[str, str] | None = None
     ) -> OutboundResponse:
@@ -41,14 +45,19 @@ class ProviderCalls:
     async def _success(self, request: OutboundRequest) -> OutboundResponse:
         answer = await self._send(request)
         if not answer.is_success:
-            raise ProviderUnavailable(f"{request.url} answered {answer.status}")
+            raise ProviderUnavailable(f"{without_query(request.url)} answered {answer.status}")
         return answer
 
     async def _send(self, request: OutboundRequest) -> OutboundResponse:
         try:
             return await self._outbound.post(request)
         except (CallFailed, ValueError) as error:
-            raise ProviderUnavailable(f"{request.url}: {error}") from None
+            raise ProviderUnavailable(f"{without_query(request.url)}: {error}") from None
+
+
+def without_query(url: str) -> str:
+    """Return the address as the log may have it: a query can hold a ticket."""
+    return url.partition("?")[0]
 
 
 def bearer(token: str) -> dict[str, str]:

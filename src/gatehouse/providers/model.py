@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from gatehouse.accounts.identities import IdentityRules
+from gatehouse.accounts.identities import ForeignPerson, IdentityRules
 from gatehouse.kernel.errors import GatehouseError, Refused
 
 
@@ -78,6 +78,9 @@ class Provider:
     private_key: str = field(default="", repr=False)  # base64 of PKCS #8
     scopes: tuple[str, ...] = ()
     application_ids: frozenset[int] = frozenset()  # that offer it; all if empty
+    audiences: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of the tickets that an application takes
+    ticket_identity: str = ""  # of Steam tickets: for whom the game asked for them
+    publisher_key: str = field(default="", repr=False)  # of the Steam Web API
     rules: IdentityRules
 
     @property
@@ -100,6 +103,15 @@ class ProviderAuthorization:
     again: bool = False  # the person is signed in here and must authenticate anew
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedTicket:
+    """What a platform says about a ticket that it issued."""
+
+    person: ForeignPerson
+    digest: bytes  # the same for every spelling of the ticket
+    ends_at: int  # it is refused from then on, whether it was used or not
+
+
 class ProviderProblem(GatehouseError):
     """Why a provider did not prove an identity; the kinds differ in what a person can do."""
 
@@ -108,6 +120,10 @@ class ProviderUnavailable(ProviderProblem):
     """It did not answer, or answered something that is not valid; the detail is for the log."""
 
     public = "The provider did not answer as expected."
+
+
+class TicketRefused(ProviderUnavailable):
+    """The ticket or token proves nothing here; trying again with the same one does not help."""
 
 
 class ProviderCanceled(ProviderProblem, Refused):

@@ -4,6 +4,7 @@ Each check raises ValueError with a text that follows "<name>: ". Without --dev 
 nothing is reachable from another machine (R8, checklist OP-01).
 """
 
+import re
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -215,6 +216,12 @@ def ca_file_has_certificates(candidate: Candidate) -> None:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
 
 
+def password_is_replaced(candidate: Candidate) -> None:
+    accounts = candidate.settings.accounts
+    if accounts.password_optional and not accounts.email_sign_in:
+        raise ValueError("needs accounts.email_sign_in, or people who register could not sign in again")
+
+
 def mail_has_a_sender(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and not mail.from_address:
@@ -251,6 +258,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("database.listen_url", listening_needs_postgresql),
     ("database.pool_min", pool_bounds_are_in_order),
     ("applications.keys_dir", keys_directory_exists),
+    ("accounts.password_optional", password_is_replaced),
     ("accounts.breached_passwords", breached_file_is_valid),
     ("accounts.geoip_file", geoip_file_is_valid),
     ("branding.logo", logo_is_an_image),
@@ -273,6 +281,9 @@ PROVIDER_NEEDS: Final = {
     "steam": (),
 }
 USUAL_NEEDS: Final = ("client_id", "client_secret")
+KINDS_WITHOUT_TICKETS: Final = frozenset({"github", "discord"})  # they have no id_token
+MAX_TICKETS: Final = 20  # of a provider
+STEAM_APP: Final = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 
 
 def checks_of(settings: Settings) -> list[tuple[str, Check]]:
@@ -286,6 +297,10 @@ def checks_of(settings: Settings) -> list[tuple[str, Check]]:
                 (f"providers.{name}.{key}", partial(provider_has, name, key))
                 for key in PROVIDER_NEEDS.get(provider.kind, USUAL_NEEDS)
             ]
+        if provider.enabled and provider.tickets:
+            found.append((f"providers.{name}.tickets", partial(tickets_are_usable, name)))
+            if provider.kind == "steam":
+                found.append((f"providers.{name}.publisher_key", partial(publisher_key_is_given, name)))
     for number, (name, document) in enumerate(settings.terms.items()):
         if number >= MAX_DOCUMENTS:
             found.append((f"terms.{name}.version", too_many_documents))
@@ -301,6 +316,22 @@ def document_has(name: str, key: str, candidate: Candidate) -> None:
 
 def too_many_documents(candidate: Candidate) -> None:
     raise ValueError(f"at most {MAX_DOCUMENTS} documents, not {len(candidate.settings.terms)}")
+
+
+def tickets_are_usable(name: str, candidate: Candidate) -> None:
+    """Refuse tickets of kinds that have none, and what Steam needs beside them."""
+    provider = candidate.settings.providers[name]
+    if provider.kind in KINDS_WITHOUT_TICKETS:
+        raise ValueError(f"a provider of kind {provider.kind} has no tickets")
+    if len(provider.tickets) > MAX_TICKETS:
+        raise ValueError(f"at most {MAX_TICKETS}, not {len(provider.tickets)}")
+    if provider.kind == "steam" and not all(STEAM_APP.fullmatch(one.partition(":")[2]) for one in provider.tickets):
+        raise ValueError("the audience of a Steam ticket is the app ID, which is a number")
+
+
+def publisher_key_is_given(name: str, candidate: Candidate) -> None:
+    if not candidate.settings.providers[name].publisher_key:
+        raise ValueError("is missing; Steam verifies tickets only with it")
 
 
 def provider_has(name: str, key: str, candidate: Candidate) -> None:

@@ -15,6 +15,8 @@ MAX_NAME_LENGTH: Final = 40
 NO_SECRET: Final = Secret()
 TENANT: Final = re.compile(r"[A-Za-z0-9.-]{1,100}", re.ASCII)
 APPLICATION_ID: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+TICKET_AUDIENCE: Final = re.compile(r"[1-9][0-9]{0,8}:[!-+\--~]{1,200}", re.ASCII)  # no comma: it separates entries
+TICKET_IDENTITY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
 SCOPE: Final = re.compile(r"[!#-\[\]-~]{1,100}", re.ASCII)  # RFC 6749 §3.3
 TAG_RULE: Final = re.compile(r"[^=]{1,64}=[^:]{0,100}:(.{1,64})")
 KEPT_TAG: Final = re.compile(r"guest|linked_.*|email_verified|phone_verified|2step.*")
@@ -39,6 +41,16 @@ def tenant_name(given: str) -> None:
 def application_id(given: str) -> None:
     if not APPLICATION_ID.fullmatch(given):
         raise ValueError("must be the ID of an application, which is a number")
+
+
+def ticket_audience(given: str) -> None:
+    if not TICKET_AUDIENCE.fullmatch(given):
+        raise ValueError("must be APPLICATION:AUDIENCE, like 7:480")
+
+
+def ticket_identity(given: str) -> None:
+    if not TICKET_IDENTITY.fullmatch(given):
+        raise ValueError("must be 1 to 100 letters, digits, dots, hyphens and underscores")
 
 
 def scope(given: str) -> None:
@@ -113,6 +125,27 @@ class ProviderSettings:
         bool,
         SettingInfo("Create an account for a person who has none; otherwise only linked ones sign in.", stored=True),
     ] = False
+    tickets: Annotated[
+        tuple[str, ...],
+        text(
+            "Tickets of game clients that may sign in, as `APPLICATION:AUDIENCE`: the ID of the application, and the "
+            "app ID at Steam.",
+            ticket_audience,
+            without="none",
+            stored=True,
+        ),
+    ] = ()
+    ticket_identity: Annotated[
+        str,
+        text(
+            "Identity that a game passes to `GetAuthTicketForWebApi`, for a `steam` provider.",
+            ticket_identity,
+            stored=True,
+        ),
+    ] = "gatehouse"
+    publisher_key: Annotated[
+        Secret, SettingInfo("Publisher Web API key of a `steam` provider, for tickets.", stored=True)
+    ] = NO_SECRET
     allowed_domains: Annotated[
         tuple[str, ...],
         text("Domains of verified email addresses that may sign in.", grammar.domain, without="all", stored=True),

@@ -122,9 +122,18 @@ def first_factor_is_valid(flow: SignInFlow, user: User) -> bool:
     return flow.ask[FIRST_FACTOR].partition(" ")[0] == str(user.rev)
 
 
+def first_method_of(flow: SignInFlow) -> SignInMethod:
+    return SignInMethod(flow.ask[FIRST_FACTOR].partition(" ")[2])
+
+
 def has_password_proof(flow: SignInFlow) -> bool:
     """Whether the first factor was a password."""
-    return flow.ask[FIRST_FACTOR].partition(" ")[2] == SignInMethod.LOGIN
+    return first_method_of(flow) is SignInMethod.LOGIN
+
+
+def has_email_proof(flow: SignInFlow) -> bool:
+    """Whether the first factor was a link or code by email."""
+    return flow.ask[FIRST_FACTOR].partition(" ")[2] == SignInMethod.EMAIL
 
 
 def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:

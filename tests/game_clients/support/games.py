@@ -14,6 +14,7 @@ from tests.interop.toolchains import (
     GAME_CLIENTS,
     find_cpp,
     find_godot,
+    find_godot_4,
     find_mono,
     find_node,
     find_typescript,
@@ -26,6 +27,7 @@ from tests.support.processes import WatchedProcess
 
 CLIENTS: Final = ROOT / "clients"
 PROGRAMS: Final = GAME_CLIENTS / "programs"
+UNITY: Final = GAME_CLIENTS / "unity"
 BUILT: Final = DOWNLOADS / "game-clients"
 ENDS_WITHIN: Final = 45.0  # seconds
 
@@ -33,6 +35,7 @@ TYPESCRIPT: Final = Capability(name="TypeScript", find=cache(find_typescript))
 CPP: Final = Capability(name="C++ with libcurl", find=cache(find_cpp), optional=True)
 MONO: Final = Capability(name="Mono (C#)", find=cache(find_mono), optional=True)
 GODOT: Final = Capability(name="Godot 3", find=cache(find_godot), optional=True)
+GODOT_4: Final = Capability(name="Godot 4", find=cache(find_godot_4), optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,20 +78,32 @@ def output_of(game: WatchedProcess) -> dict[str, str]:
 
 def build(home: Path, folder: str, driver: str, *commands: Sequence[str | Path]) -> None:
     """Copy the sources and build them, unless the same sources were built before."""
-    sources = [*(CLIENTS / folder).glob("*.*"), PROGRAMS / driver]
+    copies = {source: home / source.name for source in [*(CLIENTS / folder).glob("*.*"), PROGRAMS / driver]}
+    build_copies(home, copies, *commands)
+
+
+def build_package(home: Path, folder: str, *programs: Path, commands: Sequence[Sequence[str | Path]] = ()) -> None:
+    """Like `build`, with the directories of a package."""
+    files = [path for path in (CLIENTS / folder).rglob("*") if path.is_file()]
+    copies = {source: home / source.relative_to(CLIENTS / folder) for source in files}
+    build_copies(home, {**copies, **{program: home / program.name for program in programs}}, *commands)
+
+
+def build_copies(home: Path, copies: Mapping[Path, Path], *commands: Sequence[str | Path]) -> None:
     home.parent.mkdir(parents=True, exist_ok=True)
-    with (home.parent / f"{folder}.lock").open("w") as lock:  # a parallel test process may build the same
+    with (home.parent / f"{home.name}.lock").open("w") as lock:  # a parallel test process may build the same
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_made_from(home, *sources):
+        if is_made_from(home, *copies):
             return
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir()
-        for source in sources:
-            shutil.copy(source, home)
+        for source, copy in copies.items():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
         for command in commands:
             built = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
             assert built.returncode == 0, built.stdout + built.stderr
-        stamp(home, *sources)
+        stamp(home, *copies)
 
 
 def python_game(home: Path) -> Game:
@@ -125,6 +140,33 @@ def godot_game(home: Path) -> Game:
     return Game(language="gdscript", home=home, driver=driver, example=example, environment=own)
 
 
+def godot_4_game(home: Path) -> Game:
+    engine = str(require_program(GODOT_4))
+    build_package(home, "godot", PROGRAMS / "driver4.gd")
+    own = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "LC_ALL": "en_US.UTF-8"}
+    driver, example = (
+        [engine, "--headless", "--no-header", "-s", f"{name}.gd", "--"] for name in ("driver4", "example")
+    )
+    return Game(language="godot", home=home, driver=driver, example=example, environment=own)
+
+
+def unity_game(home: Path) -> Game:
+    """The package against our own version of Unity's API: UNITY/*.cs."""
+    compiler, mono = require_program(MONO), shutil.which("mono")
+    assert mono is not None
+    strictly = ["-langversion:7.2", "-warn:4", "-warnaserror", "-r:System.Net.Http"]
+    package = ["-recurse:Runtime/*.cs", "UnityEngine.cs", "UnityWebRequest.cs"]
+    commands = [
+        [compiler, *strictly, "UnityDriver.cs", *package],
+        [compiler, *strictly, "ExampleHost.cs", "Samples~/SignIn/SignInExample.cs", *package],
+    ]
+    build_package(home, "unity", PROGRAMS / "UnityDriver.cs", *UNITY.glob("*.cs"), commands=commands)
+    (home / "preferences").mkdir(exist_ok=True)
+    own = {"PREFERENCES": str(home / "preferences")}
+    driver, example = ([mono, f"{name}.exe"] for name in ("UnityDriver", "ExampleHost"))
+    return Game(language="unity", home=home, driver=driver, example=example, environment=own)
+
+
 def typescript_game(home: Path) -> Game:
     compiler, node = require_program(TYPESCRIPT), find_node()
     assert node is not None
@@ -137,5 +179,7 @@ GAMES: Final[Mapping[str, Callable[[Path], Game]]] = {
     "cpp": cpp_game,
     "csharp": csharp_game,
     "gdscript": godot_game,
+    "godot": godot_4_game,
     "typescript": typescript_game,
+    "unity": unity_game,
 }

@@ -85,7 +85,7 @@ class IdentityAccounts:
     async def unlink(
         self, user: User, issuer: str, subject: str, *, provider_name: str, origin: AuditOrigin, device: str
     ) -> None:
-        """Raises IdentityNotFound and LastWayIn."""
+        """Raises IdentityNotFound and LastSignInMethod."""
         record = self._notifier.record(AuditEvent.IDENTITY_UNLINKED, user, origin, issuer=issuer)
         mails = self._notifier.mails(MailTemplate.IDENTITY_UNLINKED, user, origin, device, provider=provider_name)
         await self._store.unlink_identity(user.user_id, issuer, subject, record, mails)
@@ -103,6 +103,7 @@ class IdentityAccounts:
             reg_time=self._clock.now(),
             email_verified=login is not None,
             tags=frozenset(tag for tag, holds in wanted_tags(person, rules).items() if holds),
+            purchases=frozenset(name for name, owns in person.purchases.items() if owns),
         )
         record = self._recorder.record(
             AuditEvent.USER_REGISTERED,
@@ -128,7 +129,9 @@ class IdentityAccounts:
         )
         identity = self._identity(person, rules, user.user_id)
         try:
-            return await self._store.record_identity_use(identity, wanted_tags(person, rules), entry)
+            return await self._store.record_identity_use(
+                identity, wanted_tags(person, rules), entry, purchases=person.purchases
+            )
         except UserNotFound:  # unlinked or erased since it was read
             raise NoAccountForIdentity from None
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
+from gatehouse.accounts.email_sign_in import EmailSignIn, EmailSignInPolicy
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
 from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
@@ -38,6 +39,8 @@ from gatehouse.providers.oauth_user import OAuthUsers
 from gatehouse.providers.openid_connect import OpenIdConnect
 from gatehouse.providers.sign_in import ProviderSignIn
 from gatehouse.providers.steam import SteamOpenId
+from gatehouse.providers.steam_tickets import SteamTickets
+from gatehouse.providers.tickets import PlatformSignIn
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings
 from gatehouse.settings.providers import ProviderSettings
@@ -64,6 +67,23 @@ class AccountServices(PermissionServices):
             limiter=self.attempt_limiter,
             device_cookies=self.device_cookies,
             tally=self.tally,
+            accepts_usernames=lambda: self.settings.accounts.username_sign_in,
+        )
+
+    @cached_property
+    def email_sign_in(self) -> EmailSignIn:
+        return EmailSignIn(
+            store=self.storage.registration,
+            accounts=self.storage.accounts,
+            links=self.email_links,
+            composer=self.mail_composer,
+            recorder=self.recorder,
+            sealer=self.masters,
+            tally=self.tally,
+            clock=self.clock,
+            key=derive_key(self.instance_key, "email-sign-in"),
+            policy=lambda: email_sign_in_policy(self.settings.accounts),
+            has_protected_role=self.login_rules.has_protected_role,
         )
 
     @cached_property
@@ -258,7 +278,11 @@ class AccountServices(PermissionServices):
     @cached_property
     def account_profile(self) -> AccountProfile:
         return AccountProfile(
-            store=self.storage.profile, images=self.image_loader, recorder=self.recorder, clock=self.clock
+            store=self.storage.profile,
+            images=self.image_loader,
+            recorder=self.recorder,
+            clock=self.clock,
+            offers_usernames=lambda: self.settings.accounts.username_sign_in,
         )
 
     @cached_property
@@ -329,33 +353,46 @@ class AccountServices(PermissionServices):
         )
 
     @cached_property
-    def device_challenges(self) -> DeviceChallenges:
-        return DeviceChallenges(
-            store=self.storage.guests, key=derive_key(self.instance_key, "guests"), clock=self.clock
+    def provider_calls(self) -> ProviderCalls:
+        return ProviderCalls(outbound_client(self.settings, PROVIDER_LIMITS))
+
+    @cached_property
+    def openid_connect(self) -> OpenIdConnect:
+        return OpenIdConnect(calls=self.provider_calls, clock=self.clock)
+
+    @cached_property
+    def platform_sign_in(self) -> PlatformSignIn:
+        return PlatformSignIn(
+            store=self.storage.profile,
+            providers=lambda: enabled_providers(self.settings.providers),
+            verifiers={ProviderProtocol.STEAM: SteamTickets(calls=self.provider_calls, clock=self.clock)},
+            identities=self.identity_accounts,
+            limiter=self.attempt_limiter,
+            tally=self.tally,
+            clock=self.clock,
         )
 
     @cached_property
     def guest_sign_in(self) -> GuestSignIn:
+        store = self.storage.profile
         return GuestSignIn(
-            store=self.storage.guests,
-            accounts=self.storage.profile,
+            store=store,
             identities=self.identity_accounts,
-            challenges=self.device_challenges,
+            challenges=DeviceChallenges(store=store, key=derive_key(self.instance_key, "guests"), clock=self.clock),
+            proof_of_work=self.proof_of_work,
             quota=Quota(store=self.storage.throttle, clock=self.clock),
-            clock=self.clock,
             policy=lambda: guest_policy(self.settings.guests),
         )
 
     @cached_property
     def provider_sign_in(self) -> ProviderSignIn:
-        calls = ProviderCalls(outbound_client(self.settings, PROVIDER_LIMITS))
         return ProviderSignIn(
             store=self.storage.profile,
             providers=lambda: enabled_providers(self.settings.providers),
             clients={
-                ProviderProtocol.OIDC: OpenIdConnect(calls=calls, clock=self.clock),
-                ProviderProtocol.OAUTH: OAuthUsers(calls),
-                ProviderProtocol.STEAM: SteamOpenId(calls=calls, clock=self.clock),
+                ProviderProtocol.OIDC: self.openid_connect,
+                ProviderProtocol.OAUTH: OAuthUsers(self.provider_calls),
+                ProviderProtocol.STEAM: SteamOpenId(calls=self.provider_calls, clock=self.clock),
             },
             sealer=self.masters,
             key=derive_key(self.instance_key, "providers"),
@@ -376,6 +413,14 @@ class AccountServices(PermissionServices):
 def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
     return SessionLifetimes(
         idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * MINUTE
+    )
+
+
+def email_sign_in_policy(wanted: AccountSettings) -> EmailSignInPolicy:
+    return EmailSignInPolicy(
+        is_on=wanted.email_sign_in,
+        registers=wanted.email_sign_in and wanted.password_optional and wanted.registration,
+        domains=wanted.allowed_domains,
     )
 
 
@@ -465,8 +510,20 @@ def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
         private_key=wanted.private_key.reveal(),
         scopes=wanted.scopes or preset.scopes,
         application_ids=frozenset(map(int, wanted.applications)),
+        audiences=audiences_of(wanted.tickets),
+        ticket_identity=wanted.ticket_identity,
+        publisher_key=wanted.publisher_key.reveal(),
         rules=rules,
     )
+
+
+def audiences_of(tickets: Sequence[str]) -> Mapping[int, tuple[str, ...]]:
+    """Read APPLICATION:AUDIENCE, which the settings have checked."""
+    found: dict[int, tuple[str, ...]] = {}
+    for one in tickets:
+        application, _, audience = one.partition(":")
+        found[int(application)] = (*found.get(int(application), ()), audience)
+    return found
 
 
 def tag_rule_of(text: str) -> TagRule:

@@ -1,6 +1,7 @@
 """Storage of identities (accounts/own_account/model.py)."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from sqlalchemy import and_, bindparam, delete, exists, func, null, or_, select, update
@@ -10,7 +11,7 @@ from gatehouse.accounts.errors import (
     MAX_IDENTITIES,
     IdentityNotFound,
     IdentityTaken,
-    LastWayIn,
+    LastSignInMethod,
     TooManyIdentities,
     UserNotFound,
 )
@@ -20,6 +21,7 @@ from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.registration import end_links
 from gatehouse.storage.accounts.users import (
     BUMP_USER_VERSION,
+    PURCHASES,
     SELECT_USER,
     TAGS,
     insert_user,
@@ -29,9 +31,9 @@ from gatehouse.storage.accounts.users import (
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.rows import column_values
-from gatehouse.storage.single_use import put_single_use, take_single_use
+from gatehouse.storage.single_use import mark_used, put_single_use, take_single_use
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import identities, passkeys, user_tags, users
+from gatehouse.storage.tables.accounts import identities, passkeys, user_purchases, user_tags, users
 from gatehouse.storage.tables.permissions import role_assignments
 
 _THIS_IDENTITY = (identities.c.issuer == bindparam("of_issuer"), identities.c.subject == bindparam("of_subject"))
@@ -55,7 +57,7 @@ USE_IDENTITY = Statement(
 IDENTITIES_OF_PROVIDER = Statement(
     select(func.count().label("found")).where(_OF_USER, identities.c.provider == bindparam("at_provider"))
 )
-WAYS_IN = Statement(
+SIGN_IN_METHODS = Statement(
     select(
         select(func.count()).where(_OF_USER).scalar_subquery().label("identities"),
         select(func.count()).where(passkeys.c.user_id == bindparam("of")).scalar_subquery().label("passkeys"),
@@ -80,6 +82,12 @@ FREE_ADDRESS = Statement(
 ADD_TAG_ONCE = Statement(insert(user_tags).on_conflict_do_nothing())
 DROP_TAG = Statement(
     delete(user_tags).where(user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"))
+)
+ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
+DROP_PURCHASE = Statement(
+    delete(user_purchases).where(
+        user_purchases.c.user_id == bindparam("of"), user_purchases.c.purchase == bindparam("the")
+    )
 )
 
 
@@ -118,7 +126,7 @@ def unlink_identity(
     removed = yield DROP_IDENTITY(of=user_id, of_issuer=issuer, of_subject=subject)
     if not removed:
         raise IdentityNotFound
-    yield from refuse_without_way_in(user_id)
+    yield from refuse_without_sign_in_method(user_id)
     provider = removed[0].provider
     if not (yield IDENTITIES_OF_PROVIDER(of=user_id, at_provider=provider))[0].found:
         yield DROP_TAG(of=user_id, the=service_tag(provider))
@@ -126,14 +134,16 @@ def unlink_identity(
     yield from queue_mails(mails, user_id)
 
 
-def refuse_without_way_in(user_id: str) -> Verb[None]:
-    """Refuse to remove the last way to sign in; the caller has locked the account. Raises LastWayIn."""
-    (ways,) = yield WAYS_IN(of=user_id)
-    if not (ways.identities or ways.passkeys or ways.password):
-        raise LastWayIn
+def refuse_without_sign_in_method(user_id: str) -> Verb[None]:
+    """Refuse to remove the last sign-in method; the caller has locked the account. Raises LastSignInMethod."""
+    (methods,) = yield SIGN_IN_METHODS(of=user_id)
+    if not (methods.identities or methods.passkeys or methods.password):
+        raise LastSignInMethod
 
 
-def record_identity_use(identity: Identity, tags: Mapping[str, bool], entry: AuditRecord) -> Verb[User]:
+def record_identity_use(
+    identity: Identity, tags: Mapping[str, bool], entry: AuditRecord, *, purchases: Mapping[str, bool]
+) -> Verb[User]:
     used = yield USE_IDENTITY(
         of=identity.user_id,
         of_issuer=identity.issuer,
@@ -143,7 +153,9 @@ def record_identity_use(identity: Identity, tags: Mapping[str, bool], entry: Aud
     )
     if not used:
         raise UserNotFound
-    if (yield from _set_tags(identity.user_id, tags)):
+    changed = yield from _set_tags(identity.user_id, tags)
+    changed |= yield from _set_purchases(identity.user_id, purchases)
+    if changed:
         yield from add_audit_record(entry)
     return (yield from user_by_id(identity.user_id))
 
@@ -152,16 +164,37 @@ def _set_tags(user_id: str, tags: Mapping[str, bool]) -> Verb[bool]:
     """Set or remove these tags; True if something changed."""
     if not tags:
         return False
-    before = {row.tag for row in (yield TAGS(user_id=user_id))}
-    added = {tag for tag, holds in tags.items() if holds} - before
-    dropped = {tag for tag, holds in tags.items() if not holds} & before
+    added, dropped = changed_labels({row.tag for row in (yield TAGS(user_id=user_id))}, tags)
     if not (added or dropped):
         return False
     yield from _lock_user(user_id)
-    yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in sorted(added)])
-    for tag in sorted(dropped):
+    yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in added])
+    for tag in dropped:
         yield DROP_TAG(of=user_id, the=tag)
     return True
+
+
+def _set_purchases(user_id: str, purchases: Mapping[str, bool]) -> Verb[bool]:
+    """Set or remove these purchases; True if something changed."""
+    if not purchases:
+        return False
+    before = {row.purchase for row in (yield PURCHASES(user_id=user_id))}
+    added, dropped = changed_labels(before, purchases)
+    if not (added or dropped):
+        return False
+    yield from _lock_user(user_id)
+    yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": name} for name in added])
+    for name in dropped:
+        yield DROP_PURCHASE(of=user_id, the=name)
+    return True
+
+
+def changed_labels(before: AbstractSet[str], wanted: Mapping[str, bool]) -> tuple[list[str], list[str]]:
+    """Return which of the wanted ones to add and which to remove."""
+    return (
+        sorted(name for name, holds in wanted.items() if holds and name not in before),
+        sorted(name for name, holds in wanted.items() if not holds and name in before),
+    )
 
 
 def _add_identity(identity: Identity) -> Verb[None]:
@@ -188,3 +221,10 @@ def save_provider_request(digest: bytes, details: Mapping[str, str], now: int, e
 def take_provider_request(digest: bytes, now: int) -> Verb[Mapping[str, str] | None]:
     found = yield from take_single_use(PROVIDER_REQUEST, digest, now)
     return None if found is None else found.details
+
+
+PLATFORM_TICKET: Final = "platform_ticket"  # kind of the single-use record
+
+
+def use_ticket(digest: bytes, now: int, ends_at: int) -> Verb[bool]:
+    return (yield from mark_used(PLATFORM_TICKET, digest, now=now, expires_at=ends_at))

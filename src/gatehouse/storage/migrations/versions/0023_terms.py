@@ -3,8 +3,8 @@
 from alembic import op
 from sqlalchemy import BigInteger, Column, PrimaryKeyConstraint, Text
 
-revision = "0020"
-down_revision = "0019"
+revision = "0023"
+down_revision = "0022"
 
 
 def upgrade() -> None:

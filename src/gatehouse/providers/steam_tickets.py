@@ -1,0 +1,105 @@
+"""Steam tickets of a game client, verified by Steam's Web API with the publisher's key.
+
+https://partner.steamgames.com/doc/webapi/ISteamUserAuth and https://partner.steamgames.com/doc/webapi/ISteamUser.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import urlencode
+
+from gatehouse.accounts.identities import ForeignPerson
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.outbound.model import OutboundResponse
+from gatehouse.providers.answers import ProviderCalls, object_in, text_in
+from gatehouse.providers.model import Provider, ProviderUnavailable, TicketRefused, VerifiedTicket
+from gatehouse.providers.steam import STEAM_ID
+
+STEAM: Final = "https://steamcommunity.com"
+STEAM_WEB_API: Final = "https://partner.steam-api.com"
+TICKET: Final = re.compile(r"([0-9a-f]{2}){16,2048}", re.ASCII)
+OTHER_APP: Final = 102  # errorcode: "Ticket for other app"
+BAD_REQUEST: Final = 400
+# Steam does not say when a ticket was made, and it works until the client cancels it or goes offline.
+DIGEST_SECONDS: Final = 30 * 86_400
+
+
+class SteamTickets:
+    def __init__(self, *, calls: ProviderCalls, clock: Clock) -> None:
+        self._calls = calls
+        self._clock = clock
+
+    async def verify(self, provider: Provider, app_ids: Sequence[str], ticket: str) -> VerifiedTicket:
+        """Ask Steam whose ticket it is, for one of these apps, and whether they own the app.
+
+        Raises TicketRefused and ProviderUnavailable.
+        """
+        spelling = ticket.lower()
+        if not TICKET.fullmatch(spelling):
+            raise TicketRefused("the ticket is not hexadecimal")
+        for app_id in app_ids:
+            params = await self._authenticate(provider, app_id, spelling)
+            if params is not None:
+                return VerifiedTicket(
+                    person=await self._person(provider, app_id, params),
+                    digest=sha256(b"steam " + bytes.fromhex(spelling).rstrip(b"\0")),
+                    ends_at=self._clock.now() + DIGEST_SECONDS,
+                )
+        raise TicketRefused("the ticket is for another app")
+
+    async def _authenticate(self, provider: Provider, app_id: str, ticket: str) -> Mapping[str, object] | None:
+        """Return what Steam says about the owner of the ticket; None if it is for another app."""
+        answer = await self._ask(
+            provider,
+            "ISteamUserAuth/AuthenticateUserTicket/v1",
+            {"appid": app_id, "ticket": ticket, "identity": provider.ticket_identity},
+        )
+        if answer.status == BAD_REQUEST:
+            raise TicketRefused("Steam cannot read the ticket")
+        response = member(content_of(answer), "response")
+        error = member(response, "error")
+        if error.get("errorcode") == OTHER_APP:
+            return None
+        if error:
+            raise TicketRefused(f"Steam answered error {error.get('errorcode')!r:.20}")
+        params = member(response, "params")
+        if params.get("result") != "OK" or not STEAM_ID.fullmatch(text_in(params, "steamid")):
+            raise ProviderUnavailable("Steam answered neither a SteamID nor an error")
+        return params
+
+    async def _person(self, provider: Provider, app_id: str, params: Mapping[str, object]) -> ForeignPerson:
+        steam_id = text_in(params, "steamid")
+        return ForeignPerson(
+            issuer=f"{provider.issuer}/openid",  # the same person as in the browser
+            subject=steam_id,
+            claims=params,
+            purchases={f"steam:{app_id}": await self._owns(provider, app_id, steam_id)},
+        )
+
+    async def _owns(self, provider: Provider, app_id: str, steam_id: str) -> bool:
+        """Return whether they bought the app; a borrowed copy and a free weekend do not count."""
+        answer = await self._ask(provider, "ISteamUser/CheckAppOwnership/v4", {"steamid": steam_id, "appid": app_id})
+        ownership = member(content_of(answer), "appownership")
+        if "ownsapp" not in ownership:
+            raise ProviderUnavailable("Steam did not say who owns the app")
+        owner = str(ownership.get("ownersteamid", ""))
+        return ownership["ownsapp"] is True and ownership.get("permanent") is True and owner == steam_id
+
+    async def _ask(self, provider: Provider, method: str, fields: Mapping[str, str]) -> OutboundResponse:
+        base = STEAM_WEB_API if provider.issuer == STEAM else provider.issuer
+        url = f"{base}/{method}/?{urlencode(fields)}"
+        return await self._calls.get_response(url, headers={"x-webapi-key": provider.publisher_key})
+
+
+def content_of(answer: OutboundResponse) -> Mapping[str, object]:
+    """Return the JSON object of a successful answer. Raises ProviderUnavailable: 403 if the key is wrong."""
+    if not answer.is_success:
+        raise ProviderUnavailable(f"Steam answered {answer.status}")
+    return object_in(answer, "Steam")
+
+
+def member(values: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Return a member that is an object, else an empty one."""
+    found = values.get(name)
+    return found if isinstance(found, dict) else {}

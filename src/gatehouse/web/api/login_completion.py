@@ -1,0 +1,200 @@
+"""What follows a proved first factor in every login without a browser: the second factor, then the login data."""
+
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.bans.model import ban_fields
+from gatehouse.accounts.errors import LoginDenied, SignInRefused
+from gatehouse.accounts.guests.model import DeviceProofRefused
+from gatehouse.accounts.identities import AddressHasAccount, NoAccountForIdentity, NotSignedIn
+from gatehouse.accounts.login_result import LoginOptions, LoginResult
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.second_factors.codes import EmailCodes
+from gatehouse.accounts.second_factors.model import Factor, FactorMissing, SecondFactorWrong, enabled_factors
+from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.store import AccountStore
+from gatehouse.kernel.errors import BadInput, TooMany
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.sign_in_flow.flows import SignInFlows
+from gatehouse.sign_in_flow.model import (
+    FlowStep,
+    SignInFlow,
+    SignInFlowGone,
+    first_factor_is_valid,
+    first_method_of,
+)
+from gatehouse.web.http.browser import ForeignPage
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.responses import json_response
+
+LOGIN_KIND: Final = "login"  # of the interaction that waits for a second factor
+NO_BROWSER: Final = ""  # no cookie is set: only the caller knows the handle of the flow
+SEAL_PURPOSE: Final = "login-options"
+# What a game can do about a right credential that opens no account; other reasons are not told.
+REASONS: Final[Mapping[type[NotSignedIn], str]] = {
+    NoAccountForIdentity: "no_account",
+    AddressHasAccount: "address_has_account",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondStep:
+    """The fields that every login has for the second factor."""
+
+    request_id: str = ""  # of the first call; "" in the first call itself
+    otp: str = field(default="", repr=False)
+    method: str = ""
+
+
+FIRST_CALL: Final = SecondStep()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvedLogin:
+    """An account whose first factor was right."""
+
+    user: User
+    method: SignInMethod
+    options: LoginOptions
+    more: Mapping[str, object] = field(default_factory=dict)  # what the response has beside the login data
+
+
+class LoginCompletion:
+    def __init__(
+        self,
+        *,
+        accounts: AccountStore,
+        factors: SecondFactors,
+        email_codes: EmailCodes,
+        sign_in_flows: SignInFlows,
+        login_result: LoginResult,
+        masters: MasterKeys,
+    ) -> None:
+        self._accounts = accounts
+        self._factors = factors
+        self._email_codes = email_codes
+        self._sign_in_flows = sign_in_flows
+        self._login_result = login_result
+        self._masters = masters
+
+    async def respond(
+        self, request: Request, step: SecondStep, prove: Callable[[], Awaitable[ProvedLogin]]
+    ) -> Response:
+        """Return the response of a login; `prove` verifies the first factor, and is not called for a second call."""
+        call = self._second_call(request, step) if step.request_id else self._first_call(request, step, prove)
+        return await login_response(call)
+
+    async def complete_sign_in(
+        self,
+        request: Request,
+        user: User,
+        auth: SignInMethod,
+        options: LoginOptions,
+        step: SecondStep = FIRST_CALL,
+    ) -> dict[str, object]:
+        """Return the login data of a person whose first factor was right, or ask for the second factor.
+
+        Raises LoginDenied.
+        """
+        await self._login_result.refuse_protected_role(user, auth)
+        if not enabled_factors(user):
+            return await self._login_data(request, user, auth, options)
+        if step.otp:
+            await self._verify(request, user, step)
+            return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
+        return await self._ask_for_factor(user, auth, options)
+
+    async def _first_call(
+        self, request: Request, step: SecondStep, prove: Callable[[], Awaitable[ProvedLogin]]
+    ) -> dict[str, object]:
+        proved = await prove()
+        data = await self.complete_sign_in(request, proved.user, proved.method, proved.options, step)
+        return {**data, **proved.more}
+
+    async def _second_call(self, request: Request, step: SecondStep) -> dict[str, object]:
+        interaction, user = await self._find_pending_login(step.request_id)
+        if not step.otp and step.method == Factor.EMAIL:
+            await self._email_codes.send(user, origin=origin_of(request, user.user_id))
+            return await self._two_step_response(user, step.request_id)
+        try:
+            await self._verify(request, user, step)
+        except SecondFactorWrong:
+            await self._sign_in_flows.count_failure(interaction)
+            raise
+        options = self._open_options(interaction)
+        await self._sign_in_flows.discard(interaction)
+        await self._login_result.refuse_protected_role(user, first_method_of(interaction))
+        return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
+
+    async def _ask_for_factor(self, user: User, auth: SignInMethod, options: LoginOptions) -> dict[str, object]:
+        sealed = self._masters.seal(msgspec.json.encode(options), purpose=SEAL_PURPOSE)
+        ask = {"options": base64.b64encode(sealed).decode()}
+        handle = await self._sign_in_flows.start(LOGIN_KIND, ask, browser=NO_BROWSER, user=user, method=auth)
+        return await self._two_step_response(user, handle)
+
+    async def _two_step_response(self, user: User, handle: str) -> dict[str, object]:
+        offered = (await self._factors.load_factors(user)).accepted_factors
+        return {"status": "2STEP", "request_id": handle, "methods": [factor.value for factor in offered]}
+
+    async def _find_pending_login(self, handle: str) -> tuple[SignInFlow, User]:
+        interaction = await self._sign_in_flows.find(handle, browser=NO_BROWSER)
+        if interaction.kind != LOGIN_KIND or interaction.step is not FlowStep.FACTOR or interaction.user_id is None:
+            raise SignInFlowGone
+        user = await self._accounts.user(interaction.user_id)
+        if user.blocked:
+            raise SignInRefused
+        if not first_factor_is_valid(interaction, user):
+            raise SignInFlowGone
+        return interaction, user
+
+    async def _verify(self, request: Request, user: User, step: SecondStep) -> None:
+        try:
+            method = Factor(step.method) if step.method else None
+        except ValueError as error:
+            raise BadInput("method must be one of those offered") from error
+        await self._factors.verify(user, step.otp, method, origin=origin_of(request, user.user_id))
+
+    async def _login_data(
+        self, request: Request, user: User, auth: SignInMethod, options: LoginOptions
+    ) -> dict[str, object]:
+        return await self._login_result.login_data(user, auth, options, origin_of(request, user.user_id))
+
+    def _open_options(self, interaction: SignInFlow) -> LoginOptions:
+        """Open the sealed options. Raises SignInFlowGone when they are damaged: the login has to start again."""
+        sealed = base64.b64decode(interaction.ask["options"])
+        opened = self._masters.try_open(sealed, purpose=SEAL_PURPOSE)
+        if opened is None:
+            raise SignInFlowGone
+        return msgspec.json.decode(opened, type=LoginOptions)
+
+
+async def login_response(login: Awaitable[dict[str, object]]) -> Response:
+    """Answer with the result of a login, or with the status that says why there is none."""
+    try:
+        return json_response(await login)
+    except NotSignedIn as refusal:
+        reason = REASONS.get(type(refusal))
+        return json_response({"status": "LOGINERROR", **({"reason": reason} if reason else {})})
+    except (SignInRefused, DeviceProofRefused):
+        return json_response({"status": "LOGINERROR"})
+    except (SecondFactorWrong, SignInFlowGone, FactorMissing):
+        return json_response({"status": "2STEPERROR"})
+    except LoginDenied as denied:
+        return json_response({"status": "DENIED", **ban_fields(denied.ban)})
+    except TooMany as closed:
+        return json_response(
+            {"status": "BLOCKED", "retry_after": closed.retry_after},
+            headers={"Retry-After": str(closed.retry_after)},
+        )
+
+
+def refuse_other_sites(request: Request) -> None:
+    """Refuse pages of other sites, which could sign a person in or try passwords through their browser (R1)."""
+    if request.headers.get("sec-fetch-site") == "cross-site":
+        raise ForeignPage("login from another site")

@@ -1,0 +1,86 @@
+"""The login operation for game clients that know their player: a platform's ticket instead of a password (R10)."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import SignInMethod
+from gatehouse.providers.tickets import PlatformSignIn, TicketAttempt
+from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
+from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondStep, refuse_other_sites
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
+from gatehouse.web.http.routing import Endpoint, RateClass
+from gatehouse.web.pages.rendering import PageRenderer
+
+EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
+    "Steam": {"platform": "steam", "ticket": "140000009f2b", "app_id": 50001, "factor": "9d5c1a"},
+    "second factor": {"request_id": "b1c2", "otp": "123456"},
+}
+
+
+class PlatformLoginRequest(LoginFields, frozen=True, kw_only=True):
+    platform: str = ""
+    ticket: str = ""
+    otp: str = ""
+    request_id: str = ""
+    method: str = ""
+
+
+class PlatformLoginResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True):
+    """As of the login operation; `created` is true if the account is new."""
+
+    created: bool = False
+
+
+class PlatformLoginEndpoint:
+    def __init__(self, *, sign_in: PlatformSignIn, completion: LoginCompletion, pages: PageRenderer) -> None:
+        """`pages` knows the language of a request, for the new account."""
+        self._sign_in = sign_in
+        self._completion = completion
+        self._pages = pages
+
+    async def log_in(self, request: Request) -> Response:
+        refuse_other_sites(request)
+        ask = await read_json_or_form(request, PlatformLoginRequest)
+        step = SecondStep(request_id=ask.request_id, otp=ask.otp, method=ask.method)
+        return await self._completion.respond(request, step, partial(self._prove, request, ask))
+
+    async def _prove(self, request: Request, ask: PlatformLoginRequest) -> ProvedLogin:
+        caller = caller_address_of(request.scope)
+        options = read_login_options(ask, str(caller.address))
+        attempt = TicketAttempt(
+            platform=ask.platform,
+            ticket=ask.ticket,
+            application_id=ask.app_id,
+            source=caller.source,
+            lang=self._pages.language_of(request),
+        )
+        found = await self._sign_in.sign_in(attempt, origin=origin_of(request, "platform"))
+        return ProvedLogin(
+            user=found.user,
+            method=SignInMethod.PLATFORM,
+            options=options,
+            more={"created": True} if found.created else {},
+        )
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="platform_login",
+            path="/proxy/api/platformLogin",
+            methods=("POST",),
+            handler=self.log_in,
+            dialect=Dialect.PLAIN,
+            rate_class=RateClass.LOGIN,
+            section="interface §4.17",
+            summary="Sign in with a ticket of a game platform; the status shows the result",
+            request=PlatformLoginRequest,
+            accepts=ANY_BODY,
+            answers={200: PlatformLoginResponse},
+            examples=EXAMPLES,
+        )

@@ -1,0 +1,110 @@
+"""Game platforms on loopback that verify tickets as their documentation says."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Final
+from urllib.parse import parse_qsl
+
+from tests.support.stub_server import ReceivedRequest, StubServer, http_response, run_stub_server
+from tests.support.vendors import STEAM_ID
+
+PUBLISHER_KEY: Final = "0123456789ABCDEF0123456789ABCDEF"
+STEAM_APP: Final = "480"
+JSON: Final = {"Content_Type": "application/json"}
+
+
+@dataclass(slots=True, kw_only=True)
+class SteamTicket:
+    """What GetAuthTicketForWebApi gave a client."""
+
+    steam_id: str = STEAM_ID
+    app_id: str = STEAM_APP
+    identity: str = "gatehouse"
+
+
+@dataclass(slots=True, kw_only=True)
+class SteamWebApi:
+    """partner.steam-api.com: ISteamUserAuth/AuthenticateUserTicket and ISteamUser/CheckAppOwnership."""
+
+    server: StubServer = field(default_factory=StubServer)
+    tickets: dict[str, SteamTicket] = field(default_factory=dict)
+    is_down: bool = False
+    ownership: dict[str, object] = field(default_factory=lambda: {"ownsapp": True, "permanent": True})
+    owner: str = ""  # of the copy that they play, if it is not theirs
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}"
+
+    def settings(self, application_id: int, **more: object) -> dict[str, object]:
+        """What an administrator enters about it, under the ID `steam`."""
+        entered = {
+            "kind": "steam",
+            "issuer": self.base,
+            "create_accounts": True,
+            "publisher_key": PUBLISHER_KEY,
+            "tickets": [f"{application_id}:{STEAM_APP}"],
+            **more,
+        }
+        return {f"providers.steam.{name}": value for name, value in entered.items()}
+
+    def ticket(self, **fields: str) -> str:
+        made = token_hex(120)
+        self.tickets[made] = SteamTicket(**fields)
+        return made
+
+    def cancel(self, ticket: str) -> None:
+        del self.tickets[ticket]
+
+    def respond(self, request: ReceivedRequest) -> bytes:
+        if self.is_down:
+            return http_response(b"<h1>Service unavailable</h1>", "503 Service Unavailable")
+        if request.headers.get("x-webapi-key") != PUBLISHER_KEY:
+            return http_response(b"<h1>Forbidden</h1>", "403 Forbidden")
+        path, _, query = request.line.split(" ")[1].partition("?")
+        asked = dict(parse_qsl(query))
+        answer = (
+            {"appownership": self._ownership(asked)}
+            if path == "/ISteamUser/CheckAppOwnership/v4/"
+            else {"response": self._authenticate(asked)}
+        )
+        return http_response(json.dumps(answer).encode(), **JSON)
+
+    def _authenticate(self, asked: dict[str, str]) -> dict[str, object]:
+        """Any number of times, until the client cancels the ticket; upper and lower case are the same."""
+        found = self.tickets.get(asked["ticket"].lower())
+        if found is None or asked.get("identity", found.identity) != found.identity:
+            return {"error": {"errorcode": 101, "errordesc": "Invalid ticket"}}
+        if found.app_id != asked["appid"]:
+            return {"error": {"errorcode": 102, "errordesc": "Ticket for other app"}}
+        return {
+            "params": {
+                "result": "OK",
+                "steamid": found.steam_id,
+                "ownersteamid": self.owner or found.steam_id,
+                "vacbanned": False,
+                "publisherbanned": False,
+            }
+        }
+
+    def _ownership(self, asked: dict[str, str]) -> dict[str, object]:
+        return {
+            "timestamp": "2016-01-01T00:00:00Z",
+            "timeexpires": "never",
+            "ownersteamid": self.owner or asked["steamid"],
+            "sitelicense": False,
+            "usercanceled": False,
+            "result": "OK",
+            **self.ownership,
+        }
+
+
+@asynccontextmanager
+async def run_steam() -> AsyncIterator[SteamWebApi]:
+    steam = SteamWebApi()
+    steam.server.respond = steam.respond
+    async with run_stub_server(steam.server):
+        yield steam

@@ -1,5 +1,6 @@
 """People's accounts: how they sign in, their sessions and second factors, registration, their own account."""
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 

@@ -365,7 +365,11 @@ CLIENT_PROGRAMS: Final = (
             description="Node registry, tests/game_clients/package-lock.json", install=install_typescript
         ),
     ),
-    Program(name="optional C++ with libcurl", find=find_cpp, system_package="g++ libcurl4-openssl-dev"),
+    Program(
+        name="optional C++ with libcurl and libsodium",
+        find=find_cpp,
+        system_package="g++ libcurl4-openssl-dev libsodium-dev",
+    ),
     Program(
         name="optional Mono (C#)",
         find=find_mono,

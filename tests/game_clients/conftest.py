@@ -31,6 +31,9 @@ SAMPLE: Final = (
     "test_a_client_talks_over_tls_or_to_its_own_machine",
     "test_a_game_that_cancels_takes_its_link_with_it",
     "test_an_address_that_is_none_is_not_opened",
+    "test_ticket_is_sent_and_every_answer_understood",
+    "test_guest_signs_the_challenge_and_solves_the_puzzle",
+    "test_guest_comes_back_and_gets_an_account",
 )
 
 

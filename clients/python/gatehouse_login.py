@@ -79,10 +79,10 @@ class Result:
     """How it ended. `outcome` is one of these.
 
     - "ok": signed in; `data` is everything the service told.
-    - "refused": the player said no, or the service did; `error` is a record id that its operators can look up. `reason`
-      is "banned": show `public_text`, and `until` (Unix time, 0 for no end). For guests and platforms it can be
-      "second_factor" or "no_account": sign in through the browser; "terms": open `data["url"]`, then sign in again;
-      "throttled"; "login_error": the key or ticket is not accepted.
+    - "refused": the player said no, or the service did; `error` is a record id that its operators can look up. For a
+      banned player `reason` is "banned": show `public_text`, and `until` (Unix time, 0 for no end). For guests and
+      platforms it can be "second_factor" or "no_account": sign in through the browser; "terms": open `data["url"]`,
+      then sign in again; "throttled"; "login_error": the key or ticket is not accepted.
     - "cancelled": the game cancelled.
     - "unreachable": the service cannot be reached; `error` says how.
     """
@@ -106,6 +106,8 @@ def sign_in(
     factor: str = "",
     code: bool = False,
     qr: bool = False,
+    id_token_client: str = "",  # a client of the application that gets an id_token, which is in `data`
+    nonce: str = "",  # of the id_token
     more: dict[str, Any] | None = None,  # further fields of getGsid
     show: Callable[[Session], Any] | None = None,  # instead of opening the browser
     on_state: Callable[[str], Any] | None = None,  # waiting, opened, signing_in, confirmed, cancelled
@@ -115,6 +117,7 @@ def sign_in(
 ) -> Result:
     client = _Client(base_url, on_state or (lambda _: None), cancel or threading.Event(), patience)
     wanted = {"factor": factor, "code": "1" if code else "", "qr": "1" if qr else ""}
+    wanted |= {"id_token_client": id_token_client, "nonce": nonce}
     asked = {name: value for name, value in wanted.items() if value}
     session = client.register({"app_id": app_id, **asked, **(more or {})})
     if isinstance(session, Result):
@@ -178,7 +181,14 @@ def sign_in_platform(
 
 
 def upgrade(
-    base_url: str, *, device_key: bytes, app_id: int = 0, more: dict[str, Any] | None = None, **options: Any
+    base_url: str,
+    *,
+    device_key: bytes,
+    app_id: int = 0,
+    more: dict[str, Any] | None = None,
+    cancel: threading.Event | None = None,
+    patience: float = 90.0,
+    **options: Any,  # noqa: ANN401 - of sign_in
 ) -> Result:
     """Give a guest an account, through the browser; options as for `sign_in`.
 
@@ -193,7 +203,8 @@ def upgrade(
     if not challenge:
         return _logged_in(answer)
     proved = {"intent": "upgrade", **_DeviceKey(device_key).sign(challenge)}
-    return sign_in(base_url, app_id=app_id, more={**(more or {}), **proved}, **options)
+    fields = {**(more or {}), **proved}
+    return sign_in(base_url, app_id=app_id, more=fields, cancel=cancel, patience=patience, **options)
 
 
 def open_browser(url: str) -> bool:

@@ -1,8 +1,8 @@
-"""Identities are unique and the last way in stays, between processes too, on both databases (R10)."""
+"""Identities are unique and the last sign-in method stays, between processes too, on both databases (R10)."""
 
 import pytest
 
-from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastWayIn
+from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod
 from gatehouse.storage.database import Storage
 from tests.support import racers
 from tests.support.builders import ISSUER, NOW, a_record, a_user, an_identity
@@ -63,7 +63,7 @@ async def test_service_tags_survive_changes_of_other_tags_and_end_with_the_accou
     await storage.profile.create_with_identity(user, an_identity(user.user_id), a_record(), takes_address=False)
     changed = await storage.accounts.set_labels(user.user_id, a_record(), tags=frozenset({"gamma"}))
     assert (changed.tags, changed.service_tags) == ({"gamma"}, {"linked_google"})
-    with pytest.raises(LastWayIn):
+    with pytest.raises(LastSignInMethod):
         await storage.profile.unlink_identity(user.user_id, ISSUER, "0", a_record(), ())
     await storage.profile.erase_user(user.user_id, a_record(), even_last_administrator=False, now=NOW)
     assert await storage.profile.user_by_identity(ISSUER, "0") is None

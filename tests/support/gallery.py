@@ -16,7 +16,7 @@ from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnSc
 from gatehouse.oauth.model import LINK_FIELDS, SCOPE_MARK, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
-from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.http.errors import Dialect
@@ -26,6 +26,7 @@ from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import contexts as sso
+from gatehouse.web.pages import email_sign_in as by_email
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
@@ -121,6 +122,7 @@ CONFIRM_GAME: Final = sso.ConfirmGameContext(
     nick="Anna",
     login=ANNA,
 )
+GAME_CONSENT: Final = ConsentRequest(client="Sky Raiders back end", scopes=("openid", "profile"))
 FORM_POST: Final = FormPost(
     action="https://atlas.studio.example/cb",
     fields={"code": "sample", "state": "s", "iss": "https://login.studio.example"},
@@ -289,6 +291,16 @@ STATES: Final[Mapping[str, PageContext]] = {
         ),
         problem=PageProblem(what=ProblemKind.PROVIDER_FAILED, text="Steam"),
     ),
+    "sign-in-by-email": replace(SIGN_IN, email_enabled=True, usernames_enabled=False, register_enabled=True),
+    "email-sign-in": by_email.EmailSignInContext(csrf=CSRF, interaction=ASK, login=ANNA, mail_is_logged=True),
+    "email-sign-in-wrong": by_email.EmailSignInContext(
+        csrf=CSRF, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.WRONG_CODE)
+    ),
+    "email-registration": by_email.EmailSignInContext(csrf=CSRF, login=ANNA, registers=True, nick="Anna", minutes=1),
+    "email-link": by_email.EmailedLinkContext(
+        csrf=CSRF, token="x", login=ANNA, application="Sky Atlas", returns_to="atlas.studio.example"
+    ),
+    "email-link-elsewhere": by_email.LinkElsewhereContext(),
     "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
     "sign-in-throttled": replace(
         SIGN_IN, login=LONG_LOGIN, problem=PageProblem(what=ProblemKind.THROTTLED, seconds=95)
@@ -336,6 +348,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         CONFIRM_SIGN_IN, application="W" * 64, is_nearby=False, login=LONG_LOGIN, scopes=SCOPES
     ),
     "confirm-game": CONFIRM_GAME,
+    "confirm-game-consent": replace(CONFIRM_GAME, consent=GAME_CONSENT),
     "confirm-game-elsewhere": replace(
         CONFIRM_GAME,
         application="W" * 64,
@@ -397,6 +410,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         CONFIRM, has_password=False, methods=(FactorMethod.PASSKEY,), passkey_options=REQUEST_OPTIONS
     ),
     "register": page.RegisterContext(csrf=CSRF),
+    "register-optional": page.RegisterContext(csrf=CSRF, interaction=ASK, password_optional=True),
     "register-domains": page.RegisterContext(
         csrf=CSRF,
         login="anna@elsewhere.example",

@@ -16,7 +16,7 @@ from secrets import token_bytes, token_hex
 from typing import Final, cast
 
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
-from gatehouse.accounts.model import LoginTokenRecord
+from gatehouse.accounts.model import EmailSignInProof, LoginTokenRecord
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.model import SecondFactorWrong
@@ -102,6 +102,7 @@ async def sign_in(storage: Storage, *, login: str, source: str) -> None:
         limiter=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
         device_cookies=DeviceCookies(key=bytes(32), clock=clock),
         tally=SignInTally(store=storage.tallies, clock=clock),
+        accepts_usernames=lambda: True,
     )
     await password_sign_in.verify(PasswordAttempt(login=login, password="wrong", source=source))
 
@@ -162,6 +163,16 @@ async def drop_an_identity(storage: Storage, n: int) -> None:
 
 async def take_provider_request(storage: Storage, _n: int) -> None:
     expect_true(await storage.profile.take_provider_request(b"state", NOW) is not None)
+
+
+async def use_email_request(storage: Storage, n: int) -> None:
+    """By code and by link in turn: either uses up both."""
+    proof = EmailSignInProof(browser=b"browser", **({"code": b"code"} if n % 2 else {"link": b"link"}))
+    await storage.registration.use_email_request(proof, NOW)
+
+
+async def try_wrong_sign_in_code(storage: Storage, _n: int) -> None:
+    await storage.registration.use_email_request(EmailSignInProof(browser=b"browser", code=b"wrong"), NOW)
 
 
 async def take_challenge(storage: Storage, _n: int) -> None:
@@ -256,6 +267,7 @@ ACTS: Final[Mapping[str, Act]] = {
     for act in (
         *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
+        *(use_email_request, try_wrong_sign_in_code),
         *(take_challenge, use_passkey, add_passkey, take_identity, drop_an_identity, take_provider_request),
         *(sign_in_with_identity, use_ticket),
         *(guess_password_of_anna, guess_password_of_no_one, try_one_password_everywhere),

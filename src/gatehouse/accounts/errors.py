@@ -60,6 +60,16 @@ class LinkDead(Refused):
     public = "This link is invalid: it was already used or has expired."
 
 
+class EmailCodeWrong(Refused):
+    public = "This code is wrong."
+
+
+class EmailSignInGone(Refused):
+    """The request was used, has expired, is of another browser, or its account may not use it; all look alike."""
+
+    public = "This code or link is invalid: it was already used, has expired, or was requested in another browser."
+
+
 class SignInRefused(Refused):
     """Wrong password, unknown account and blocked account look alike (R1)."""
 
@@ -112,7 +122,7 @@ class IdentityNotFound(Conflict):
     public = "This sign-in method is not connected."
 
 
-class LastWayIn(Conflict):
+class LastSignInMethod(Conflict):
     """Removing it would leave the account without a password, a passkey and an identity."""
 
-    public = "This is the only way to sign in to this account. Add another one first."
+    public = "This is the only sign-in method of this account. Add another one first."

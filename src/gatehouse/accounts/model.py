@@ -218,6 +218,28 @@ class EmailLink:
     expires_at: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailSignInRequest:
+    """A request to sign in by email, as stored: one per browser, digests only."""
+
+    browser: bytes  # a digest of a secret that only this browser has
+    user_id: str
+    code: bytes
+    link: bytes
+    sealed: bytes = field(repr=False)  # what it is for
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailSignInProof:
+    """The code or the link that a browser answers its request with."""
+
+    browser: bytes
+    code: bytes | None = None
+    link: bytes | None = None
+
+
 class SessionStrength(StrEnum):
     FULL = "full"
     LIMITED = "limited"  # from a short-lived token: signs in to first-party clients only (R1)

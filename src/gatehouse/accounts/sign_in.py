@@ -4,7 +4,7 @@ Failed attempts from a known browser are counted separately: an attacker who kee
 out (checklist LG-09). The device cookie is authenticated by a MAC and proves nothing else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,8 +77,10 @@ class PasswordSignIn:
         limiter: AttemptLimiter,
         device_cookies: DeviceCookies,
         tally: SignInTally,
+        accepts_usernames: Callable[[], bool],
     ) -> None:
         self._tally = tally
+        self._accepts_usernames = accepts_usernames
         self._store = store
         self._passwords = passwords
         self._limiter = limiter
@@ -114,10 +116,11 @@ class PasswordSignIn:
         await self._limiter.clear_all_failures([subject for subject in subjects if not subject.is_shared])
 
     async def _find_user(self, login: str) -> User | None:
-        """Return the account with this email address or user name; both cost one read."""
+        """Return the account with this email address or, where they are accepted, user name; both cost one read."""
         if "@" in login:
             return await self._store.user_by_login(login_key(login))
-        return await self._store.user_by_username(username_key(login))
+        found = await self._store.user_by_username(username_key(login))
+        return found if self._accepts_usernames() else None
 
     async def _matches(self, password: str, user: User | None) -> bool:
         if is_too_long(password):

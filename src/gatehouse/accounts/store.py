@@ -6,6 +6,8 @@ from typing import Protocol
 from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.model import (
     EmailLink,
+    EmailSignInProof,
+    EmailSignInRequest,
     LinkKind,
     LoginToken,
     LoginTokenRecord,
@@ -168,6 +170,39 @@ class EmailLinkStore(Protocol):
 
         Every session, login token, user JWT and other link of the account ends with it. Of any number of callers
         exactly one succeeds. Raises LinkDead.
+        """
+
+    async def save_email_request(
+        self, request: EmailSignInRequest, entry: AuditRecord | None, mails: Sequence[OutboxMail], *, discards: bool
+    ) -> None:
+        """Store the browser's request, which replaces its earlier one, and queue the emails.
+
+        With `discards` the emails are deleted in the same transaction. All calls take the same time, with and
+        without an account (LG-05).
+        """
+
+    async def find_email_request(self, browser: bytes, link: bytes, now: int) -> bytes | None:
+        """Return the sealed purpose of the browser's request if it can be used with this link, without using it."""
+
+    async def use_email_request(self, proof: EmailSignInProof, now: int) -> bytes:
+        """Use the request and return its sealed purpose: of any number of callers, by code or link, one gets it.
+
+        Raises EmailCodeWrong, which counts, and EmailSignInGone, also after MAX_EMAIL_CODE_TRIES wrong codes.
+        """
+
+    async def verify_by_email(
+        self,
+        user: User,
+        entries: Sequence[AuditRecord],
+        mails: Sequence[OutboxMail],
+        *,
+        ends_sessions: bool,
+        now: int,
+    ) -> User:
+        """Mark the address that the account still has as verified, end its links and return the account.
+
+        With `ends_sessions` its password is removed and every session and token ends, in the same transaction.
+        Raises EmailSignInGone if the account was blocked or has another address.
         """
 
 

@@ -10,6 +10,7 @@ from gatehouse.web.pages.account_profile import ProfileForms
 from gatehouse.web.pages.account_request import AccountView, NoticeCookie
 from gatehouse.web.pages.confirm_sign_in import ConfirmSignInPage
 from gatehouse.web.pages.consent import ConsentPage
+from gatehouse.web.pages.email_sign_in import EmailSignInPages
 from gatehouse.web.pages.forms import PublicForms
 from gatehouse.web.pages.game import GamePages
 from gatehouse.web.pages.home import HomePage, ShortTokenPage
@@ -61,6 +62,8 @@ def sign_in_pages(
         flow_pages=flow_pages,
         providers=services.provider_sign_in,
         register_enabled=lambda: services.settings.accounts.registration,
+        email_enabled=lambda: services.email_sign_in.is_on,
+        usernames_enabled=lambda: services.settings.accounts.username_sign_in,
         base_url=services.base_url,
     )
 
@@ -131,15 +134,40 @@ def game_pages(services: Services, pages: PageRenderer) -> GamePages:
     )
 
 
+def email_sign_in_pages(services: Services, pages: PageRenderer, forms: PublicForms) -> EmailSignInPages:
+    flow_pages = SignInFlowPages(sign_in_flows=services.sign_in_flows, browsers=services.browsers, pages=pages)
+    completion = sign_in_completion(services, pages)
+    return EmailSignInPages(
+        email_sign_in=services.email_sign_in,
+        sign_in=sign_in_pages(services, pages, completion, flow_pages),
+        sign_in_flows=services.sign_in_flows,
+        completion=completion,
+        browsers=services.browsers,
+        pages=pages,
+        flow_pages=flow_pages,
+        forms=forms,
+        offers_passkeys=lambda: services.passkeys.are_supported,
+        mail_is_logged=services.mail_is_logged,
+    )
+
+
 def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     forms = PublicForms(browsers=services.browsers, pages=pages, proof_of_work=services.proof_of_work)
+    by_email = email_sign_in_pages(services, pages, forms)
     registration, recovery = services.registration, services.password_recovery
     is_logged = services.mail_is_logged
     verify = VerifyEmailPage(
         registration=registration, proofs=services.email_verification, forms=forms, mail_is_logged=is_logged
     )
     return [
-        *RegisterPage(registration=registration, forms=forms, mail_is_logged=is_logged).endpoints(),
+        *by_email.endpoints(),
+        *RegisterPage(
+            registration=registration,
+            email_sign_in=services.email_sign_in,
+            email_pages=by_email,
+            forms=forms,
+            mail_is_logged=is_logged,
+        ).endpoints(),
         *verify.endpoints(),
         *InvitePage(invitations=services.invitations, forms=forms).endpoints(),
         *ForgotPage(recovery=recovery, forms=forms, mail_is_logged=is_logged).endpoints(),
@@ -209,6 +237,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         confirmation=services.reauthentication,
         email_codes=services.email_codes,
         passkeys=services.passkeys,
+        email_sign_in=services.email_sign_in,
         devices=services.device_cookies,
         sign_in_flows=services.sign_in_flows,
         browsers=services.browsers,

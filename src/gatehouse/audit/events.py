@@ -62,6 +62,8 @@ class AuditEvent(StrEnum):
     RESET_ASKED = "password.reset_asked", "A password reset link was sent."
     PASSWORD_RESET = "password.reset", "A password was reset by email; sessions and tokens ended."
     PASSWORD_CHANGED = "password.changed", "A password was changed by its owner; other sessions and tokens ended."
+    PASSWORD_REMOVED = "password.removed", "A password was removed from an account."
+    EMAIL_SIGN_IN_ASKED = "login.email_asked", "A sign-in by email was requested for an account."
     FACTOR_ADDED = "factor.added", "A second factor was added to an account."
     FACTOR_REMOVED = "factor.removed", "A second factor was removed from an account."
     FACTORS_RESET = "factor.all_removed", "All second factors of an account were removed by an administrator."

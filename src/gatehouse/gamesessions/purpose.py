@@ -6,6 +6,8 @@ from typing import Final
 from urllib.parse import urlencode
 
 from gatehouse.accounts.bans.model import UserBan
+from gatehouse.accounts.errors import LoginDenied
+from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
@@ -14,10 +16,10 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, GameSessionState
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.store import GameApplications, GameLoginSettings, GameSessionStore
+from gatehouse.gamesessions.store import GameLoginSettings, GameSessionStore, GameSettingsReader, IdTokenIssuer
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
-from gatehouse.sign_in_flow.flows import ConfirmationQuestion, NetworkNearness, compare_networks
+from gatehouse.sign_in_flow.flows import ConfirmationQuestion, ConsentRequest, NetworkNearness, compare_networks
 from gatehouse.sign_in_flow.model import (
     Destination,
     FlowStep,
@@ -63,18 +65,20 @@ class GameSignInPurpose:
         *,
         store: GameSessionStore,
         accounts: AccountStore,
-        applications: GameApplications,
+        game_settings: GameSettingsReader,
         rules: ApplicationAccess,
         results: GameLoginResults,
+        id_tokens: IdTokenIssuer,
         refusals: GameRefusals,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._store = store
         self._accounts = accounts
-        self._applications = applications
+        self._game_settings = game_settings
         self._rules = rules
         self._results = results
+        self._id_tokens = id_tokens
         self._refusals = refusals
         self._recorder = recorder
         self._clock = clock
@@ -125,6 +129,7 @@ class GameSignInPurpose:
             application=application.name,
             logo=application.logo,
             choices=code_choices_for(session, origin),
+            consent=await self._consent_request(session, interaction.user_id or "", origin),
             asked_at=session.created_at,
             address=session.address,
             nearness=network_nearness(session, origin),
@@ -145,6 +150,7 @@ class GameSignInPurpose:
             raise SignInFlowGone
         if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
             return await self._deny(session, origin, proof.user_id)
+        await self._give_consent(session, proof.user_id, origin)
         details: Details = {
             "gsid": session.gsid,
             "app_id": session.app_id,
@@ -152,11 +158,41 @@ class GameSignInPurpose:
         }
         entry = self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=proof.user_id, details=details)
         confirmed = await self._store.confirm_session(
-            session.gsid, self._clock.now(), user_id=proof.user_id, rev=proof.rev, auth=proof.auth, entry=entry
+            session.gsid,
+            self._clock.now(),
+            user_id=proof.user_id,
+            rev=proof.rev,
+            auth=proof.auth,
+            second_factor=proof.second_factor,
+            auth_time=proof.proved_at,
+            entry=entry,
         )
         if not confirmed:
             raise SignInFlowGone
         return page_url(DONE_PATH, session.gsid)
+
+    async def _consent_request(
+        self, session: GameSession, user_id: str, origin: AuditOrigin
+    ) -> ConsentRequest | None:
+        """Return what the client of the id_token needs; a client that gets none any more ends the session."""
+        options = self._options(session)
+        if options.id_token is None:
+            return None
+        try:
+            return await self._id_tokens.consent_request(options.id_token, options.primary_application, user_id)
+        except LoginDenied as denied:
+            await self._fail(session, origin, denied.detail)
+            raise SignInPurposeEnded from denied
+
+    async def _give_consent(self, session: GameSession, user_id: str, origin: AuditOrigin) -> None:
+        options = self._options(session)
+        if options.id_token is None:
+            return
+        try:
+            await self._id_tokens.give_consent(options.id_token, options.primary_application, user_id, origin)
+        except LoginDenied as denied:
+            await self._fail(session, origin, denied.detail)
+            raise SignInPurposeEnded from denied
 
     async def deny_banned(self, interaction: SignInFlow, user_id: str, origin: AuditOrigin) -> None:
         """End the session of a person who is banned from the installation, so that the game is told."""
@@ -181,9 +217,12 @@ class GameSignInPurpose:
         return not user.blocked and await self._rules.may_log_in(user, self.application_ids(session))
 
     def application_ids(self, session: GameSession) -> Sequence[int]:
-        """Return the applications that the session names. Raises InteractionGone for damaged options."""
+        """Return the applications that the session names. Raises SignInFlowGone for damaged options."""
+        return self._options(session).applications
+
+    def _options(self, session: GameSession) -> LoginOptions:
         try:
-            return self._results.open_options(session).applications
+            return self._results.open_options(session)
         except OptionsDamaged:
             raise SignInFlowGone from None
 
@@ -196,7 +235,7 @@ class GameSignInPurpose:
         return await self.application_by_id(self.first_application_id(session))
 
     async def application_by_id(self, application_id: int) -> GameLoginSettings:
-        return await self._applications.game_login_settings(application_id) if application_id else GameLoginSettings()
+        return await self._game_settings(application_id) if application_id else GameLoginSettings()
 
     async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
         refusal = self._refusals.end_refusal(session.gsid, origin, reason)

@@ -19,8 +19,9 @@ ADDRESS: Final = re.compile(r"[^\s\"(),:;<>@\[\\\]]+@[A-Za-z0-9](?:[A-Za-z0-9.-]
 class MailTemplate(StrEnum):
     """Every email and the values it needs; a value may be empty when unknown.
 
-    Emails that a stranger can cause to another person's address (VERIFY, ALREADY_REGISTERED, RESET, ACCOUNT_LOCKED)
-    contain no text the stranger can choose: no nick, no browser name.
+    Emails that a stranger can cause to another person's address (VERIFY, ALREADY_REGISTERED, RESET, EMAIL_SIGN_IN,
+    EMAIL_SIGN_IN_REFUSED, EMAIL_REGISTRATION, ACCOUNT_LOCKED) contain no text the stranger can choose: no nick, no
+    browser name.
     """
 
     def __new__(cls, name: str, *needs: str) -> Self:
@@ -38,6 +39,10 @@ class MailTemplate(StrEnum):
     EMAIL_CHANGED_OLD = "email_changed_old", "address", "device"
     EMAIL_CHANGED_NEW = "email_changed_new", "address", "device"
     PASSWORD_CHANGED = "password_changed", "address", "device"
+    PASSWORD_REMOVED = "password_removed", "address", "device"
+    EMAIL_SIGN_IN = "email_sign_in", "path", "code", "minutes", "address"
+    EMAIL_SIGN_IN_REFUSED = "email_sign_in_refused", "address"  # so that the page responds alike
+    EMAIL_REGISTRATION = "email_registration", "path", "code", "minutes", "address"
     NEW_DEVICE = "new_device", "address", "device"
     FACTOR_ADDED = "factor_added", "factor", "address", "device"
     FACTOR_REMOVED = "factor_removed", "factor", "address", "device"

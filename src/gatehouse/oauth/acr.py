@@ -44,7 +44,7 @@ def amr_of(signed_in: SignInProof | Grant) -> tuple[str, ...]:
         case SignInMethod.PASSKEY:
             return (*PASSKEY_AMR, "mfa")  # a key, and a fingerprint, face or PIN
         case SignInMethod.EMAIL:
-            return ("otp",)
+            return AMR_BY_FACTOR[Factor.EMAIL]
     return ()  # RFC 8176 has no value for other identity providers
 
 

@@ -112,15 +112,23 @@ class LoginRules:
         return permissions.allows(ROOT, CAN_ADMINISTER)
 
     async def has_protected_role(self, user: User) -> bool:
-        """Whether the user holds a protected role or rule of application 1, from whatever source."""
+        """Whether the user holds a protected role or rule of application 1, from whatever source.
+
+        An assigned role counts whatever its condition or end: it may count from another address.
+        """
         facts = await self._permission_loader.load_facts(user.user_id, (CENTRAL_APPLICATION,))
         if facts is None:
             return False
         loaded = await self._permission_loader.load_input(facts)
+        model, record = loaded.models[CENTRAL_APPLICATION], facts.records.get(CENTRAL_APPLICATION)
+        scopes = () if record is None else record.scopes.values()
+        assigned = (model.roles.get(one.role) for scope in scopes for one in scope.roles)
+        if any(role is not None and role.protected for role in assigned):
+            return True
         held = (await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)).rules(ROOT)
         roles = (contribution.source.role for contribution in held.contributions)
         return any(role is not None and role.protected for role in roles) or bool(
-            protected_rules_in(loaded.models[CENTRAL_APPLICATION].schema, held)
+            protected_rules_in(model.schema, held)
         )
 
     async def service_application(self, service_jwt: str) -> int:

@@ -215,6 +215,12 @@ def ca_file_has_certificates(candidate: Candidate) -> None:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
 
 
+def password_is_replaced(candidate: Candidate) -> None:
+    accounts = candidate.settings.accounts
+    if accounts.password_optional and not accounts.email_sign_in:
+        raise ValueError("needs accounts.email_sign_in, or people who register could not sign in again")
+
+
 def mail_has_a_sender(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and not mail.from_address:
@@ -251,6 +257,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("database.listen_url", listening_needs_postgresql),
     ("database.pool_min", pool_bounds_are_in_order),
     ("applications.keys_dir", keys_directory_exists),
+    ("accounts.password_optional", password_is_replaced),
     ("accounts.breached_passwords", breached_file_is_valid),
     ("accounts.geoip_file", geoip_file_is_valid),
     ("branding.logo", logo_is_an_image),

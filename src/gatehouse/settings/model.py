@@ -159,6 +159,16 @@ class AccountSettings:
     allowed_domains: Annotated[
         tuple[str, ...], text("Email domains allowed to register; empty allows all.", grammar.domain, stored=True)
     ] = ()
+    email_sign_in: Annotated[
+        bool, SettingInfo("Allow sign-in by a link or code sent by email, without a password.", stored=True)
+    ] = False
+    password_optional: Annotated[
+        bool,
+        SettingInfo("Allow self-registration without a password; needs `accounts.email_sign_in`.", stored=True),
+    ] = False
+    username_sign_in: Annotated[
+        bool, SettingInfo("Let people choose a user name and sign in with it.", stored=True)
+    ] = True
     breached_passwords: Annotated[
         str,
         text(

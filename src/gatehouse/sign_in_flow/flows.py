@@ -171,6 +171,14 @@ class NetworkNearness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentRequest:
+    """What a person allows another client with their yes."""
+
+    client: str  # its name
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationQuestion:
     kind: str  # of the purpose: device, game
     application: str  # its name
@@ -178,6 +186,7 @@ class ConfirmationQuestion:
     code: str = ""  # shown on the device, to compare; empty without one
     choices: tuple[str, ...] = ()  # the device shows one of them, and the person picks it
     scopes: tuple[str, ...] = ()  # that need consent
+    consent: ConsentRequest | None = None  # for a client that is not the application itself
     asked_at: int
     address: str  # that the request came from
     nearness: NetworkNearness

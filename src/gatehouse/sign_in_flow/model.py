@@ -130,6 +130,11 @@ def has_password_proof(flow: SignInFlow) -> bool:
     return first_method_of(flow) is SignInMethod.LOGIN
 
 
+def has_email_proof(flow: SignInFlow) -> bool:
+    """Whether the first factor was a link or code by email."""
+    return flow.ask[FIRST_FACTOR].partition(" ")[2] == SignInMethod.EMAIL
+
+
 def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:
     return SignInProof(
         user_id=session.user_id,

@@ -232,7 +232,7 @@ async def test_no_one_renames_or_removes_someone_elses_passkey(
     await bob.client.aclose()
 
 
-async def test_the_only_way_in_is_not_removed(
+async def test_last_sign_in_method_is_not_removed(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await add_passkey(service, account_browser)
@@ -240,7 +240,7 @@ async def test_the_only_way_in_is_not_removed(
     await account_browser.get("/account")
     response = await account_browser.submit("/account/passkey/remove")
     assert response.status_code == 409
-    assert "only way to sign in" in account_browser.problem_in(response)
+    assert "only sign-in method" in account_browser.problem_in(response)
     assert (await read_user(service, anna)).passkeys == 1
 
 

@@ -427,13 +427,13 @@ async def test_id_09_answer_to_a_link_request_connects_no_other_account(
     assert await find_user(service, vendor) is None
 
 
-async def test_id_10_last_way_in_cannot_be_removed(service: RunningService, vendor: Vendor) -> None:
+async def test_id_10_last_sign_in_method_cannot_be_removed(service: RunningService, vendor: Vendor) -> None:
     browser = AccountBrowser(service)
     await sign_in_with(browser, vendor, **KIM)
     await browser.get("/account")
     response = await browser.submit("/account/identities/remove")
     assert response.status_code == 409
-    assert "only way to sign in" in response.text
+    assert "only sign-in method" in response.text
     assert await find_user(service, vendor) is not None
     await browser.client.aclose()
 

@@ -7,7 +7,7 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.service import RunningService
 
 LOGIN = "anna@studio.example"
@@ -205,3 +205,18 @@ async def test_error_pages_speak_the_readers_language(service: RunningService) -
     response = await service.client.get("/nowhere", headers={"Accept-Language": "de-AT,de;q=0.9"})
     assert response.status_code == 404
     assert 'lang="de"' in response.text
+
+
+async def test_user_names_are_a_setting(
+    service: RunningService, browser_client: HttpBrowser, anna: User, account_browser: AccountBrowser
+) -> None:
+    origin = AuditOrigin(actor="test")
+    await account_browser.submit_and_read_notice("/account/username", username="anna.k")
+    assert (await browser_client.sign_in("anna.k")).status_code == 303
+    await service.services.settings_editor.save({"accounts.username_sign_in": False}, origin)
+    page = (await browser_client.get("/sign-in")).text
+    assert "Email or user name" not in page
+    assert (await browser_client.sign_in("anna.k")).status_code == 403
+    assert (await browser_client.sign_in(anna.login or "")).status_code == 303
+    assert "/account/username" not in (await account_browser.get("/account")).text
+    assert (await account_browser.post_with_csrf("/account/username", username="anna.x")).status_code == 404

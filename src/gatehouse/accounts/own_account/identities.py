@@ -85,7 +85,7 @@ class IdentityAccounts:
     async def unlink(
         self, user: User, issuer: str, subject: str, *, provider_name: str, origin: AuditOrigin, device: str
     ) -> None:
-        """Raises IdentityNotFound and LastWayIn."""
+        """Raises IdentityNotFound and LastSignInMethod."""
         record = self._notifier.record(AuditEvent.IDENTITY_UNLINKED, user, origin, issuer=issuer)
         mails = self._notifier.mails(MailTemplate.IDENTITY_UNLINKED, user, origin, device, provider=provider_name)
         await self._store.unlink_identity(user.user_id, issuer, subject, record, mails)

@@ -305,7 +305,7 @@ class OwnAccountStore(Protocol):
     async def unlink_identity(
         self, user_id: str, issuer: str, subject: str, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """Remove the identity. Raises IdentityNotFound, and LastWayIn, also when two are removed concurrently."""
+        """Remove the identity. Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once."""
 
     async def record_identity_use(
         self, identity: Identity, tags: Mapping[str, bool], entry: AuditRecord, *, purchases: Mapping[str, bool]

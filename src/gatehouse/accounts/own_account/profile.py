@@ -1,6 +1,6 @@
 """The account page's actions: profile, password change, deletion, and the activity list."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Final
 
@@ -18,6 +18,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.images.loading import ImageLoader
 from gatehouse.images.model import PICTURE
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import NotFound
 from gatehouse.mail.model import MailTemplate
 
 
@@ -52,11 +53,25 @@ def profile_of(user: User) -> Profile:
 
 
 class AccountProfile:
-    def __init__(self, *, store: OwnAccountStore, images: ImageLoader, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: OwnAccountStore,
+        images: ImageLoader,
+        recorder: Recorder,
+        clock: Clock,
+        offers_usernames: Callable[[], bool],
+    ) -> None:
         self._store = store
         self._images = images
         self._recorder = recorder
         self._clock = clock
+        self._offers_usernames = offers_usernames
+
+    @property
+    def offers_usernames(self) -> bool:
+        """Whether people may choose a user name."""
+        return self._offers_usernames()
 
     async def load_details(self, user: User) -> AccountDetails:
         return await self._store.account_details(user.user_id, self._clock.now())
@@ -75,7 +90,9 @@ class AccountProfile:
             await self._store.set_profile(user.user_id, checked, self._audit_record(user, changed, origin))
 
     async def set_username(self, user: User, username: str, origin: AuditOrigin) -> None:
-        """Set the user name. Raises BadAccount, UsernameTaken and UsernameChangedRecently."""
+        """Set the user name. Raises BadAccount, UsernameTaken and UsernameChangedRecently; NotFound if turned off."""
+        if not self.offers_usernames:
+            raise NotFound("user names are turned off")
         checked = check_username(username)
         if checked == user.username:
             return

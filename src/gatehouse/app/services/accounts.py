@@ -7,6 +7,7 @@ from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
+from gatehouse.accounts.email_sign_in import EmailSignIn, EmailSignInPolicy
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
 from gatehouse.accounts.identities import IdentityRules, TagRule
 from gatehouse.accounts.importing.checks import ProviderIssuer
@@ -63,6 +64,23 @@ class AccountServices(PermissionServices):
             limiter=self.attempt_limiter,
             device_cookies=self.device_cookies,
             tally=self.tally,
+            accepts_usernames=lambda: self.settings.accounts.username_sign_in,
+        )
+
+    @cached_property
+    def email_sign_in(self) -> EmailSignIn:
+        return EmailSignIn(
+            store=self.storage.registration,
+            accounts=self.storage.accounts,
+            links=self.email_links,
+            composer=self.mail_composer,
+            recorder=self.recorder,
+            sealer=self.masters,
+            tally=self.tally,
+            clock=self.clock,
+            key=derive_key(self.instance_key, "email-sign-in"),
+            policy=lambda: email_sign_in_policy(self.settings.accounts),
+            has_protected_role=self.login_rules.has_protected_role,
         )
 
     @cached_property
@@ -243,7 +261,11 @@ class AccountServices(PermissionServices):
     @cached_property
     def account_profile(self) -> AccountProfile:
         return AccountProfile(
-            store=self.storage.profile, images=self.image_loader, recorder=self.recorder, clock=self.clock
+            store=self.storage.profile,
+            images=self.image_loader,
+            recorder=self.recorder,
+            clock=self.clock,
+            offers_usernames=lambda: self.settings.accounts.username_sign_in,
         )
 
     @cached_property
@@ -380,6 +402,14 @@ class AccountServices(PermissionServices):
 def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
     return SessionLifetimes(
         idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * MINUTE
+    )
+
+
+def email_sign_in_policy(wanted: AccountSettings) -> EmailSignInPolicy:
+    return EmailSignInPolicy(
+        is_on=wanted.email_sign_in,
+        registers=wanted.email_sign_in and wanted.password_optional and wanted.registration,
+        domains=wanted.allowed_domains,
     )
 
 

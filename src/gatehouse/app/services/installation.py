@@ -47,6 +47,7 @@ POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings
     "passwords": ("passwords", "accounts.breached_passwords"),
     "registration": ("accounts.registration", "accounts.allowed_domains"),
     "guests": ("guests",),
+    "sign_in": ("accounts.email_sign_in", "accounts.password_optional", "accounts.username_sign_in"),
     "sessions": ("sessions",),
     "tokens": ("tokens", "oauth", "keys"),
     "rates": ("rates", "game"),

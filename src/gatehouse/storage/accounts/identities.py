@@ -11,7 +11,7 @@ from gatehouse.accounts.errors import (
     MAX_IDENTITIES,
     IdentityNotFound,
     IdentityTaken,
-    LastWayIn,
+    LastSignInMethod,
     TooManyIdentities,
     UserNotFound,
 )
@@ -57,7 +57,7 @@ USE_IDENTITY = Statement(
 IDENTITIES_OF_PROVIDER = Statement(
     select(func.count().label("found")).where(_OF_USER, identities.c.provider == bindparam("at_provider"))
 )
-WAYS_IN = Statement(
+SIGN_IN_METHODS = Statement(
     select(
         select(func.count()).where(_OF_USER).scalar_subquery().label("identities"),
         select(func.count()).where(passkeys.c.user_id == bindparam("of")).scalar_subquery().label("passkeys"),
@@ -126,7 +126,7 @@ def unlink_identity(
     removed = yield DROP_IDENTITY(of=user_id, of_issuer=issuer, of_subject=subject)
     if not removed:
         raise IdentityNotFound
-    yield from refuse_without_way_in(user_id)
+    yield from refuse_without_sign_in_method(user_id)
     provider = removed[0].provider
     if not (yield IDENTITIES_OF_PROVIDER(of=user_id, at_provider=provider))[0].found:
         yield DROP_TAG(of=user_id, the=service_tag(provider))
@@ -134,11 +134,11 @@ def unlink_identity(
     yield from queue_mails(mails, user_id)
 
 
-def refuse_without_way_in(user_id: str) -> Verb[None]:
-    """Refuse to remove the last way to sign in; the caller has locked the account. Raises LastWayIn."""
-    (ways,) = yield WAYS_IN(of=user_id)
-    if not (ways.identities or ways.passkeys or ways.password):
-        raise LastWayIn
+def refuse_without_sign_in_method(user_id: str) -> Verb[None]:
+    """Refuse to remove the last sign-in method; the caller has locked the account. Raises LastSignInMethod."""
+    (methods,) = yield SIGN_IN_METHODS(of=user_id)
+    if not (methods.identities or methods.passkeys or methods.password):
+        raise LastSignInMethod
 
 
 def record_identity_use(

@@ -24,7 +24,7 @@ from gatehouse.accounts.second_factors.model import (
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.mail.model import OutboxMail
-from gatehouse.storage.accounts.identities import refuse_without_way_in
+from gatehouse.storage.accounts.identities import refuse_without_sign_in_method
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import DROP_TOTP, DROP_UNNEEDED_RECOVERY_CODES, PUT_TOTP
 from gatehouse.storage.audit import add_audit_record
@@ -376,7 +376,7 @@ def remove_passkey(user_id: str, credential_id: bytes, entry: AuditRecord, mails
     yield from bump_user_version(user_id)
     if not (yield DROP_PASSKEY(of=user_id, named=credential_id)):
         raise FactorMissing
-    yield from refuse_without_way_in(user_id)
+    yield from refuse_without_sign_in_method(user_id)
     yield from finish_removing_factor(user_id, entry, mails)
 
 

@@ -314,6 +314,7 @@ class AccountPage:
             picture=image_path(user.picture),
             profile=typed if isinstance(typed, Profile) else profile.profile_of(user),
             username=typed if at is AccountSection.PROFILE and isinstance(typed, str) else user.username or "",
+            usernames_enabled=self._profile.offers_usernames,
             login=user.login or "",
             email_verified=user.email_verified,
             has_password=user.password_hash is not None,

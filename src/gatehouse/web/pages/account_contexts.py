@@ -78,6 +78,7 @@ class AccountContext(PageContext):
     nick: str
     profile: Profile  # as stored, or as submitted with a problem
     username: str  # likewise
+    usernames_enabled: bool = True
     picture: str = ""  # path of the image
     login: str
     email_verified: bool

@@ -6,7 +6,7 @@ from typing import Final, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.errors import LastWayIn
+from gatehouse.accounts.errors import LastSignInMethod
 from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
 from gatehouse.accounts.second_factors.model import (
     BadPasskeyName,
@@ -163,8 +163,8 @@ class FactorForms:
     async def remove_passkey(self, request: Request, account: AccountRequest, form: RemovePasskeyForm) -> Response:
         try:
             await self._passkeys.remove(account.user, form.passkey_id, origin=account.origin, device=account.device)
-        except LastWayIn:
-            return await self._problem_page(request, account, ProblemKind.ONLY_WAY_IN, status=CONFLICT)
+        except LastSignInMethod:
+            return await self._problem_page(request, account, ProblemKind.LAST_SIGN_IN_METHOD, status=CONFLICT)
         except FactorMissing:
             return await self._conflict(request, account)
         return self._view.redirect_with_notice(Notice.PASSKEY_REMOVED)

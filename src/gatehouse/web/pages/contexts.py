@@ -9,7 +9,7 @@ own module, account_contexts.py.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
@@ -82,6 +82,8 @@ class SignInContext(PageContext):
     links: tuple[DestinationLink, ...] = ()
     phone_link: str = ""  # of a game: the link to continue on a phone
     register_enabled: bool = False
+    email_enabled: bool = False  # sign-in by a link or code
+    usernames_enabled: bool = True
     providers: tuple[ProviderButton, ...] = ()
     passkeys_enabled: bool = True
     passkey_options: str = ""  # JSON of PublicKeyCredentialRequestOptions, without allowCredentials
@@ -181,6 +183,7 @@ class RegisterContext(PageContext):
     login: str = ""
     nick: str = ""
     domains: tuple[str, ...] = ()  # the only allowed ones; empty for any
+    password_optional: bool = False
     problem: PageProblem | None = None
     puzzle: Puzzle | None = None
 
@@ -433,6 +436,7 @@ class ConfirmGameContext(PageContext):
     application: str = ""  # its name, when the game names one
     logo: str = ""  # path of its logo
     choices: tuple[str, ...] = ()  # the game shows one of them
+    consent: ConsentRequest | None = None  # for the back end that the game names
     asked_at: int
     now: int
     place: str  # that the request came from: a name, or else the address

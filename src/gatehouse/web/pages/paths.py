@@ -11,6 +11,9 @@ class Path(StrEnum):
 
     SIGN_IN = "/sign-in"  # GET form; POST login, password
     SIGN_IN_PASSKEY = "/sign-in/passkey"  # POST credential
+    SIGN_IN_EMAIL = "/sign-in/email"  # POST login: sends a link and a code
+    SIGN_IN_CODE = "/sign-in/email/code"  # POST otp, login
+    SIGN_IN_LINK = "/sign-in/link"  # ?token=; the POST uses it, so that a mail scanner's GET does not
     SIGN_IN_AS = "/sign-in/as"  # POST decision = continue | another, for a signed-in person
     AUTHORIZE = "/proxy/oauth/authorize"  # interface §4.2
     SITE_SIGN_IN = "/proxy/auth/sign-in"  # ?site=, to=, challenge= (R9)
@@ -47,6 +50,7 @@ class Path(StrEnum):
     USERNAME = "/account/username"  # POST username
     EMAIL = "/account/email"  # POST login
     PASSWORD = "/account/password"  # POST current, password, repeated  # noqa: S105 - an address
+    PASSWORD_REMOVE = "/account/password/remove"  # POST  # noqa: S105 - an address
     TOTP = "/account/totp"  # GET setup; POST otp
     TOTP_REMOVE = "/account/totp/remove"  # POST
     PASSKEY = "/account/passkey"  # GET setup; POST name, credential

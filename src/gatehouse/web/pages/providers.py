@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastWayIn, TooManyIdentities
+from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod, TooManyIdentities
 from gatehouse.accounts.identities import AddressHasAccount, ForeignDomainRefused, NoAccountForIdentity, NotSignedIn
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
@@ -229,8 +229,8 @@ class ProviderPages:
                 origin=account.origin,
                 device=account.device,
             )
-        except LastWayIn:
-            problem = PageProblem(what=ProblemKind.ONLY_WAY_IN)
+        except LastSignInMethod:
+            problem = PageProblem(what=ProblemKind.LAST_SIGN_IN_METHOD)
             return await self._account.show_problem(
                 request, account, AccountSection.IDENTITIES, problem, status=CONFLICT
             )

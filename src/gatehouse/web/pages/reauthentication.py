@@ -6,6 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.email_sign_in import EmailSignIn
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.own_account.model import ReauthenticationClient, ReauthenticationInput, SessionEnded
 from gatehouse.accounts.own_account.reauthentication import Reauthentication
@@ -58,6 +59,7 @@ class ReauthenticationPage:
         confirmation: Reauthentication,
         email_codes: EmailCodes,
         passkeys: Passkeys,
+        email_sign_in: EmailSignIn,
         devices: DeviceCookies,
         sign_in_flows: SignInFlows,
         browsers: BrowserSessions,
@@ -67,6 +69,7 @@ class ReauthenticationPage:
         self._confirmation = confirmation
         self._email_codes = email_codes
         self._passkeys = passkeys
+        self._email_sign_in = email_sign_in
         self._devices = devices
         self._sign_in_flows = sign_in_flows
         self._browsers = browsers
@@ -119,16 +122,16 @@ class ReauthenticationPage:
         status: int = 200,
     ) -> Response:
         user, notice = account.user, self._notices.read(request)
-        ways = await self._confirmation.methods_for(user)
-        if ways.is_empty:
-            return await self._other_way(account, goal)
-        by_passkey = Factor.PASSKEY in ways.factors
+        methods = await self._confirmation.methods_for(user)
+        if methods.is_empty:
+            return await self._use_other_method(account, goal)
+        by_passkey = Factor.PASSKEY in methods.factors
         context = ReauthenticationContext(
             csrf=self._view.csrf_token(account),
             interaction=goal if is_return_target(goal) else "",
             login=user.login or "",
-            has_password=ways.password and ways.can_be_typed,
-            methods=tuple(FactorMethod(factor) for factor in ways.factors),
+            has_password=methods.password and methods.can_be_typed,
+            methods=tuple(FactorMethod(factor) for factor in methods.factors),
             passkey_options=await self._passkey_options(account) if by_passkey else "",
             problem=problem,
             notice=notice,
@@ -136,9 +139,9 @@ class ReauthenticationPage:
         page = self._view.show(request, context, status=status)
         return page if notice is None else self._notices.clear(page)
 
-    async def _other_way(self, account: AccountRequest, goal: str) -> Response:
-        """Redirect a person without password and factor: to sign in with a provider, or to get a reset link."""
-        if not account.user.service_tags:
+    async def _use_other_method(self, account: AccountRequest, goal: str) -> Response:
+        """Redirect a person without password and factor: to sign in again, or to get a reset link."""
+        if not account.user.service_tags and not await self._email_sign_in.is_available_to(account.user):
             return see_other(Path.FORGOT)
         ask = {RETURN_TO: return_address(goal)}
         handle = await self._sign_in_flows.start(ACCOUNT, ask, browser=account.browser.browser_id)

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.email_sign_in import EmailSignIn
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.own_account.email_change import EmailVerification
 from gatehouse.accounts.registration import Invitations, NewAccount, SelfRegistration
+from gatehouse.sign_in_flow.model import SignInFlowGone
 from gatehouse.throttle.proof_of_work import PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser
 from gatehouse.web.http.context import origin_of
@@ -21,6 +24,7 @@ from gatehouse.web.pages.contexts import (
     RegisterContext,
     VerifyEmailContext,
 )
+from gatehouse.web.pages.email_sign_in import EmailSignInContext, EmailSignInPages
 from gatehouse.web.pages.forms import (
     ANONYMOUS_ACTOR,
     BAD_REQUEST,
@@ -41,15 +45,27 @@ class RegisterForm(PuzzleForm, frozen=True, kw_only=True):
     interaction: str = ""
     login: str
     nick: str
-    password: str
-    repeated: str
+    password: str = ""
+    repeated: str = ""
+
+
+class RegisterQuery(msgspec.Struct, frozen=True, kw_only=True):
+    interaction: str = ""
 
 
 class RegisterPage:
     def __init__(
-        self, *, registration: SelfRegistration, forms: PublicForms, mail_is_logged: Callable[[], bool]
+        self,
+        *,
+        registration: SelfRegistration,
+        email_sign_in: EmailSignIn,
+        email_pages: EmailSignInPages,
+        forms: PublicForms,
+        mail_is_logged: Callable[[], bool],
     ) -> None:
         self._registration = registration
+        self._email_sign_in = email_sign_in
+        self._email_pages = email_pages
         self._forms = forms
         self._mail_is_logged = mail_is_logged
 
@@ -58,7 +74,9 @@ class RegisterPage:
         browser = await self._forms.read_browser(request)
         context = RegisterContext(
             csrf=self._forms.csrf_token(browser),
+            interaction=read_query(request, RegisterQuery).interaction,
             domains=self._registration.domains,
+            password_optional=self._email_sign_in.registers,
             puzzle=await self._forms.puzzle(PuzzlePurpose.REGISTER),
         )
         return self._forms.show(request, browser, context)
@@ -67,6 +85,8 @@ class RegisterPage:
         """Register; the response is the same for new and known addresses (LG-05), except for invalid input."""
         browser, form = await self._forms.read(request, RegisterForm)
         try:
+            if self._email_sign_in.registers and not form.password and not form.repeated:
+                return await self._register_by_email(request, browser, form)
             await self._register(request, form)
         except (BadAccount, PuzzleUnsolved, UnsolvedTooMany) as error:
             return await self._show_again(request, browser, form, error)
@@ -77,6 +97,17 @@ class RegisterPage:
             mail_is_logged=self._mail_is_logged(),
         )
         return self._forms.show(request, browser, context)
+
+    async def _register_by_email(self, request: Request, browser: Browser, form: RegisterForm) -> Response:
+        """Send a code that creates the account and continues the sign-in flow, if there is one."""
+        context = EmailSignInContext(
+            csrf="", interaction=form.interaction, login=form.login, registers=True, nick=form.nick
+        )
+        await self._forms.require_solution(request, PuzzlePurpose.REGISTER, form)
+        try:
+            return await self._email_pages.register(request, browser, context)
+        except SignInFlowGone:
+            return self._email_pages.show_expired(request, form.interaction)
 
     async def _register(self, request: Request, form: RegisterForm) -> None:
         self._registration.refuse_when_closed()
@@ -98,6 +129,7 @@ class RegisterPage:
             login=form.login,
             nick=form.nick,
             domains=self._registration.domains,
+            password_optional=self._email_sign_in.registers,
             problem=problem_with(error),
             puzzle=await self._forms.puzzle(PuzzlePurpose.REGISTER),
         )

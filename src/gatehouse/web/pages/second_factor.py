@@ -22,6 +22,7 @@ from gatehouse.sign_in_flow.model import (
     SignInFlow,
     SignInFlowGone,
     first_factor_is_valid,
+    has_email_proof,
     has_password_proof,
 )
 from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
@@ -162,6 +163,8 @@ class SecondFactorPages:
         if flow.user_id is None or flow.step is not FlowStep.FACTOR:
             raise SignInFlowGone
         user = await self._accounts.user(flow.user_id)
+        if has_email_proof(flow):  # a code by email would prove the same mailbox again
+            user = replace(user, email_code=False)
         factors = await self._factors.load_factors(user)
         if user.blocked or not first_factor_is_valid(flow, user) or not factors.accepted_factors:
             raise SignInFlowGone

@@ -84,6 +84,8 @@ class SignInPages:
         flow_pages: SignInFlowPages,
         providers: ProviderSignIn,
         register_enabled: Callable[[], bool],
+        email_enabled: Callable[[], bool],
+        usernames_enabled: Callable[[], bool],
         base_url: str,
     ) -> None:
         self._sign_in = sign_in
@@ -96,6 +98,8 @@ class SignInPages:
         self._flow_pages = flow_pages
         self._providers = providers
         self._register_enabled = register_enabled
+        self._email_enabled = email_enabled
+        self._usernames_enabled = usernames_enabled
         self._base_url = base_url
 
     async def show(self, request: Request) -> Response:
@@ -185,6 +189,8 @@ class SignInPages:
             links=destination.links,
             phone_link=f"{self._base_url}{destination.hand_over}" if destination.hand_over else "",
             register_enabled=self._register_enabled(),
+            email_enabled=self._email_enabled(),
+            usernames_enabled=self._usernames_enabled(),
             providers=provider_buttons(self._providers.offered_by(destination.application_id), interaction),
             passkeys_enabled=possible,
             passkey_options=await self._passkeys.sign_in_options(browser=sha256(browser.browser_id))

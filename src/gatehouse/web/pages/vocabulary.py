@@ -30,7 +30,7 @@ class ProblemKind(StrEnum):
     SAME_ADDRESS = "same_address"
     EMAIL_UNVERIFIED = "email_unverified"  # codes are sent to verified addresses only
     NO_FACTOR = "no_factor"  # there is no factor for recovery codes to replace
-    ONLY_WAY_IN = "only_way_in"  # without it no password, passkey or provider is left
+    LAST_SIGN_IN_METHOD = "last_sign_in_method"  # without it no password, passkey or provider is left
     PROVIDER_FAILED = "provider_failed"  # text: its name, as for the next six
     PROVIDER_CANCELED = "provider_canceled"
     IDENTITY_UNKNOWN = "identity_unknown"  # no account has it, and it may not create one
@@ -68,6 +68,7 @@ class Notice(StrEnum):
     VERIFICATION_SENT = "verification_sent"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105 - words
     PASSWORD_RESET = "password_reset"  # noqa: S105 - words
+    PASSWORD_REMOVED = "password_removed"  # noqa: S105 - words
     TOTP_ADDED = "totp_added"
     TOTP_REMOVED = "totp_removed"
     PASSKEY_ADDED = "passkey_added"
@@ -152,6 +153,7 @@ NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
     Notice.PICTURE_REMOVED: AccountSection.PROFILE,
     Notice.EMAIL_CHANGE_SENT: AccountSection.EMAIL,
     Notice.PASSWORD_CHANGED: AccountSection.PASSWORD,
+    Notice.PASSWORD_REMOVED: AccountSection.PASSWORD,
     Notice.TOTP_ADDED: AccountSection.FACTORS,
     Notice.TOTP_REMOVED: AccountSection.FACTORS,
     Notice.PASSKEY_ADDED: AccountSection.FACTORS,

@@ -1,0 +1,263 @@
+"""Pages of sign-in and registration by email: the code, and the link."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.email_sign_in import AcceptedEmail, EmailSignIn, EmailSignInClient
+from gatehouse.accounts.errors import BadAccount, EmailCodeWrong, EmailSignInGone
+from gatehouse.accounts.model import SignInMethod
+from gatehouse.kernel.digests import sha256
+from gatehouse.sign_in_flow.flows import ACCOUNT_KIND, RETURN_TO, SignInFlows
+from gatehouse.sign_in_flow.model import SignInFlowGone
+from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import (
+    ANONYMOUS_ACTOR,
+    BAD_REQUEST,
+    MailedLinkQuery,
+    PublicForms,
+    page_endpoint,
+    problem_with,
+)
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.sign_in import SignInPages
+from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages
+from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
+
+FORBIDDEN: Final = 403
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailSignInContext(PageContext):
+    """The code of a sign-in by email; the same text with and without an account (LG-05)."""
+
+    template = "email_sign_in.html"
+
+    csrf: str
+    interaction: str = ""
+    login: str  # as typed
+    registers: bool = False  # the code creates an account
+    nick: str = ""  # as typed, with `registers`
+    minutes: int = 10  # lifetime of link and code
+    problem: PageProblem | None = None
+    mail_is_logged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailedLinkContext(PageContext):
+    """A link opened in the browser that asked for it."""
+
+    template = "email_link.html"
+
+    csrf: str
+    token: str
+    login: str
+    application: str = ""
+    returns_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkElsewhereContext(PageContext):
+    """A link opened in another browser, too late or twice; all look alike."""
+
+    template = "email_link_elsewhere.html"
+    status = 403
+
+
+class EmailSignInForm(FlowForm, frozen=True, kw_only=True):
+    interaction: str = ""
+    login: str
+
+
+class SignInCodeForm(EmailSignInForm, frozen=True, kw_only=True):
+    otp: str
+    registers: str = ""
+    nick: str = ""
+
+
+class SignInLinkForm(FlowForm, frozen=True, kw_only=True):
+    interaction: str = ""
+    token: str
+
+
+class EmailSignInPages:
+    def __init__(
+        self,
+        *,
+        email_sign_in: EmailSignIn,
+        sign_in: SignInPages,
+        sign_in_flows: SignInFlows,
+        completion: SignInCompletion,
+        browsers: BrowserSessions,
+        pages: PageRenderer,
+        flow_pages: SignInFlowPages,
+        forms: PublicForms,
+        offers_passkeys: Callable[[], bool],
+        mail_is_logged: Callable[[], bool],
+    ) -> None:
+        self._email_sign_in = email_sign_in
+        self._sign_in = sign_in
+        self._sign_in_flows = sign_in_flows
+        self._completion = completion
+        self._browsers = browsers
+        self._pages = pages
+        self._flow_pages = flow_pages
+        self._forms = forms
+        self._offers_passkeys = offers_passkeys
+        self._mail_is_logged = mail_is_logged
+
+    async def send(self, request: Request) -> Response:
+        """Send a link and a code; the response is the same for every address, also over the quota (LG-05, LG-16)."""
+        return await self._flow_pages.handle_form(request, EmailSignInForm, self._send)
+
+    async def _send(self, request: Request, browser: Browser, form: EmailSignInForm) -> Response:
+        await self._flow_pages.destination(browser, form.interaction)  # an expired flow sends no email
+        try:
+            await self._email_sign_in.request(
+                form.login,
+                browser=sha256(browser.browser_id),
+                handle=form.interaction,
+                requester=self._forms.link_requester(request),
+            )
+        except BadAccount as error:
+            return await self._sign_in.show_form(
+                request, browser, form.interaction, form.login, problem_with(error), status=BAD_REQUEST
+            )
+        return await self.show_code_page(
+            request, browser, EmailSignInContext(csrf="", interaction=form.interaction, login=form.login)
+        )
+
+    async def register(self, request: Request, browser: Browser, context: EmailSignInContext) -> Response:
+        """Send a link and a code that create an account. Raises BadAccount and SignInFlowGone."""
+        await self._flow_pages.destination(browser, context.interaction)
+        await self._email_sign_in.request_registration(
+            context.login,
+            context.nick,
+            browser=sha256(browser.browser_id),
+            handle=context.interaction,
+            requester=self._forms.link_requester(request),
+        )
+        return await self.show_code_page(request, browser, context)
+
+    async def show_code_page(
+        self, request: Request, browser: Browser, context: EmailSignInContext, *, status: int = 200
+    ) -> Response:
+        destination = await self._flow_pages.destination(browser, context.interaction)
+        shown = replace(context, csrf=self._browsers.csrf_token(browser), mail_is_logged=self._mail_is_logged())
+        return self._flow_pages.show(request, browser, destination, shown, status=status)
+
+    def show_expired(self, request: Request, handle: str) -> Response:
+        return self._flow_pages.show_expired(request, handle)
+
+    async def submit_code(self, request: Request) -> Response:
+        return await self._flow_pages.handle_form(request, SignInCodeForm, self._try_code)
+
+    async def _try_code(self, request: Request, browser: Browser, form: SignInCodeForm) -> Response:
+        await self._flow_pages.destination(browser, form.interaction)  # an expired flow uses no code
+        try:
+            accepted = await self._email_sign_in.accept_code(form.otp, client_of(request, browser))
+        except (EmailCodeWrong, EmailSignInGone) as error:
+            is_wrong = isinstance(error, EmailCodeWrong)
+            context = EmailSignInContext(
+                csrf="",
+                interaction=form.interaction,
+                login=form.login,
+                registers=bool(form.registers),
+                nick=form.nick,
+                problem=PageProblem(what=ProblemKind.WRONG_CODE if is_wrong else ProblemKind.CODE_SPENT),
+            )
+            return await self.show_code_page(request, browser, context, status=FORBIDDEN)
+        return await self._complete(request, browser, accepted)
+
+    async def show_link(self, request: Request) -> Response:
+        """Ask before the link is used; another browser than the one that asked learns nothing."""
+        token = read_query(request, MailedLinkQuery).token
+        browser = await self._browsers.read(request)
+        try:
+            found = await self._email_sign_in.find_link(token, browser=sha256(browser.browser_id))
+        except EmailSignInGone:
+            return self._pages.render(request, LinkElsewhereContext())
+        try:
+            destination = await self._flow_pages.destination(browser, found.handle)
+        except SignInFlowGone:
+            return self._flow_pages.show_expired(request, found.handle)
+        context = EmailedLinkContext(
+            csrf=self._browsers.csrf_token(browser),
+            token=token,
+            login=found.login,
+            application=destination.application,
+            returns_to=destination.returns_to,
+        )
+        return self._flow_pages.show(request, browser, destination, context)
+
+    async def submit_link(self, request: Request) -> Response:
+        return await self._flow_pages.handle_form(request, SignInLinkForm, self._use_link)
+
+    async def _use_link(self, request: Request, browser: Browser, form: SignInLinkForm) -> Response:
+        try:
+            accepted = await self._email_sign_in.accept_link(form.token, client_of(request, browser))
+        except EmailSignInGone:
+            return self._pages.render(request, LinkElsewhereContext())
+        return await self._complete(request, browser, accepted)
+
+    async def _complete(self, request: Request, browser: Browser, accepted: AcceptedEmail) -> Response:
+        """Continue to the second factor or the session; a new account without a flow gets its first passkey."""
+        handle = accepted.handle
+        try:
+            if accepted.created and not handle and self._offers_passkeys():
+                handle = await self._sign_in_flows.start(
+                    ACCOUNT_KIND, {RETURN_TO: Path.PASSKEY}, browser=browser.browser_id
+                )
+            return await self._completion.accept_first_factor(
+                request, browser, accepted.user, SignInMethod.EMAIL, handle
+            )
+        except SignInFlowGone:
+            return self._flow_pages.show_expired(request, handle)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            page_endpoint(
+                "POST",
+                Path.SIGN_IN_EMAIL,
+                self.send,
+                name="email_sign_in.send",
+                summary="Send a sign-in link and code",
+            ),
+            page_endpoint(
+                "POST",
+                Path.SIGN_IN_CODE,
+                self.submit_code,
+                name="email_sign_in.code",
+                summary="Sign in with a code by email",
+            ),
+            page_endpoint(
+                "GET",
+                Path.SIGN_IN_LINK,
+                self.show_link,
+                name="email_sign_in.show_link",
+                summary="Show the page of a sign-in link",
+            ),
+            page_endpoint(
+                "POST",
+                Path.SIGN_IN_LINK,
+                self.submit_link,
+                name="email_sign_in.link",
+                summary="Sign in with a link by email",
+            ),
+        ]
+
+
+def client_of(request: Request, browser: Browser) -> EmailSignInClient:
+    return EmailSignInClient(
+        browser=sha256(browser.browser_id),
+        origin=origin_of(request, ANONYMOUS_ACTOR),
+        device=device_name(browser.agent),
+    )

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.game_clients.conftest import GameStudio
+from tests.game_clients.conftest import GameStudio, turn_guests_on
 from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import BUILT, CLIENTS, GAMES, Game, output_of
 from tests.game_clients.support.player import NICK, Player
@@ -99,6 +99,17 @@ def test_ban_is_shown_and_ends_and_revoked_session_is_forgotten(
     studio.commands("user", "revoke-all", studio.user_id)
     revoked = play(engine, studio, device, "do=resume,resume,check", f"rules={rule}")
     assert revoked["outcome"] == "signed_out signed_out signed_out"
+
+
+def test_guest_whose_session_ended_is_signed_in_again(
+    engine: Game, studio: GameStudio, device: dict[str, str]
+) -> None:
+    turn_guests_on(studio)
+    first = play(engine, studio, device, "do=guest", "factor=device")
+    studio.commands("user", "revoke-all", first["user_id"])
+    again = play(engine, studio, device, "do=resume,resume")
+    assert (again["outcome"], again["user_id"]) == ("ok ok", first["user_id"])
+    assert again["jwt"] != first["jwt"]
 
 
 def test_session_is_sent_to_the_service_that_issued_it_only(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from tests.game_clients.conftest import GameStudio
+from tests.game_clients.conftest import GameStudio, turn_guests_on
 from tests.game_clients.support.games import Game, output_of
 from tests.game_clients.support.player import Player
 from tests.game_clients.support.responder import GSID, ScriptedReply, scripted_responder
@@ -49,6 +49,11 @@ pytestmark = pytest.mark.parametrize("game", LANGUAGES, indirect=True)
 def device(tmp_path: Path) -> dict[str, str]:
     """A device without stored values; the key is for the clients that store nothing."""
     return {"PREFERENCES": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+
+
+@pytest.fixture(scope="module")
+def service_with_guests(studio: GameStudio) -> GameStudio:
+    return turn_guests_on(studio)
 
 
 @pytest.fixture
@@ -98,9 +103,9 @@ def is_solved(part: int, number: int) -> bool:
 
 
 def test_guest_comes_back_and_gets_an_account(
-    game: Game, studio: GameStudio, device: dict[str, str], key: str
+    game: Game, service_with_guests: GameStudio, device: dict[str, str], key: str
 ) -> None:
-    studio.commands("config", "set", "guests.enabled=true")
+    studio = service_with_guests
     words = (key, f"app_id={studio.application_id}", "factor=device")
     first = game.play(studio.base_url, "do=guest,guest", *words, environment=device)
     assert first["outcome"] == "ok ok"

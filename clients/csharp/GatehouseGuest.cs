@@ -100,7 +100,7 @@ public static partial class GatehouseLogin
                 if (answer.Members.TryGetValue("puzzle", out puzzle) && puzzle is Dictionary<string, object>)
                 {
                     var told = (Dictionary<string, object>)puzzle;
-                    proved["puzzle"] = told["puzzle"] as string ?? "";
+                    proved["puzzle"] = MemberOf(told, "puzzle") as string ?? "";
                     proved["solution"] = await Task.Run(() => Solution(told));
                     silence.Restart();
                 }
@@ -144,7 +144,7 @@ public static partial class GatehouseLogin
         /// <summary>The numbers, separated by dots; "" for a puzzle that cannot be solved, and when cancelled.</summary>
         private string Solution(Dictionary<string, object> puzzle)
         {
-            double parts = puzzle["parts"] as double? ?? 0, bits = puzzle["difficulty"] as double? ?? 0;
+            double parts = MemberOf(puzzle, "parts") as double? ?? 0, bits = MemberOf(puzzle, "difficulty") as double? ?? 0;
             if (parts < 1 || parts > MostParts || bits < 0 || bits > MostBits)
             {
                 return "";
@@ -152,7 +152,7 @@ public static partial class GatehouseLogin
             var numbers = new uint[(int)parts];
             using (SHA256 sha256 = SHA256.Create())
             {
-                byte[] seed = sha256.ComputeHash(Encoding.UTF8.GetBytes(puzzle["puzzle"] as string ?? ""));
+                byte[] seed = sha256.ComputeHash(Encoding.UTF8.GetBytes(MemberOf(puzzle, "puzzle") as string ?? ""));
                 for (byte part = 0; part < numbers.Length; part++)
                 {
                     while (!Solves(sha256, seed, part, numbers[part], (int)bits) && !cancel.IsCancellationRequested)
@@ -162,6 +162,12 @@ public static partial class GatehouseLogin
                 }
             }
             return string.Join(".", numbers.Select(number => number.ToString(CultureInfo.InvariantCulture)));
+        }
+
+        private static object MemberOf(Dictionary<string, object> members, string name)
+        {
+            object value;
+            return members.TryGetValue(name, out value) ? value : null;
         }
 
         private static bool Solves(SHA256 sha256, byte[] seed, byte part, uint number, int bits)

@@ -69,6 +69,7 @@ var _timer: Timer = null
 ## (true: false leaves it to the listener of link_ready), factor (that of the device), poll_timeout (40 seconds; a poll
 ## is held for up to 30) and patience (90 seconds without a whole answer until the service counts as unreachable).
 func sign_in(options := {}) -> Dictionary:
+	options = options.duplicate()  # the caller's stay as they are
 	if not _begin(options):
 		return _invalid()
 	var result := await _sign_in_with_browser(options)
@@ -78,6 +79,7 @@ func sign_in(options := {}) -> Dictionary:
 ## Sign in without an account, with a key that is made once on this device. The same key finds the same guest again.
 ## Options: more (further fields of the request), factor, patience.
 func sign_in_guest(options := {}) -> Dictionary:
+	options = options.duplicate()
 	if not _begin(options):
 		return _invalid()
 	return _finished(await _sign_in_with_key(options), options)
@@ -85,6 +87,7 @@ func sign_in_guest(options := {}) -> Dictionary:
 
 ## Sign in with a ticket of the player's game platform, such as "steam". Options as for guests.
 func sign_in_platform(platform: String, ticket: String, options := {}) -> Dictionary:
+	options = options.duplicate()
 	if not _begin(options):
 		return _invalid()
 	var asked := _registration(options)
@@ -95,6 +98,7 @@ func sign_in_platform(platform: String, ticket: String, options := {}) -> Dictio
 ## Give the guest of this device an account, through the browser: the player registers, or signs in to the account that
 ## gets everything the guest has. Show the code of `link_ready`, the player has to pick it. Options as for `sign_in`.
 func upgrade(options := {}) -> Dictionary:
+	options = options.duplicate()
 	if not _begin(options):
 		return _invalid()
 	var answer := await _send("/proxy/api/guest", {"app_id": app_id, "intent": "upgrade"}, SHORT_TIMEOUT)

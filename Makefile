@@ -14,6 +14,9 @@ SEED ?=
 T ?= tests
 DB ?=
 
+# A test run starts Gatehouse hundreds of times: without bytecode files each start compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Each of these has a virtual environment of its own (tools/environment.py), so that they can run side by side.
 ENVIRONMENT := $(PYTHON) tools/environment.py
 TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database $(DB))
@@ -58,7 +61,8 @@ faults: test-deps ## long fault tests (LASTING=300 seconds and ROUNDS=20 each, R
 		$(DEV)/pytest tests/faults --timeout 7200
 
 fuzz: test-deps ## fuzz tests for hours, with new random input each time (FACTOR=50, SEED=…)
-	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(DEV)/pytest tests/fuzz
+	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(DEV)/pytest tests/fuzz \
+		tests/wire/permissions/test_question_properties.py
 
 interop: test-deps ## all OAuth and game client tests in full (make test runs a sample)
 	@$(DEV)/python -m tools.test_deps --interop

@@ -21,7 +21,7 @@ HEADER: Final = """\
 
 <!-- Made by tools/faults_reference.py from docs/security/faults.toml and the names of the tests. -->
 
-Faults and the tests that inject them. `make test` runs each briefly, `make faults` for a long time;
+Faults and the tests that inject them. `make test` runs most of them briefly, `make faults` all for a long time;
 [how they work](../operations/faults.md).
 
 | Id | Fault | Tests |

@@ -23,6 +23,7 @@ import urllib.request
 import venv
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -87,10 +88,17 @@ def statement_imports(source: Path) -> set[str]:
 
 
 def distributions_of(source: Path, found_in: Callable[[ast.Module], Iterator[str]]) -> set[str]:
-    by_module = metadata.packages_distributions()
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in source.rglob("*.py"))
-    modules = {name for tree in trees for name in found_in(tree)} - sys.stdlib_module_names
+    by_module = distributions_by_module()
+    modules = {name for tree in syntax_trees(source) for name in found_in(tree)} - sys.stdlib_module_names
     return {normalize_name(one) for module in modules for one in by_module.get(module, ())}
+
+
+distributions_by_module = cache(metadata.packages_distributions)
+
+
+@cache
+def syntax_trees(source: Path) -> list[ast.Module]:
+    return [ast.parse(path.read_text(encoding="utf-8")) for path in source.rglob("*.py")]
 
 
 def modules_in(tree: ast.Module) -> Iterator[str]:

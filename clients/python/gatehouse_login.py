@@ -84,6 +84,8 @@ def sign_in(
     factor: str = "",
     code: bool = False,
     qr: bool = False,
+    id_token_client: str = "",  # a client of the application that gets an id_token, which is in `data`
+    nonce: str = "",  # of the id_token
     more: dict[str, Any] | None = None,  # further fields of getGsid
     show: Callable[[Session], Any] | None = None,  # instead of opening the browser
     on_state: Callable[[str], Any] | None = None,  # waiting, opened, signing_in, confirmed, cancelled
@@ -93,6 +95,7 @@ def sign_in(
 ) -> Result:
     client = _Client(base_url, on_state or (lambda _: None), cancel or threading.Event(), patience)
     wanted = {"factor": factor, "code": "1" if code else "", "qr": "1" if qr else ""}
+    wanted |= {"id_token_client": id_token_client, "nonce": nonce}
     asked = {name: value for name, value in wanted.items() if value}
     session = client.register({"app_id": app_id, **asked, **(more or {})})
     if isinstance(session, Result):

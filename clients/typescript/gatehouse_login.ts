@@ -50,6 +50,9 @@ export interface Options {
   readonly factor?: string;
   readonly code?: boolean;
   readonly qr?: boolean;
+  /** A client of the application that gets an id_token, and its nonce; the id_token is in `data`. */
+  readonly idTokenClient?: string;
+  readonly nonce?: string;
   /** Further fields of getGsid. */
   readonly more?: Readonly<Record<string, unknown>>;
   /** Called instead of opening the browser. In Electron: session => shell.openExternal(session.url). */
@@ -138,12 +141,13 @@ class Client {
   }
 
   register(): Promise<Answer> {
-    const { appId = 0, factor, code, qr, more, signal } = this.options;
+    const { appId = 0, factor, code, qr, idTokenClient, nonce, more, signal } = this.options;
     const asked = {
       app_id: appId,
       ...(factor ? { factor } : {}),
       ...(code ? { code: "1" } : {}),
       ...(qr ? { qr: "1" } : {}),
+      ...(idTokenClient ? { id_token_client: idTokenClient, nonce } : {}),
       ...more,
     };
     return this.send("getGsid", asked, "", SHORT_TIMEOUT, signal);

@@ -93,6 +93,7 @@ def request_for(target: bytes, *, cookie: str = "", method: bytes = b"GET", body
     return b"\r\n".join([*lines, b"", body])
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("split", SPLITS)
 async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
     service: RunningService, anna: User, split: str
@@ -262,7 +263,7 @@ ROUNDS: Final = 5
 UNKNOWN_CALLERS: Final = 20  # per round
 
 
-@pytest.mark.parametrize("installed_url", ["sqlite", "postgres"] if WHOLE else ["sqlite"], indirect=True)
+@pytest.mark.skipif(not WHOLE, reason="takes long: make adversarial runs it")
 async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memory(service: RunningService) -> None:
     """Count exactly what each request leaves in memory: for a million requests the sum stays below the bound.
 

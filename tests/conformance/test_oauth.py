@@ -25,6 +25,7 @@ async def test_a_client_comes_back_as_it_was_kept(storage: Storage) -> None:
         claims={"groups": ClaimSource(application_id=7, told=ClaimContent.GROUPS)},
         token_settings=TokenSettings(id_token_alg=Algorithm.ES256, access_seconds=600, refresh_grace_seconds=10),
         device_grant=True,
+        game_id_token=True,
         explain_errors=True,
         first_party=True,
     )

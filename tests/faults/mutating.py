@@ -57,7 +57,7 @@ def mutations() -> list[Mutation]:
 
 def try_mutation(mutation: Mutation, directory: Path) -> Verdict:
     package = directory / "gatehouse"
-    shutil.copytree(ROOT / "src" / "gatehouse", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src" / "gatehouse", package)  # with its bytecode, which the other modules can use
     mutation.apply(package)
     return run(mutation.test, directory)
 

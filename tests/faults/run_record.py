@@ -28,6 +28,9 @@ def on_databases(quickly: str, url: str = "url") -> pytest.MarkDecorator:
     return pytest.mark.parametrize(url, sample(["sqlite", "postgres"], quickly), indirect=True)
 
 
+in_full_run = pytest.mark.skipif(not FULL_RUN, reason="takes long: make faults runs it")
+
+
 # The record of a run: its seed, its history, and how many operations it had.
 
 

@@ -18,7 +18,7 @@ from tests.faults.invariants.once import (
     i1_a_code_is_consumed_at_most_once,
     i2_a_family_has_one_live_token_and_after_reuse_none,
 )
-from tests.faults.run_record import RunRecord
+from tests.faults.run_record import RunRecord, in_full_run
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.codes import Codes
@@ -66,6 +66,7 @@ async def fail_over(run: FaultRun, pair: Pair) -> None:
     await standby.promote()
 
 
+@in_full_run
 async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_no_one_signs_in_again(
     pair: Pair, tmp_path: Path, run_record: RunRecord
 ) -> None:

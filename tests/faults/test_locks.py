@@ -7,7 +7,7 @@ from typing import Any, Final
 import asyncpg
 
 from gatehouse.storage.tables import metadata
-from tests.faults.run_record import RunRecord
+from tests.faults.run_record import RunRecord, in_full_run
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.support.postgres import database_name
@@ -42,6 +42,7 @@ async def wait_for_waiter(other: Any) -> None:
             return
 
 
+@in_full_run
 async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_double_nothing(
     installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:

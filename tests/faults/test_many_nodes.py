@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from tests.faults.run_record import sample
+from tests.faults.run_record import in_full_run, sample
 from tests.support.browser import PASSWORD, form_to, hidden_fields
 from tests.support.capabilities import NGINX, require_program
 from tests.support.game import GET_GSID
@@ -141,6 +141,7 @@ async def wait_until_ready(nodes: Collection[str]) -> None:
                 await asyncio.sleep(GLANCE)
 
 
+@in_full_run
 @pytest.mark.parametrize("where", sample(["ports", "namespaces"], "namespaces"))
 async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where: str, tmp_path: Path) -> None:
     require_program(NGINX)

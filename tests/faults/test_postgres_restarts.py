@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.history import Act
-from tests.faults.run_record import RunRecord
+from tests.faults.run_record import RunRecord, in_full_run
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.support.postgres import PostgresCluster
@@ -19,6 +19,7 @@ def cluster() -> Iterator[PostgresCluster]:
         yield cluster
 
 
+@in_full_run
 async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
     cluster: PostgresCluster, tmp_path: Path, run_record: RunRecord
 ) -> None:

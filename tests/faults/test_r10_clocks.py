@@ -14,6 +14,7 @@ import httpx2
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.model import Client, ClientProfile
+from tests.faults.run_record import in_full_run
 from tests.support.browser import PASSWORD
 from tests.support.builders import a_record
 from tests.support.capabilities import FAKETIME, require_program
@@ -121,6 +122,7 @@ async def block_bob(url: str, data: Path) -> None:
         await services.administration.block(bob.user_id, TEST)
 
 
+@in_full_run
 async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives_nothing(
     installed_postgres_url: str, tmp_path: Path
 ) -> None:

@@ -16,10 +16,10 @@ from tests.faults.run_record import FULL_RUN, pick_seed
 from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]
-SCHEDULES: Final = 10_000 if FULL_RUN else 40
+SCHEDULES: Final = 10_000 if FULL_RUN else 15
 AT_A_TIME: Final = min(2, os.cpu_count() or 1) if FULL_RUN else 1
 TIMEOUT: Final = 7_200.0  # seconds
-REPLAYED: Final = 5
+REPLAYED: Final = 3
 DIGEST: Final = re.compile(r"digest ([0-9a-f]{16})")
 
 

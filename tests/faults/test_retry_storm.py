@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from tests.faults.run_record import RunRecord
+from tests.faults.run_record import RunRecord, in_full_run
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 
 MORE = 150  # operations per round
 
 
+@in_full_run
 async def test_r_29_every_write_asked_three_times_happens_as_if_asked_once(
     installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:

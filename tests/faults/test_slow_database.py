@@ -11,7 +11,7 @@ from tests.faults.fault_setup import FaultSetup
 from tests.faults.history import Act, History
 from tests.faults.invariants.answers import answers_come_within
 from tests.faults.invariants.lasting import public_endpoints_stay_available
-from tests.faults.run_record import RunRecord
+from tests.faults.run_record import RunRecord, in_full_run
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.games import register_game
@@ -66,6 +66,7 @@ class PublicEndpoints:
         ]
 
 
+@in_full_run
 async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
     postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:

@@ -3,31 +3,19 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Request, ViewportSize, expect
 
+from tests.support.axe import LOOK_RULES, axe_violations
 from tests.support.gallery import ANNA, CODES, STATES, running_gallery
 from tests.support.pseudo_locale import LANG as PSEUDO
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-AXE: Final = (Path(__file__).parents[1] / "support/vendor/axe-core/axe.min.js").read_text(encoding="utf-8")
-# WCAG 2.2 level A and AA; target-size is the rule of 2.2 about 24 by 24 pixels.
-EVERY_RULE: Final = {
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
-    "rules": {"target-size": {"enabled": True}},
-}
-ABOUT_COLOURS: Final = {"runOnly": ["color-contrast", "link-in-text-block"]}
-RUN_AXE: Final = """
-async (rules) => {
-  document.querySelectorAll("details").forEach((one) => { one.open = true; });
-  const found = await axe.run(document, { ...rules, resultTypes: ["violations"] });
-  return found.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`));
-}
-"""
+DESKTOP: Final = ViewportSize(width=1_280, height=800)
 NARROW: Final = ViewportSize(width=320, height=640)  # WCAG 1.4.10
 # Elements that overflow the page or their box.
 TOO_WIDE: Final = """
@@ -72,34 +60,25 @@ def listen(page: Page) -> list[str]:
     return errors
 
 
-@pytest.mark.parametrize(("scheme", "rules"), [("light", EVERY_RULE), ("dark", ABOUT_COLOURS)], ids=("light", "dark"))
-async def test_axe_finds_nothing_against_wcag_on_any_page(
-    gallery: str, browser: Browser, scheme: Scheme, rules: dict[str, Any]
-) -> None:
-    context = await browser.new_context(color_scheme=scheme, reduced_motion="reduce")
-    await context.add_init_script(AXE)
+async def test_every_page_is_accessible_and_fits_a_small_phone(gallery: str, browser: Browser) -> None:
+    """In English by all rules, in dark colors, and on a phone in German and in the pseudo-locale, which is longer."""
+    context = await browser.new_context(reduced_motion="reduce")
     page = await context.new_page()
     errors = listen(page)
-    violations_by_page: dict[str, Any] = {}
+    problems: dict[str, list[str]] = {}
     for state in STATES:
+        await page.emulate_media(color_scheme="light")
+        await page.set_viewport_size(DESKTOP)
         await page.goto(f"{gallery}/{state}")
-        violations_by_page[state] = await page.evaluate(RUN_AXE, rules)
-    assert {state: violations for state, violations in violations_by_page.items() if violations} == {}
-    assert errors == []
-    await context.close()
-
-
-@pytest.mark.parametrize("lang", ["de", PSEUDO])  # the pseudo-locale is English, and longer
-async def test_no_page_is_wider_than_a_small_phone(gallery: str, browser: Browser, lang: str) -> None:
-    context = await browser.new_context(viewport=NARROW)
-    page = await context.new_page()
-    errors = listen(page)
-    overflows = {}
-    for state in STATES:
-        await page.goto(f"{gallery}/{state}?lang={lang}")
-        overflows[state] = await page.evaluate(TOO_WIDE)
-        assert await page.evaluate("document.documentElement.lang") == lang
-    assert {state: wide for state, wide in overflows.items() if wide} == {}
+        problems[state] = await axe_violations(page)
+        await page.emulate_media(color_scheme="dark")
+        problems[state] += await axe_violations(page, LOOK_RULES)
+        await page.set_viewport_size(NARROW)
+        for lang in ("de", PSEUDO):
+            await page.goto(f"{gallery}/{state}?lang={lang}")
+            problems[state] += [f"{lang}: {wide}" for wide in await page.evaluate(TOO_WIDE)]
+            assert await page.evaluate("document.documentElement.lang") == lang
+    assert {state: found for state, found in problems.items() if found} == {}
     assert errors == []
     await context.close()
 

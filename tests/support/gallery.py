@@ -16,7 +16,7 @@ from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnSc
 from gatehouse.oauth.model import LINK_FIELDS, SCOPE_MARK, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
-from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.http.errors import Dialect
@@ -122,6 +122,7 @@ CONFIRM_GAME: Final = sso.ConfirmGameContext(
     nick="Anna",
     login=ANNA,
 )
+GAME_CONSENT: Final = ConsentRequest(client="Sky Raiders back end", scopes=("openid", "profile"))
 FORM_POST: Final = FormPost(
     action="https://atlas.studio.example/cb",
     fields={"code": "sample", "state": "s", "iss": "https://login.studio.example"},
@@ -348,6 +349,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         CONFIRM_SIGN_IN, application="W" * 64, is_nearby=False, login=LONG_LOGIN, scopes=SCOPES
     ),
     "confirm-game": CONFIRM_GAME,
+    "confirm-game-consent": replace(CONFIRM_GAME, consent=GAME_CONSENT),
     "confirm-game-elsewhere": replace(
         CONFIRM_GAME,
         application="W" * 64,
@@ -356,6 +358,10 @@ STATES: Final[Mapping[str, PageContext]] = {
         place="Stockholm, Sweden",
         nearness=NetworkNearness.DIFFERENT,
         login=LONG_LOGIN,
+    ),
+    "confirm-game-upgrade": replace(CONFIRM_GAME, choices=("42", "17", "93"), guest="Guest 3f2a"),
+    "confirm-game-merge": replace(
+        CONFIRM_GAME, choices=("42", "17", "93"), guest="Guest 3f2a", merges_guest=True, login=LONG_LOGIN
     ),
     "confirm-game-unknown": replace(
         CONFIRM_GAME,

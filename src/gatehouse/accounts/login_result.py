@@ -14,7 +14,7 @@ from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
 from gatehouse.accounts.store import ApplicationAccess, LoginStore
 from gatehouse.accounts.user_tokens import UserTokens
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
 from gatehouse.kernel.clock import Clock
@@ -67,6 +67,14 @@ SHORT_TOKEN_SECONDS: Final = 300  # of `stoken`
 WEAK_METHODS: Final = frozenset({SignInMethod.PLATFORM, SignInMethod.GUEST, SignInMethod.EMAIL})
 
 
+class IdTokenRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The id_token that a game asks for, for another back end (R10)."""
+
+    client_id: str
+    nonce: str
+    scopes: tuple[str, ...] = ()  # of the client when the game asked: the person consents to these
+
+
 class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The checked optional fields of interface §4.3 that shape the response."""
 
@@ -81,12 +89,17 @@ class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
     with_email: str = ""
     service_jwt: str = ""
     service_application: int = 0  # of the service JWT, when already known
+    id_token: IdTokenRequest | None = None
 
     @property
     def applications(self) -> tuple[int, ...]:
         """The named applications; the permissions of the first one go into the JWT (R4)."""
         numbers = (self.app_id, self.service_application, self.gapp_id)
         return tuple(dict.fromkeys(number for number in numbers if number > 0))
+
+    @property
+    def primary_application(self) -> int | None:
+        return next(iter(self.applications), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +180,10 @@ class LoginResult:
             **({} if stoken is None else {"stoken": stoken}),
             **await self._jwt_data(replace(user, country=country), auth, options, named),
         }
-        entry = self._recorder.record(
-            AuditEvent.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
-        )
+        details: Details = {"auth": auth.value, "app_id": options.app_id}
+        if options.id_token is not None:
+            details = {**details, "client": options.id_token.client_id}
+        entry = self._recorder.record(AuditEvent.LOGGED_IN, origin, subject=user.user_id, details=details)
         return PreparedLogin(
             data=data, token_record=self._token_record(user, named, token, stoken, origin), entry=entry
         )

@@ -84,6 +84,8 @@ class GameSession:
     rev: int = 0  # the account's when it was confirmed
     auth: str = ""
     guest_id: str = ""  # the guest who gets an account with this sign-in (R10)
+    second_factor: str = ""
+    auth_time: int = 0  # when the person signed in
     polls: int = 0  # the number of the newest stored poll: about how many there were
     holder: str = ""  # the node of the newest poll; only this node may number polls without a query
     cancels: int = 0  # how often the owner's last socket was closed

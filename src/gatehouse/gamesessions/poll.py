@@ -256,7 +256,7 @@ class PollService:
         try:
             prepared = await self._results.prepare_login(session, poll.origin.request_id)
         except LoginDenied as denied:
-            return await self._fail(poll, "the login was refused", ban=denied.ban)
+            return await self._fail(poll, denied.detail or "the login was refused", ban=denied.ban)
         except OptionsDamaged:
             return await self._fail(poll, "the stored request is damaged")
         if not poll.connection.is_open():

@@ -2,27 +2,33 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypedDict
 from urllib.parse import urlencode
 
 from gatehouse.accounts.bans.model import UserBan
+from gatehouse.accounts.errors import LoginDenied, UserNotFound
+from gatehouse.accounts.guests.model import GuestNotUpgraded, GuestUpgrade
+from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import User
+from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, Details
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, GameSessionState
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.store import GameApplications, GameLoginSettings, GameSessionStore
+from gatehouse.gamesessions.store import GameLoginSettings, GameSessionStore, GameSettingsReader, IdTokenIssuer
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
-from gatehouse.sign_in_flow.flows import ConfirmationQuestion, NetworkNearness, compare_networks
+from gatehouse.sign_in_flow.flows import ConfirmationQuestion, ConsentRequest, NetworkNearness, compare_networks
 from gatehouse.sign_in_flow.model import (
     Destination,
     FlowStep,
     SignInFlow,
     SignInFlowGone,
+    SignInProof,
     SignInPurposeEnded,
     proof_of_flow,
 )
@@ -57,24 +63,33 @@ WRONG_CODE_PATH: Final = "/game/wrong-code"
 DENIED_PATH: Final = "/game/denied"
 
 
+class GuestQuestion(TypedDict, total=False):
+    guest: str
+    merges_guest: bool
+
+
 class GameSignInPurpose:
     def __init__(
         self,
         *,
         store: GameSessionStore,
         accounts: AccountStore,
-        applications: GameApplications,
+        game_settings: GameSettingsReader,
         rules: ApplicationAccess,
         results: GameLoginResults,
+        id_tokens: IdTokenIssuer,
         refusals: GameRefusals,
+        guests: OwnAccountStore,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._store = store
+        self._guests = guests
         self._accounts = accounts
-        self._applications = applications
+        self._game_settings = game_settings
         self._rules = rules
         self._results = results
+        self._id_tokens = id_tokens
         self._refusals = refusals
         self._recorder = recorder
         self._clock = clock
@@ -110,9 +125,13 @@ class GameSignInPurpose:
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: anyone can send them the link (R4).
 
-        A session from a short-lived token is not enough: it came from a game itself.
+        A session from a short-lived token is not enough: it came from a game itself. Who upgrades a guest signs in
+        anew (R10).
         """
-        if proof_of_flow(interaction).limited:
+        proof = proof_of_flow(interaction)
+        if proof.limited:
+            return FlowStep.LOGIN
+        if not proof.is_new and (await self._pending_session(interaction.ask[GSID_KEY])).guest_id:
             return FlowStep.LOGIN
         await self._store.record_progress(interaction.ask[GSID_KEY], self._clock.now(), signing_in=True)
         return FlowStep.CONFIRM
@@ -125,12 +144,24 @@ class GameSignInPurpose:
             application=application.name,
             logo=application.logo,
             choices=code_choices_for(session, origin),
+            consent=await self._consent_request(session, interaction.user_id or "", origin),
             asked_at=session.created_at,
             address=session.address,
             nearness=network_nearness(session, origin),
             watched=session.gsid,
             is_waited_for=session.is_waited_for(self._clock.now()),
+            **await self._guest_question(interaction, session),
         )
+
+    async def _guest_question(self, interaction: SignInFlow, session: GameSession) -> GuestQuestion:
+        if not session.guest_id:
+            return {}
+        try:
+            guest = await self._accounts.user(session.guest_id)
+        except UserNotFound:
+            raise SignInPurposeEnded from None
+        merges = await self._guests.is_merge(guest_upgrade(session, proof_of_flow(interaction)))
+        return {"guest": guest.nick, "merges_guest": merges}
 
     async def check_choice(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:
         session = await self._pending_session(interaction.ask[GSID_KEY])
@@ -145,25 +176,94 @@ class GameSignInPurpose:
             raise SignInFlowGone
         if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
             return await self._deny(session, origin, proof.user_id)
-        details: Details = {
-            "gsid": session.gsid,
-            "app_id": session.app_id,
-            "network": network_nearness(session, origin).value,
-        }
-        entry = self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=proof.user_id, details=details)
+        if session.guest_id:
+            return await self._finish_upgrade(session, proof, origin)
+        await self._give_consent(session, proof.user_id, origin)
+        entry = self._confirmation_record(session, proof.user_id, origin)
         confirmed = await self._store.confirm_session(
-            session.gsid, self._clock.now(), user_id=proof.user_id, rev=proof.rev, auth=proof.auth, entry=entry
+            session.gsid,
+            self._clock.now(),
+            user_id=proof.user_id,
+            rev=proof.rev,
+            auth=proof.auth,
+            second_factor=proof.second_factor,
+            auth_time=proof.proved_at,
+            entry=entry,
         )
         if not confirmed:
             raise SignInFlowGone
         return page_url(DONE_PATH, session.gsid)
 
+    async def _finish_upgrade(self, session: GameSession, proof: SignInProof, origin: AuditOrigin) -> str:
+        """Upgrade or merge the guest and confirm the session, all or nothing; a banned guest is not merged (R10)."""
+        upgrade = guest_upgrade(session, proof)
+        try:
+            guest = await self._accounts.user(session.guest_id)
+            banned = await self._rules.find_ban(guest, self.application_ids(session)) is not None
+            if banned and await self._guests.is_merge(upgrade):
+                return await self._deny(session, origin, proof.user_id, "the guest is banned")
+            await self._guests.complete_upgrade(
+                upgrade,
+                lambda merged: self._upgrade_records(session, upgrade, origin, merged=merged),
+                self._clock.now(),
+            )
+        except (UserNotFound, GuestNotUpgraded):
+            await self._fail(session, origin, "the guest was upgraded or erased in the meantime")
+            raise SignInPurposeEnded from None
+        return page_url(DONE_PATH, session.gsid)
+
+    def _upgrade_records(
+        self, session: GameSession, upgrade: GuestUpgrade, origin: AuditOrigin, *, merged: bool
+    ) -> Sequence[AuditRecord]:
+        kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
+        event = AuditEvent.ACCOUNT_MERGED if merged else AuditEvent.ACCOUNT_UPGRADED
+        by_owner = replace(origin, actor=kept)
+        record = self._recorder.record(event, by_owner, subject=kept, details={"from": ended, "to": kept})
+        return record, self._confirmation_record(session, kept, by_owner)
+
+    def _confirmation_record(self, session: GameSession, user_id: str, origin: AuditOrigin) -> AuditRecord:
+        details: Details = {
+            "gsid": session.gsid,
+            "app_id": session.app_id,
+            "network": network_nearness(session, origin).value,
+        }
+        return self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=user_id, details=details)
+
+    async def _consent_request(
+        self, session: GameSession, user_id: str, origin: AuditOrigin
+    ) -> ConsentRequest | None:
+        """Return what the client of the id_token needs; a client that gets none any more ends the session."""
+        options = self._options(session)
+        if options.id_token is None:
+            return None
+        try:
+            return await self._id_tokens.consent_request(options.id_token, options.primary_application, user_id)
+        except LoginDenied as denied:
+            await self._fail(session, origin, denied.detail)
+            raise SignInPurposeEnded from denied
+
+    async def _give_consent(self, session: GameSession, user_id: str, origin: AuditOrigin) -> None:
+        options = self._options(session)
+        if options.id_token is None:
+            return
+        try:
+            await self._id_tokens.give_consent(options.id_token, options.primary_application, user_id, origin)
+        except LoginDenied as denied:
+            await self._fail(session, origin, denied.detail)
+            raise SignInPurposeEnded from denied
+
     async def deny_banned(self, interaction: SignInFlow, user_id: str, origin: AuditOrigin) -> None:
         """End the session of a person who is banned from the installation, so that the game is told."""
         await self._deny(await self._pending_session(interaction.ask[GSID_KEY]), origin, user_id)
 
-    async def _deny(self, session: GameSession, origin: AuditOrigin, user_id: str) -> str:
-        await self._fail(session, origin, "the account is not allowed to use the application", user_id=user_id)
+    async def _deny(
+        self,
+        session: GameSession,
+        origin: AuditOrigin,
+        user_id: str,
+        reason: str = "the account is not allowed to use the application",
+    ) -> str:
+        await self._fail(session, origin, reason, user_id=user_id)
         return page_url(DENIED_PATH, session.gsid)
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
@@ -181,9 +281,12 @@ class GameSignInPurpose:
         return not user.blocked and await self._rules.may_log_in(user, self.application_ids(session))
 
     def application_ids(self, session: GameSession) -> Sequence[int]:
-        """Return the applications that the session names. Raises InteractionGone for damaged options."""
+        """Return the applications that the session names. Raises SignInFlowGone for damaged options."""
+        return self._options(session).applications
+
+    def _options(self, session: GameSession) -> LoginOptions:
         try:
-            return self._results.open_options(session).applications
+            return self._results.open_options(session)
         except OptionsDamaged:
             raise SignInFlowGone from None
 
@@ -196,7 +299,7 @@ class GameSignInPurpose:
         return await self.application_by_id(self.first_application_id(session))
 
     async def application_by_id(self, application_id: int) -> GameLoginSettings:
-        return await self._applications.game_login_settings(application_id) if application_id else GameLoginSettings()
+        return await self._game_settings(application_id) if application_id else GameLoginSettings()
 
     async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
         refusal = self._refusals.end_refusal(session.gsid, origin, reason)
@@ -208,14 +311,31 @@ class GameSignInPurpose:
 
 
 def code_choices_for(session: GameSession, origin: AuditOrigin) -> tuple[str, ...]:
-    """Return the codes to choose from, for a person who is not known to be in the game's network (R4)."""
-    if not session.code or network_nearness(session, origin) is NetworkNearness.SAME:
+    """Return the codes to choose from, for a person who is not known to be in the game's network (R4).
+
+    Who upgrades a guest always chooses (R10).
+    """
+    is_near = network_nearness(session, origin) is NetworkNearness.SAME
+    if not session.code or (is_near and not session.guest_id):
         return ()
     return code_choices(session)
 
 
 def network_nearness(session: GameSession, origin: AuditOrigin) -> NetworkNearness:
     return compare_networks(session.address, origin, proven=session.address_proven)
+
+
+def guest_upgrade(session: GameSession, proof: SignInProof) -> GuestUpgrade:
+    return GuestUpgrade(
+        gsid=session.gsid,
+        since=session.created_at,
+        guest_id=session.guest_id,
+        user_id=proof.user_id,
+        rev=proof.rev,
+        auth=proof.auth,
+        second_factor=proof.second_factor,
+        auth_time=proof.proved_at,
+    )
 
 
 def page_url(path: str, gsid: str) -> str:

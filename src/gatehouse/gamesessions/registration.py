@@ -16,7 +16,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.errors import GameRefusals, ServiceJwtRefused, TooManySessions
 from gatehouse.gamesessions.model import LIFETIME, GameSession
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.store import GameApplications, GameSessionStore
+from gatehouse.gamesessions.store import GameSessionStore, GameSettingsReader, IdTokenIssuer
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -72,6 +72,7 @@ class RegistrationRequest:
     wants_code: bool
     address: Address
     address_proven: bool
+    guest_id: str = ""  # who upgrades with this sign-in; the key of the device was proved (R10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +87,9 @@ class GameSessionRegistration:
         *,
         store: GameSessionStore,
         results: GameLoginResults,
+        id_tokens: IdTokenIssuer,
         rules: ApplicationAccess,
-        applications: GameApplications,
+        game_settings: GameSettingsReader,
         refusals: GameRefusals,
         pending_limit: PendingLimit,
         clock: Clock,
@@ -97,8 +99,9 @@ class GameSessionRegistration:
         """`code_match`: whether every session gets a code, also of a game that did not ask for one."""
         self._store = store
         self._results = results
+        self._id_tokens = id_tokens
         self._rules = rules
-        self._applications = applications
+        self._game_settings = game_settings
         self._refusals = refusals
         self._pending_limit = pending_limit
         self._clock = clock
@@ -109,15 +112,20 @@ class GameSessionRegistration:
         """Register a session.
 
         Raises Violation when one of the named applications has no game login, ServiceJwtRefused for an invalid
-        service JWT, TooManySessions when there are too many.
+        service JWT, BadInput for a client that gets no id_token, TooManySessions when there are too many.
         """
         options = await self._with_application(request.options, origin)
-        terms = [await self._applications.game_login_settings(number) for number in options.applications]
+        if options.id_token is not None:
+            checked = await self._id_tokens.check_request(options.id_token, options.primary_application)
+            options = replace(options, id_token=checked)
+        terms = [await self._game_settings(number) for number in options.applications]
         if not all(term.enabled for term in terms):
             raise await self._refusals.violation("", origin, "game login is turned off for the application")
         await self._pending_limit.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
-        with_code = request.wants_code or self._code_match() or any(one.code_match for one in terms)
+        with_code = (
+            request.wants_code or bool(request.guest_id) or self._code_match() or any(one.code_match for one in terms)
+        )
         session = self._new_session(request, options, location, with_code=with_code)
         await self._store.register_session(session)
         return RegisteredSession(session=session, location=location)
@@ -145,7 +153,8 @@ class GameSessionRegistration:
             address_proven=request.address_proven,
             public_key=request.public_key,
             code=new_code() if with_code else "",
-            code_shown=request.wants_code,
+            code_shown=request.wants_code or bool(request.guest_id),
+            guest_id=request.guest_id,
             distr=request.distr,
             app_id=options.app_id,
             gapp_id=options.gapp_id,

@@ -1,12 +1,15 @@
 """Storage of game sessions, and what they need of other packages."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatehouse.accounts.model import LoginTokenRecord
-from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.accounts.login_result import IdTokenRequest
+from gatehouse.accounts.model import LoginTokenRecord, User
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Refusal
 from gatehouse.gamesessions.model import CloseStatus, GameSession, PollId, PollMark, SessionSnapshot
+from gatehouse.sign_in_flow.flows import ConsentRequest
+from gatehouse.sign_in_flow.model import SignInProof
 
 
 class GameSessionStore(Protocol):
@@ -40,7 +43,16 @@ class GameSessionStore(Protocol):
         """Record that the page was opened or is about to be answered; the first time counts."""
 
     async def confirm_session(
-        self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord
+        self,
+        gsid: str,
+        now: int,
+        *,
+        user_id: str,
+        rev: int,
+        auth: str,
+        second_factor: str = "",
+        auth_time: int = 0,
+        entry: AuditRecord,
     ) -> bool:
         """Confirm the session for a person: once, while it is pending and the account's rev is unchanged."""
 
@@ -95,6 +107,26 @@ class GameSessionStore(Protocol):
 # What game sessions need of other packages; the services provide it.
 
 
+class IdTokenIssuer(Protocol):
+    """id_tokens for other back ends, issued by `oauth` for a client of the session's application (R10)."""
+
+    async def check_request(self, request: IdTokenRequest, application_id: int | None) -> IdTokenRequest:
+        """Return the request with the scopes of its client. Raises BadInput for a client that gets none."""
+
+    async def consent_request(
+        self, request: IdTokenRequest, application_id: int | None, user_id: str
+    ) -> ConsentRequest | None:
+        """Return what the person has to allow first. Raises LoginDenied when the client gets no id_token any more."""
+
+    async def give_consent(
+        self, request: IdTokenRequest, application_id: int | None, user_id: str, origin: AuditOrigin
+    ) -> None:
+        """Record the consent if it is needed. Raises LoginDenied."""
+
+    async def issue(self, request: IdTokenRequest, application_id: int | None, user: User, proof: SignInProof) -> str:
+        """Sign the id_token. Raises LoginDenied, also when a consent is missing or was withdrawn."""
+
+
 class ClientConnection(Protocol):
     """The connection a poll came on."""
 
@@ -115,6 +147,5 @@ class GameLoginSettings:
     code_match: bool = False  # people in another network choose the code that the game shows
 
 
-class GameApplications(Protocol):
-    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
-        """Return the settings of an application, or the defaults if there is none."""
+# Returns the settings of an application, or the defaults if there is none.
+GameSettingsReader = Callable[[int], Awaitable[GameLoginSettings]]

@@ -40,6 +40,7 @@ from gatehouse.oauth.redirects import (
     reserved_parameter_in,
 )
 from gatehouse.oauth.store import ClientStore, GrantStore
+from gatehouse.oauth.vocabulary import OPENID
 
 CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
 CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
@@ -94,7 +95,7 @@ def _address_checks(client: Client) -> Iterable[RuleCheck]:
     yield from _check_each("post_logout_uris", client.post_logout_uris, is_registrable_uri, uri)
     yield from _reserved_name_checks("redirect_uris", client.redirect_uris, RESPONSE_PARAMETERS)
     yield from _reserved_name_checks("post_logout_uris", client.post_logout_uris, LOGOUT_PARAMETERS)
-    somewhere = client.redirect_hosts or client.redirect_uris or client.device_grant
+    somewhere = client.redirect_hosts or client.redirect_uris or client.device_grant or client.game_id_token
     yield somewhere, "redirect_uris", "a client needs a redirect URI or host"
     origin = "an origin must be https://host or https://host:port (or http on loopback), without a path"
     yield from _check_each("origins", client.origins, is_registrable_origin, origin)
@@ -127,6 +128,10 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # A native client's only proof needs its redirect_uri, which a device does not have (interface §5.1).
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
+    # A native id_token has two audiences, which other back ends refuse (R2, R10).
+    game = "game_id_token needs profile oidc, an application and the scope openid"
+    for_games = is_oidc and client.application_id is not None and OPENID in client.scopes
+    yield for_games or not client.game_id_token, "game_id_token", game
 
 
 def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:

@@ -47,6 +47,7 @@ class IdTokens:
         self._issuer = issuer
 
     async def make(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
+        """Sign the id_token; `access_token` is "" if none is issued with it (profile oidc only)."""
         if holder.client.profile is ClientProfile.NATIVE:
             return await self._native(holder, scopes, access_token, now)
         return await self._oidc(holder, scopes, access_token, now)
@@ -89,8 +90,8 @@ class IdTokens:
             auth_time=grant.auth_time,
             acr=grant.acr or acr_of(grant),
             amr=amr_of(grant),
-            at_hash=at_hash(access_token, alg),
-            sid=grant.session_id if client.backchannel_logout_uri else None,
+            at_hash=at_hash(access_token, alg) if access_token else None,
+            sid=(grant.session_id or None) if client.backchannel_logout_uri else None,
         )
         names = claims_at(ID_TOKEN, holder, scopes)
         person = await self._user_claims.claims_of(user, names)

@@ -178,6 +178,15 @@ class Client:
     device_grant: Annotated[  # RFC 8628
         bool, Setting(Kind.FLAG, "Allow the device grant (oidc).", section=FormSection.MAIN)
     ] = False
+    game_id_token: Annotated[  # R10
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Allow game logins to get an ID token for this client (oidc).",
+            section=FormSection.ADMINISTRATORS,
+            administrators_only=True,
+        ),
+    ] = False
     explain_errors: Annotated[
         bool, Setting(Kind.FLAG, "Show error details for developers on error pages.", section=FormSection.MAIN)
     ] = False

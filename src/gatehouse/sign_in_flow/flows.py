@@ -171,6 +171,14 @@ class NetworkNearness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentRequest:
+    """What a person allows another client with their yes."""
+
+    client: str  # its name
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationQuestion:
     kind: str  # of the purpose: device, game
     application: str  # its name
@@ -178,11 +186,14 @@ class ConfirmationQuestion:
     code: str = ""  # shown on the device, to compare; empty without one
     choices: tuple[str, ...] = ()  # the device shows one of them, and the person picks it
     scopes: tuple[str, ...] = ()  # that need consent
+    consent: ConsentRequest | None = None  # for a client that is not the application itself
     asked_at: int
     address: str  # that the request came from
     nearness: NetworkNearness
     watched: str = ""  # what the page polls while it is open: whether the client still waits
     is_waited_for: bool = True  # whether the client waited until a moment ago
+    guest: str = ""  # nick of the guest who gets the account; empty without one
+    merges_guest: bool = False  # into an account that exists, and ends there
 
 
 class ConfirmablePurpose(Protocol):

@@ -57,6 +57,8 @@ _CONFIRM = (
         user_id=bindparam("by"),
         rev=bindparam("by_rev"),
         auth=bindparam("by_auth"),
+        second_factor=bindparam("by_second_factor"),
+        auth_time=bindparam("by_auth_time"),
         confirmed_at=bindparam("now"),
     )
     .returning(game_sessions.c.gsid)
@@ -95,10 +97,29 @@ TAKE_ANSWER_SINGLE_STATEMENT = Statement(
 )
 
 
-def confirm_session(gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord) -> Verb[bool]:
+def confirm_session(
+    gsid: str,
+    now: int,
+    *,
+    user_id: str,
+    rev: int,
+    auth: str,
+    second_factor: str = "",
+    auth_time: int = 0,
+    entry: AuditRecord,
+) -> Verb[bool]:
     if not (yield LOCK_UNREVOKED_USER(of=user_id, rev=rev)):
         return False
-    if not (yield CONFIRM_SESSION(of=gsid, now=now, by=user_id, by_rev=rev, by_auth=auth)):
+    confirmed = yield CONFIRM_SESSION(
+        of=gsid,
+        now=now,
+        by=user_id,
+        by_rev=rev,
+        by_auth=auth,
+        by_second_factor=second_factor,
+        by_auth_time=auth_time,
+    )
+    if not confirmed:
         return (yield from has_audit_record(entry))
     yield from add_audit_record(entry)
     yield Notification(CHANNEL, gsid)
@@ -106,7 +127,15 @@ def confirm_session(gsid: str, now: int, *, user_id: str, rev: int, auth: str, e
 
 
 def confirm_single_statement(
-    gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord
+    gsid: str,
+    now: int,
+    *,
+    user_id: str,
+    rev: int,
+    auth: str,
+    second_factor: str = "",
+    auth_time: int = 0,
+    entry: AuditRecord,
 ) -> Verb[bool]:
     confirmed = yield CONFIRM_SINGLE_STATEMENT(
         of=gsid,
@@ -114,6 +143,8 @@ def confirm_single_statement(
         by=user_id,
         by_rev=rev,
         by_auth=auth,
+        by_second_factor=second_factor,
+        by_auth_time=auth_time,
         notice=encode_notification(Notification(CHANNEL, gsid)),
         **audit_record_parameters(entry),
     )

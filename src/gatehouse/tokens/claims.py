@@ -149,7 +149,7 @@ class OidcIdClaims(Claims, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     auth_time: Seconds | None = None
     acr: str | None = None
     amr: tuple[str, ...] = ()
-    at_hash: Name
+    at_hash: Name | None = None  # without an access token there is none: game login (R10)
     sid: str | None = None  # for clients with back-channel logout
     claims_omitted: tuple[str, ...] = ()  # the names of claims that are left out because of their length
 

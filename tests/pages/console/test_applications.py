@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gatehouse.kernel.errors import NotFound
 from tests.pages.test_look import NARROW, listen
-from tests.support.axe import axe_violations
+from tests.support.axe import LOOK_RULES, axe_violations
 from tests.support.browser import PASSWORD
 from tests.support.console import ADA, OLGA, SHOP, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
@@ -87,7 +87,9 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
         await page.emulate_media(color_scheme="dark")
         await page.set_viewport_size(NARROW)
         width = await page.evaluate("document.documentElement.scrollWidth")
-        violations[screen] += await axe_violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
+        violations[screen] += await axe_violations(page, LOOK_RULES) + (
+            [f"{width} wide"] if width > NARROW["width"] else []
+        )
     assert {screen: problems for screen, problems in violations.items() if problems} == {}
     assert errors == []
     await context.close()

@@ -2,15 +2,15 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, ViewportSize, expect
 
 from gatehouse.audit.model import AuditOrigin
 from tests.pages.test_look import listen
-from tests.support.axe import axe_violations
+from tests.support.axe import LOOK_RULES, axe_violations
 from tests.support.console import ADA, OLGA, PIA, apply_document, sign_in_to_console
 from tests.support.service import RunningService, running_service
 
@@ -32,7 +32,9 @@ SCREENS = (
     *("/console/settings/risks", "/console/settings/keys/rotate?purpose=tokens&alg=RS256"),
 )
 
-LOOKS: Final[tuple[tuple[Literal["light", "dark"], int], ...]] = (("light", 1_280), ("dark", 360))
+DESKTOP: Final = ViewportSize(width=1_280, height=800)
+PHONE: Final = ViewportSize(width=360, height=800)
+FITS: Final = "document.documentElement.scrollWidth <= innerWidth"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -48,13 +50,16 @@ async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Runn
 async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: RunningService, page: Page) -> None:
     await sign_in_to_console(studio, page, ADA, "/console/people")
     errors = listen(page)
-    for scheme, width in LOOKS:
-        await page.emulate_media(color_scheme=scheme)
-        await page.set_viewport_size({"width": width, "height": 800})
-        for screen in SCREENS:
-            await page.goto(f"{studio.base_url}{screen}")
-            assert await axe_violations(page) == [], screen
-            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), screen
+    for screen in SCREENS:
+        await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        await page.set_viewport_size(DESKTOP)
+        await page.goto(f"{studio.base_url}{screen}")
+        assert await axe_violations(page) == [], screen
+        assert await page.evaluate(FITS), screen
+        await page.emulate_media(color_scheme="dark")
+        await page.set_viewport_size(PHONE)
+        assert await axe_violations(page, LOOK_RULES) == [], screen
+        assert await page.evaluate(FITS), screen
     assert errors == []
 
 

@@ -44,6 +44,7 @@ def claims_named(*names: str, application_id: int = 7) -> dict[str, ClaimSource]
         {"claims": claims_named("groups", "https://a.example/roles", "roles.v2")},
         {"token_settings": TokenSettings(access_seconds=60, refresh_seconds=60, refresh_grace_seconds=60)},
         {"device_grant": True, "redirect_uris": ()},
+        {"game_id_token": True, "application_id": 7, "redirect_uris": ()},
         {"scopes": ("openid", "groups", "roles", "permissions"), "application_id": 7},
     ],
 )
@@ -98,6 +99,9 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
         ("redirect_uris: at most 100", {"redirect_uris": ("https://a.example/cb",) * 101}),
         ("scopes: at most 100", {"scopes": ("openid",) * 101}),
         ("device grant needs profile oidc", {"profile": ClientProfile.NATIVE, "device_grant": True}),
+        ("game_id_token needs", {"game_id_token": True}),
+        ("game_id_token needs", {"game_id_token": True, "application_id": 7, "profile": ClientProfile.NATIVE}),
+        ("game_id_token needs", {"game_id_token": True, "application_id": 7, "scopes": ("email",)}),
         ("need profile oidc and an application", {"scopes": ("openid", "roles")}),
         (
             "need profile oidc and an application",

@@ -245,6 +245,8 @@ async def test_exported_client_with_every_field_applies_without_changes() -> Non
         "claims": {"groups": {"application_id": 7, "told": "groups"}},
         "token_settings": {"id_token_signed_response_alg": "ES256", "refresh_grace_seconds": 10},
         "device_grant": True,
+        "game_id_token": True,
+        "application_id": 1,
         "explain_errors": True,
     }
     await setup.apply(clients=[everything])

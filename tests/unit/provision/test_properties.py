@@ -155,6 +155,7 @@ def stored_clients() -> st.SearchStrategy[tuple[Client, ...]]:
         claims=CLAIMS,
         token_settings=st.sampled_from([TokenSettings(), TokenSettings(access_seconds=600)]),
         device_grant=st.just(False),
+        game_id_token=st.just(False),
         removed=st.just(False),
         public=st.just(False),
     )
@@ -183,6 +184,7 @@ def client_entries(draw: st.DrawFn) -> list[Located[ClientFileEntry]]:
         claims=CLAIMS | st.sampled_from([UNSET, None]),
         token_settings=st.sampled_from([UNSET, None, TokenSettings(), TokenSettings(access_seconds=600)]),
         device_grant=st.sampled_from([UNSET, None, False]),
+        game_id_token=st.sampled_from([UNSET, None, False]),
         explain_errors=FLAG,
         first_party=FLAG,
         may_exchange=FLAG,

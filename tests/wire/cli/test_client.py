@@ -14,13 +14,22 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
     keys.write_text(json.dumps({"keys": [PUBLIC_KEY]}))
     created = gatehouse.json(
         *("client", "create", "shop", "--name", "Web shop", "--profile", "oidc", *REDIRECT),
+        *("--application-id", "1"),
         *("--post-logout-uri", "https://shop.example/bye", "--origin", "https://shop.example"),
         *("--backchannel-logout-uri", "https://shop.example/out", "--jwks", str(keys)),
         *("--client-uri", "https://shop.example/", "--policy-uri", "https://shop.example/privacy"),
         *("--tos-uri", "https://shop.example/terms"),
         *("--claim", "groups=50001:roles", "--claim", "rules=1:rules"),
         *("--id-token-alg", "ES256", "--access-seconds", "600", "--refresh-seconds", "86400"),
-        *("--refresh-grace-seconds", "10", "--device-grant", "--explain-errors", "--may-exchange", "--require-pkce"),
+        *(
+            "--refresh-grace-seconds",
+            "10",
+            "--device-grant",
+            "--game-id-token",
+            "--explain-errors",
+            "--may-exchange",
+            "--require-pkce",
+        ),
     )
     assert len(created["client_secret"]) == 43
     output = gatehouse.json("client", "show", "shop")
@@ -29,7 +38,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         "client_id": "shop",
         "name": "Web shop",
         "profile": "oidc",
-        "application_id": None,
+        "application_id": 1,
         "redirect_uris": ["https://shop.example/cb"],
         "redirect_hosts": [],
         "post_logout_uris": ["https://shop.example/bye"],
@@ -49,6 +58,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         "refresh_seconds": 86_400,
         "refresh_grace_seconds": 10,
         "device_grant": True,
+        "game_id_token": True,
         "explain_errors": True,
         "first_party": False,
         "may_exchange": True,

@@ -33,6 +33,7 @@ ORDINARY: Final = Client(
 )
 PRIVILEGED: Final = {
     "first_party": replace(ORDINARY, first_party=True),
+    "game_id_token": replace(ORDINARY, game_id_token=True),
     "redirect_hosts": replace(
         ORDINARY, profile=ClientProfile.NATIVE, redirect_uris=(), redirect_hosts=("shop.example",), may_exchange=True
     ),

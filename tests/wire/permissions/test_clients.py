@@ -118,6 +118,7 @@ async def test_client_fields_beyond_the_application_require_an_administrator_in_
     native = {"client_id": "native", "name": "Old", "redirect_uris": [REDIRECT]}
     for reaching in (
         {"first_party": True},
+        {"game_id_token": True, "profile": "oidc"},
         {"may_exchange": True},
         {"redirect_hosts": ["shop.example"], "profile": "native"},
         {"claims": claim},

@@ -31,6 +31,7 @@ from gatehouse.permissions.questions.proposals import (
     SchemaProposal,
 )
 from gatehouse.permissions.rights.operators import operator_actor
+from tests.fuzz.conftest import FACTOR
 from tests.support.builders import ORIGIN
 from tests.support.permission_builders import GROUP, a_person, set_fields, set_project_fields
 from tests.support.studio import OTHER_USER, OWNER, PROJECT, Studio, put_group, put_roles, rule_leaf, write_record
@@ -301,10 +302,10 @@ async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
 
 def settings_for(examples: int) -> settings:
     # Each example writes the whole state, so that nothing of the previous one is left.
-    return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    return settings(max_examples=examples * FACTOR, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@settings_for(40)
+@settings_for(20)
 @given(state=a_state)
 async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, state: StudioState) -> None:
     await prepare_studio(studio)
@@ -332,7 +333,7 @@ def by_default_or_condition(path: Any) -> bool:
     return any(way.kind in ("default_role", "condition_of_role") for way in path)
 
 
-@settings_for(100)
+@settings_for(50)
 @given(state=a_state, change=a_change)
 async def test_a_save_changes_exactly_what_was_foretold(
     studio: Studio, state: StudioState, change: AnyProposal

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from gatehouse.app.instance_key import ensure_instance_key, refuse_wrong_master_key
 from gatehouse.app.services.core import BASE_URL, bootstrap, master_keys, open_database
-from gatehouse.app.services.oauth import OAuthServices
+from gatehouse.app.services.games import GameServices
 from gatehouse.forward_auth.authentication import SiteAuthentication
 from gatehouse.forward_auth.sign_in import KIND as SITE
 from gatehouse.forward_auth.sign_in import SiteSignIn, SiteSignInPurpose
@@ -28,7 +28,7 @@ from gatehouse.web.pages.game import GAME_SIGN_IN_LIMIT_KEY
 from gatehouse.web.pages.site_sign_in import SITE_LIMIT_KEY
 
 
-class Services(OAuthServices):
+class Services(GameServices):
     """Everything the server serves and the commands use."""
 
     @cached_property

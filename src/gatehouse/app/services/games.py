@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import cast
 
-from gatehouse.app.services.accounts import AccountServices
+from gatehouse.app.services.oauth import OAuthServices
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.poll import PollService
 from gatehouse.gamesessions.purpose import GameSignInPurpose
@@ -18,29 +18,11 @@ from gatehouse.gamesessions.waiters import NoticeListener, Waiters
 from gatehouse.gamesessions.write_behind import UnsentAnswerRetry, WriteBehind
 from gatehouse.images.model import image_path
 from gatehouse.kernel.ids import new_request_id
+from gatehouse.oauth.game_id_tokens import GameIdTokens
 from gatehouse.permissions.errors import ApplicationNotFound
-from gatehouse.permissions.store import ApplicationStore
 
 
-class ApplicationGameSettings:
-    def __init__(self, applications: ApplicationStore) -> None:
-        self._applications = applications
-
-    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
-        try:
-            application = await self._applications.application(application_id)
-        except ApplicationNotFound:
-            return GameLoginSettings()
-        game = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
-        return GameLoginSettings(
-            name=application.name,
-            logo=image_path(application.logo),
-            enabled=game.get("enabled", True),
-            code_match=game.get("code_match", False),
-        )
-
-
-class GameServices(AccountServices):
+class GameServices(OAuthServices):
     @cached_property
     def node(self) -> str:
         """The name of this process among all that serve the same database."""
@@ -90,21 +72,48 @@ class GameServices(AccountServices):
 
     @cached_property
     def game_results(self) -> GameLoginResults:
-        return GameLoginResults(accounts=self.storage.accounts, login_result=self.login_result, masters=self.masters)
+        return GameLoginResults(
+            accounts=self.storage.accounts,
+            login_result=self.login_result,
+            id_tokens=self.game_id_tokens,
+            masters=self.masters,
+        )
 
     @cached_property
-    def application_game_settings(self) -> ApplicationGameSettings:
-        return ApplicationGameSettings(self.storage.applications)
+    def game_id_tokens(self) -> GameIdTokens:
+        return GameIdTokens(
+            clients=self.storage.clients,
+            consents=self.consents,
+            id_tokens=self.id_tokens,
+            keyring=self.keyring,
+            clock=self.clock,
+        )
+
+    async def game_login_settings(self, application_id: int) -> GameLoginSettings:
+        """Return the settings of an application, or the defaults if there is none."""
+        try:
+            application = await self.storage.applications.application(application_id)
+        except ApplicationNotFound:
+            return GameLoginSettings()
+        game = cast("Mapping[str, bool]", application.settings.get("game", {}))  # as documents/grammar.py checked it
+        return GameLoginSettings(
+            name=application.name,
+            logo=image_path(application.logo),
+            enabled=game.get("enabled", True),
+            code_match=game.get("code_match", False),
+        )
 
     @cached_property
     def game_purpose(self) -> GameSignInPurpose:
         return GameSignInPurpose(
             store=self.storage.game_sessions,
             accounts=self.storage.accounts,
-            applications=self.application_game_settings,
+            game_settings=self.game_login_settings,
             rules=self.login_rules,
             results=self.game_results,
+            id_tokens=self.game_id_tokens,
             refusals=self.game_refusals,
+            guests=self.storage.profile,
             recorder=self.recorder,
             clock=self.clock,
         )
@@ -115,8 +124,9 @@ class GameServices(AccountServices):
         return GameSessionRegistration(
             store=store,
             results=self.game_results,
+            id_tokens=self.game_id_tokens,
             rules=self.login_rules,
-            applications=self.application_game_settings,
+            game_settings=self.game_login_settings,
             refusals=self.game_refusals,
             pending_limit=PendingLimit(store=store, clock=self.clock, most=settings.pending_most),
             clock=self.clock,

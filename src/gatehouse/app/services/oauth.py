@@ -4,8 +4,8 @@ import secrets
 from functools import cached_property
 from typing import Final
 
+from gatehouse.app.services.accounts import AccountServices
 from gatehouse.app.services.core import DAY, outbound_client
-from gatehouse.app.services.games import GameServices
 from gatehouse.images.loading import ImageLoader
 from gatehouse.keys.sealing import derive_key
 from gatehouse.oauth.api_tokens import ApiTokens, OpaqueTokens
@@ -39,7 +39,7 @@ from gatehouse.web.pages.consent import ApplicationOwners
 CACHE_KEY_BYTES: Final = 32
 
 
-class OAuthServices(GameServices):
+class OAuthServices(AccountServices):
     # Authorize
 
     @cached_property
@@ -217,18 +217,19 @@ class OAuthServices(GameServices):
         )
 
     @cached_property
+    def id_tokens(self) -> IdTokens:
+        return IdTokens(
+            signer=self.signer, mapping=self.claim_mapping, user_claims=self.user_claims, issuer=self.base_url
+        )
+
+    @cached_property
     def token_issuer(self) -> TokenIssuer:
         return TokenIssuer(
             access_tokens=self.access_tokens,
             api_tokens=self.api_tokens,
             clients=self.storage.clients,
             refresh_tokens=self.refresh_tokens,
-            id_tokens=IdTokens(
-                signer=self.signer,
-                mapping=self.claim_mapping,
-                user_claims=self.user_claims,
-                issuer=self.base_url,
-            ),
+            id_tokens=self.id_tokens,
             keyring=self.keyring,
             clock=self.clock,
         )

@@ -30,8 +30,8 @@ def number_column(name: str) -> Column[int]:
     return Column(name, BigInteger, nullable=False)
 
 
-def flag_column(name: str) -> Column[bool]:
-    return Column(name, Boolean, nullable=False)
+def flag_column(name: str, **options: Any) -> Column[bool]:  # noqa: ANN401
+    return Column(name, Boolean, nullable=False, **options)
 
 
 def document_column(name: str) -> Column[object]:

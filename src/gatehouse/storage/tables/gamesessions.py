@@ -25,6 +25,8 @@ game_sessions = Table(  # interface §2.2
     number_column("rev"),
     text_column("auth"),
     text_column("guest_id", server_default=text("''")),  # who upgrades with this sign-in
+    text_column("second_factor", server_default=text("''")),
+    time_column("auth_time", server_default=text("0")),
     number_column("polls"),
     text_column("holder"),
     number_column("cancels"),

@@ -1,6 +1,6 @@
 """OAuth clients, grants and consents, and back-channel logout calls."""
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, text
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, false, text
 
 from gatehouse.storage.tables.columns import (
     document_column,
@@ -30,6 +30,7 @@ clients = Table(
     document_column("claims"),
     document_column("token_settings"),
     flag_column("device_grant"),
+    flag_column("game_id_token", server_default=false()),
     flag_column("explain_errors"),
     flag_column("first_party"),
     flag_column("may_exchange"),

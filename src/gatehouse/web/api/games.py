@@ -8,6 +8,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import ban_fields
+from gatehouse.accounts.guests.model import ChallengeIntent, DeviceProof, DeviceProofRefused
+from gatehouse.accounts.guests.sign_in import GuestSignIn
+from gatehouse.accounts.login_result import IdTokenRequest
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.model import CloseStatus, GameSession
 from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
@@ -16,7 +19,8 @@ from gatehouse.gamesessions.registration import GameSessionRegistration, Registr
 from gatehouse.gamesessions.session_info import GameSessionService
 from gatehouse.gamesessions.store import ClientConnection
 from gatehouse.kernel.clock import Clock
-from gatehouse.tokens.claims import InvalidToken
+from gatehouse.kernel.errors import BadInput
+from gatehouse.tokens.claims import MAX_NONCE_BYTES, InvalidToken, json_length
 from gatehouse.web.api.game_proof import AccessKeySignatureVerifier, ProofFields, address_only_proof, read_proof
 from gatehouse.web.api.login import (
     OFF,
@@ -47,6 +51,12 @@ class GetGsidRequest(LoginFields, frozen=True, kw_only=True):
     ts: int | str = 0
     qr: Switch = OFF
     code: Switch = OFF
+    intent: str = ""  # `upgrade` with the next three: a guest gets an account (R10)
+    device_key: str = ""
+    challenge: str = ""
+    signature: str = ""
+    id_token_client: str = ""  # the client that the id_token is for
+    nonce: str = ""  # of the id_token
 
 
 class GetGsidResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -92,6 +102,7 @@ class GsidResultResponse(msgspec.Struct, frozen=True, kw_only=True, omit_default
     factor: str = ""
     login: str = ""
     stoken: str = ""
+    id_token: str = ""  # for the client that the game named at getGsid
     meta: LoginMeta | None = None
 
 
@@ -124,6 +135,17 @@ class CloseGsidResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str = OK
 
 
+def read_id_token_request(ask: GetGsidRequest) -> IdTokenRequest | None:
+    """Return the id_token that the game asks for; client and nonce go together (R10)."""
+    if not ask.id_token_client and not ask.nonce:
+        return None
+    if not ask.id_token_client or not ask.nonce:
+        raise BadInput("id_token_client and nonce: both or neither")
+    if json_length(ask.nonce) > MAX_NONCE_BYTES:  # the id_token contains it whole
+        raise BadInput(f"nonce: at most {MAX_NONCE_BYTES} bytes")
+    return IdTokenRequest(client_id=ask.id_token_client, nonce=ask.nonce)
+
+
 class GameSessionEndpoints:
     def __init__(
         self,
@@ -131,6 +153,7 @@ class GameSessionEndpoints:
         registration: GameSessionRegistration,
         polls: PollService,
         game_sessions: GameSessionService,
+        guests: GuestSignIn,
         keys: AccessKeySignatureVerifier,
         records: GameRefusals,
         clock: Clock,
@@ -139,6 +162,7 @@ class GameSessionEndpoints:
         self._registration = registration
         self._polls = polls
         self._game_sessions = game_sessions
+        self._guests = guests
         self._keys = keys
         self._records = records
         self._clock = clock
@@ -150,12 +174,15 @@ class GameSessionEndpoints:
         by = await self._read_proof(request, ProofFields(public_key=ask.public_key, ip=ask.ip, ts=ask.ts))
         address, proven = by.address_for((ask.app_id, ask.gapp_id))
         wish = RegistrationRequest(
-            options=read_login_options(ask, str(address)),
+            options=msgspec.structs.replace(
+                read_login_options(ask, str(address)), id_token=read_id_token_request(ask)
+            ),
             public_key=check_public_key("public_key", by.public_key) or "",
             distr=ask.distr,
             wants_code=ask.code == ON,
             address=address,
             address_proven=proven,
+            guest_id=await self._find_guest(request, ask),
         )
         given = await self._registration.register(wish, origin_of(request, ACTOR))
         url = f"{self._base_url}/?gsid={given.session.gsid}"
@@ -169,6 +196,20 @@ class GameSessionEndpoints:
             code=given.session.code,
         )
         return json_response(answer, headers={"Location": f"{RESULT_PATH}?location={given.location}"})
+
+    async def _find_guest(self, request: Request, ask: GetGsidRequest) -> str:
+        """Return the guest who upgrades; empty for an ordinary sign-in."""
+        if not ask.intent:
+            return ""
+        if ask.intent != ChallengeIntent.UPGRADE:
+            raise BadInput("intent must be upgrade")
+        if ask.id_token_client:
+            raise BadInput("id_token_client: not with intent upgrade; sign in again afterwards")
+        proof = DeviceProof(device_key=ask.device_key, challenge=ask.challenge, signature=ask.signature)
+        try:
+            return (await self._guests.find_to_upgrade(proof)).user_id
+        except DeviceProofRefused as error:
+            raise await self._records.violation("", origin_of(request, ACTOR), f"intent: {error}") from error
 
     async def poll(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GsidResultRequest)

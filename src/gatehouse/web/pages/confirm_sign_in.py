@@ -58,6 +58,7 @@ class ConfirmSignInForm(CsrfForm, frozen=True, kw_only=True):
     interaction: str
     decision: ConfirmSignInDecision
     code: str = ""  # picked from the choices of the page
+    consent: str = ""  # "1" if the page showed what a client will get
 
 
 class ConfirmSignInPage:
@@ -126,6 +127,7 @@ class ConfirmSignInPage:
             application=question.application,
             logo=question.logo,
             choices=question.choices,
+            consent=question.consent,
             asked_at=question.asked_at,
             now=self._clock.now(),
             place=place,
@@ -134,6 +136,8 @@ class ConfirmSignInPage:
             phone_link=f"{self._base_url}{page_url(LINK_PATH, question.watched)}",
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
+            guest=question.guest,
+            merges_guest=question.merges_guest,
         )
 
     def _place_name(self, question: ConfirmationQuestion, lang: str) -> str:
@@ -156,9 +160,13 @@ class ConfirmSignInPage:
             return self._expired_page(request, form.interaction, gone)
 
     async def _confirm(self, flow: SignInFlow, form: ConfirmSignInForm, origin: AuditOrigin) -> Continuation:
-        """Confirm the sign-in; no choice is not a wrong choice, because the network of a phone may have changed."""
+        """Confirm the sign-in if the page asked everything: a network or a consent may have changed meanwhile.
+
+        No choice is not a wrong choice.
+        """
         purpose = self._purposes[flow.kind]
-        if not form.code and (await purpose.question(flow, origin)).choices:
+        question = await purpose.question(flow, origin)
+        if (question.choices and not form.code) or (question.consent and not form.consent):
             return step_address(FlowStep.CONFIRM, form.interaction)
         over = await purpose.check_choice(flow, form.code, origin)
         if over:

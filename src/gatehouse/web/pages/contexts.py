@@ -9,7 +9,7 @@ own module, account_contexts.py.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
@@ -426,8 +426,6 @@ class ConfirmSignInContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmGameContext(PageContext):
-    """Before a person is signed in to a game (R4)."""
-
     template = "confirm_game.html"
 
     csrf: str
@@ -436,6 +434,7 @@ class ConfirmGameContext(PageContext):
     application: str = ""  # its name, when the game names one
     logo: str = ""  # path of its logo
     choices: tuple[str, ...] = ()  # the game shows one of them
+    consent: ConsentRequest | None = None  # for the back end that the game names
     asked_at: int
     now: int
     place: str  # that the request came from: a name, or else the address
@@ -444,6 +443,8 @@ class ConfirmGameContext(PageContext):
     phone_link: str
     nick: str
     login: str
+    guest: str = ""  # nick of the guest who gets the account
+    merges_guest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

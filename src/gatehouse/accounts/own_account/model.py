@@ -9,6 +9,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.guests.model import GuestUpgrade
 from gatehouse.accounts.model import EmailLink, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
+from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import Conflict, Refused
@@ -110,6 +111,7 @@ class PersonalRecords:
     sign_ins: Sequence[ClientSignIn]
     sites: Sequence[SiteSignInRecord]
     bans: Sequence[Ban]  # also ended and lifted ones
+    terms: Sequence[AcceptedVersion]
     former_ids: Sequence[str]  # of guests that were merged into the account
 
 

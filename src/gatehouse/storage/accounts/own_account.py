@@ -48,6 +48,7 @@ from gatehouse.storage.accounts.identities import (
 from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
 from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
+from gatehouse.storage.accounts.terms import accepted_by_user
 from gatehouse.storage.accounts.users import (
     SET_USERNAME,
     assign_username,
@@ -171,12 +172,14 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     sign_ins = yield GRANTS_OF_USER(of=user_id)
     sites = yield SITES_OF_USER(of=user_id)
     banned = yield BANS_OF_USER(of=user_id)
+    terms = yield from accepted_by_user(user_id)
     return PersonalRecords(
         details=held,
         allowed=[ConsentedClient(**row._asdict()) for row in allowed],
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         sites=[SiteSignInRecord(**row._asdict()) for row in sites],
         bans=[Ban(**row._asdict()) for row in banned],
+        terms=terms,
         former_ids=(yield from former_ids(user_id)),
         roles=[
             AssignedRole(

@@ -44,6 +44,8 @@ class ProblemKind(StrEnum):
     PASSKEYS_FULL = "passkeys_full"
     UNKNOWN_CODE = "unknown_code"  # no device waits with it
     FORM_EXPIRED = "form_expired"  # the csrf value is not this browser's
+    TERMS_CHANGED = "terms_changed"  # another version was published meanwhile
+    BIRTH_DATE = "birth_date"  # not a date
     PUZZLE_UNSOLVED = "puzzle_unsolved"
     NEEDS_SCRIPT = "needs_script"  # too many requests without JavaScript; with seconds
     INPUT = "input"  # text: the detail of a BadInput (too short, no address, …); known ones are translated
@@ -88,6 +90,14 @@ class Notice(StrEnum):
     CODE_SENT = "code_sent"
     SIGN_IN_AGAIN = "sign_in_again"
     ACCOUNT_DELETED = "account_deleted"
+
+
+class TermsEnd(StrEnum):
+    """How the page of the terms ends; the texts are `terms_end.<value>_title` and `_text`."""
+
+    ACCEPTED = "accepted"  # outside of a sign-in in this browser
+    DECLINED = "declined"
+    TOO_YOUNG = "too_young"
 
 
 class PuzzlePurpose(StrEnum):

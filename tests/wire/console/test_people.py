@@ -366,3 +366,18 @@ async def test_a_person_is_banned_listed_and_let_in_again(
     await ada.post(f"{path}/lift", application_id=str(SHOP))
     assert "Ban lifted" in (await ada.follow()).text
     assert (await read_user(studio, PIA)).bans == ()
+
+
+async def test_devices_are_banned_and_shared_ones_are_confirmed(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, path = await console_browsers(ADA), f"{HERE}/{PIA}/bans"
+    for user_id in (PIA, DEV, MAX, OLGA):
+        await studio.services.sign_in_devices.record_sign_in(user_id, FACTOR)
+    assert "Ban shared devices" not in (await ada.get(path)).text
+    asked = await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes")
+    assert "More than 3 accounts used a device" in asked.text
+    assert "Ban shared devices" in asked.text
+    await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes", confirm="yes")
+    assert "devices: 1" in (await ada.follow()).text
+    assert len(await studio.services.sign_in_devices.find_bans(FACTOR)) == 1

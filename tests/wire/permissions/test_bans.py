@@ -12,6 +12,8 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.central import roles as central_roles
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import ROOT, application_scope
+from gatehouse.storage.accounts.bans import MAX_DEVICES
+from gatehouse.storage.tables.accounts import user_devices
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.game import approve_in_storage, confirm_in_browser, poll_ended_session, register_game
@@ -34,6 +36,7 @@ from tests.support.studio import (
     write_record,
 )
 from tests.support.websockets import close_code_and_reason, connect_game_socket, receive_json
+from tests.wire.oauth.authorize_responses import count_rows
 
 LOGIN: Final = "anna@studio.example"
 TEXT: Final = "Cheating in ranked games"
@@ -429,6 +432,18 @@ async def test_bn_09_a_shared_device_asks_for_confirmation_and_old_devices_are_f
     await lift(studio, moderator, anna.user_id, application_id=shop)
     await service.clock.advance(30 * DAY + 1)
     assert (await ban(studio, moderator, anna.user_id, application_id=shop, device=True)).get("devices", 0) == 0
+
+
+async def test_bn_09_made_up_devices_of_a_person_are_bounded(studio: Studio, moderator: Person, anna: User) -> None:
+    service, shop = studio.service, studio.shop.application_id
+    devices = service.services.sign_in_devices
+    for number in range(MAX_DEVICES + 5):
+        await devices.record_sign_in(anna.user_id, f"made up {number}")
+    await service.clock.advance(1)
+    assert (await log_in(service, app_id=shop, factor=PC))["status"] == "OK"
+    assert await count_rows(service, user_devices) == MAX_DEVICES
+    await ban(studio, moderator, anna.user_id, application_id=shop, device=True)
+    assert (await devices.find_bans(PC))[0].application_id == shop
 
 
 # -- history -----------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ class Importer:
     ) -> ImportTotals:
         """Import the rows; what is not taken goes to `report`, in the order of the file.
 
-        `rows` is read in a worker thread, a batch at a time. Raises FileUnfit when it does.
+        `rows` is read in a worker thread, a batch at a time. Raises BadImportFile when it does.
         """
         check_import_id(job.import_id)
         run = ImportRun(self._checker(job))

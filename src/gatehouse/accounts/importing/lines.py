@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from gatehouse.accounts.importing.model import FileRow, FileUnfit, ForeignIdentity, ImportEntry
+from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
 
 MAX_LINE_BYTES: Final = 65_536
 CHUNK_BYTES: Final = 65_536  # in which the rest of a longer line is skipped
@@ -51,11 +51,11 @@ def skip_line(file: BinaryIO) -> None:
 
 
 def read_csv(file: BinaryIO) -> Iterator[FileRow]:
-    """Yield the rows below the header. Raises FileUnfit for a file without a usable header."""
+    """Yield the rows below the header. Raises BadImportFile for a file without a usable header."""
     lines = read_lines(file)
     _, header, problem = next(lines, (1, None, "the file is empty"))
     if header is None:
-        raise FileUnfit(problem)
+        raise BadImportFile(problem)
     delimiter = max(DELIMITERS, key=header.count)
     columns = check_columns([cell.strip().lower() for cell in split_line(header, delimiter)])
     for number, text, trouble in lines:
@@ -65,11 +65,11 @@ def read_csv(file: BinaryIO) -> Iterator[FileRow]:
 def check_columns(columns: Sequence[str]) -> Sequence[str]:
     unknown = [name for name in columns if name not in COLUMNS]
     if unknown:
-        raise FileUnfit(f"unknown column {unknown[0][:40]!r}; the columns are {', '.join(COLUMNS)}")
+        raise BadImportFile(f"unknown column {unknown[0][:40]!r}; the columns are {', '.join(COLUMNS)}")
     if len(set(columns)) < len(columns):
-        raise FileUnfit("a column is named twice")
+        raise BadImportFile("a column is named twice")
     if not {"login", "subject"} & set(columns):
-        raise FileUnfit("the file needs a column login, or provider and subject")
+        raise BadImportFile("the file needs a column login, or provider and subject")
     return columns
 
 
@@ -77,13 +77,13 @@ def split_line(text: str, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([text], delimiter=delimiter, strict=True))
     except csv.Error as error:
-        raise FileUnfit(f"the line is not CSV: {error}") from error
+        raise BadImportFile(f"the line is not CSV: {error}") from error
 
 
 def read_csv_row(number: int, text: str, delimiter: str, columns: Sequence[str]) -> FileRow:
     try:
         cells = split_line(text, delimiter)
-    except FileUnfit as error:
+    except BadImportFile as error:
         return FileRow(number, NOTHING, str(error))
     if len(cells) != len(columns):
         return FileRow(number, NOTHING, f"has {len(cells)} cells, the header has {len(columns)}")

@@ -21,7 +21,7 @@ class ImportFormat(StrEnum):
     FIREBASE = "firebase"
 
 
-class FileUnfit(BadInput):
+class BadImportFile(BadInput):
     """The file as a whole cannot be read: no header, unknown columns, not JSON."""
 
 

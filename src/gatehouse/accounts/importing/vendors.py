@@ -16,7 +16,7 @@ import msgspec
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.hashes import BadHash, decode_base64, encode_base64
 from gatehouse.accounts.importing.lines import MAX_LINE_BYTES, NOTHING, json_problem, read_lines
-from gatehouse.accounts.importing.model import FileRow, FileUnfit, ForeignIdentity, ImportEntry
+from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
 
 MAX_DOCUMENT_BYTES: Final = 2**30  # of a file that is one JSON document
 TOTP_DIGITS: Final = 6  # this and the next two: what this service checks (RFC 6238)
@@ -34,17 +34,17 @@ class UserDocument(msgspec.Struct):
 
 
 def split_document(file: BinaryIO, kind: type[T]) -> T:
-    """Decode the outermost level of the file. Raises FileUnfit."""
+    """Decode the outermost level of the file. Raises BadImportFile."""
     try:
         content: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):  # not a file, or an empty one
         content = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(content) > MAX_DOCUMENT_BYTES:
-        raise FileUnfit(f"the file is larger than {MAX_DOCUMENT_BYTES:,} bytes")
+        raise BadImportFile(f"the file is larger than {MAX_DOCUMENT_BYTES:,} bytes")
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise FileUnfit(f"the file {json_problem(error)}") from error
+        raise BadImportFile(f"the file {json_problem(error)}") from error
 
 
 def decode_entries(
@@ -354,12 +354,12 @@ PASSWORD_PROVIDERS: Final = frozenset({"password", "phone", "emailLink"})
 
 
 def parse_hash_config(text: str) -> FirebaseHashConfig:
-    """Parse the parameters as the console shows them. Raises FileUnfit."""
+    """Parse the parameters as the console shows them. Raises BadImportFile."""
     pairs = (line.strip().rstrip(",").partition(":") for line in text.splitlines())
     given = {name.strip(): value.strip().strip('"') for name, colon, value in pairs if colon}
     missing = [name for name in FIREBASE_SETTINGS if name not in given]
     if missing or given.get("algorithm", "SCRYPT") != "SCRYPT":
-        raise FileUnfit(f"the hash parameters need algorithm SCRYPT and {', '.join(FIREBASE_SETTINGS)}")
+        raise BadImportFile(f"the hash parameters need algorithm SCRYPT and {', '.join(FIREBASE_SETTINGS)}")
     try:
         return FirebaseHashConfig(
             signer_key=decode_base64(given["base64_signer_key"]),
@@ -368,7 +368,7 @@ def parse_hash_config(text: str) -> FirebaseHashConfig:
             mem_cost=int(given["mem_cost"]),
         )
     except (ValueError, BadHash) as error:
-        raise FileUnfit("the hash parameters are malformed") from error
+        raise BadImportFile("the hash parameters are malformed") from error
 
 
 def read_firebase(file: BinaryIO, config: FirebaseHashConfig | None) -> tuple[int, Iterator[FileRow]]:

@@ -16,8 +16,8 @@ from gatehouse.accounts.bans.model import (
     BanScope,
     BanState,
     DeviceShared,
+    earliest_device_use,
     find_ban,
-    kept_since,
 )
 from gatehouse.accounts.bans.store import BanFilter, BanStore
 from gatehouse.accounts.errors import UserNotFound
@@ -123,7 +123,7 @@ class BanCommands:
             return ban, self._record(AuditEvent.USER_BANNED, actor, ban)
 
         try:
-            since = kept_since(now) if draft.device is True else None
+            since = earliest_device_use(now) if draft.device is True else None
             return await self._store.save_ban(user_id, target.scope, make, by=by, now=now, devices_since=since)
         except UserNotFound:
             raise PersonNotFound from None
@@ -218,7 +218,7 @@ class BanCommands:
 
     async def _refuse_shared_devices(self, actor: Actor, user_id: str, target: BanTarget, *, confirmed: bool) -> None:
         """Refuse devices that many accounts use, unless it is confirmed, and those of people above the caller."""
-        found = await self._store.accounts_on_devices(user_id, kept_since(self._clock.now()))
+        found = await self._store.accounts_on_devices(user_id, earliest_device_use(self._clock.now()))
         if any(actor.user_id in accounts for accounts in found):
             raise NotYourself
         if any(len(accounts) > MAX_SILENT_ACCOUNTS for accounts in found) and not confirmed:

@@ -17,8 +17,9 @@ BOM: Final = b"\xef\xbb\xbf"
 DELIMITERS: Final = (",", ";", "\t")
 COLUMNS: Final = (
     *("login", "nick", "name", "username", "password_hash", "totp_secret", "tags", "purchases"),
-    *("email_verified", "user_id", "provider", "subject"),
+    *("email_verified", "blocked", "user_id", "provider", "subject"),
 )
+FLAG_COLUMNS: Final = ("email_verified", "blocked")
 LISTS: Final = frozenset({"tags", "purchases"})
 FLAGS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "1"), True),
@@ -88,11 +89,12 @@ def read_csv_row(number: int, text: str, delimiter: str, columns: Sequence[str])
     if len(cells) != len(columns):
         return FileRow(number, NOTHING, f"has {len(cells)} cells, the header has {len(columns)}")
     given = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
-    verified = FLAGS.get(given.pop("email_verified", "").lower())
+    flags = {name: FLAGS.get(given.pop(name, "").lower()) for name in FLAG_COLUMNS}
     identities = read_identities(given.pop("provider", ""), given.pop("subject", ""))
     fields: dict[str, Any] = {name: split_words(cell) if name in LISTS else cell for name, cell in given.items()}
-    entry = ImportEntry(**fields, identities=identities, email_verified=verified or False)
-    return FileRow(number, entry, "" if verified is not None else "email_verified must be true or false")
+    entry = ImportEntry(**fields, identities=identities, **{name: bool(value) for name, value in flags.items()})
+    wrong = next((name for name, value in flags.items() if value is None), "")
+    return FileRow(number, entry, f"{wrong} must be true or false" if wrong else "")
 
 
 def read_identities(provider: str, subject: str) -> tuple[ForeignIdentity, ...]:
@@ -120,6 +122,7 @@ class JsonLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tags: list[str] | None = None
     purchases: list[str] | None = None
     email_verified: bool | None = None
+    blocked: bool | None = None
     user_id: str | int | None = None
     provider: str | None = None
     subject: str | None = None
@@ -156,6 +159,7 @@ def json_line_entry(line: JsonLine) -> ImportEntry:
         tags=frozenset(line.tags or ()),
         purchases=frozenset(line.purchases or ()),
         email_verified=bool(line.email_verified),
+        blocked=bool(line.blocked),
         user_id="" if line.user_id is None else str(line.user_id),
         identities=(
             *read_identities(line.provider or "", line.subject or ""),

@@ -93,6 +93,7 @@ class KeycloakLink(msgspec.Struct, rename="camel"):
 
 
 class KeycloakUser(msgspec.Struct, rename="camel"):
+    id: str | None = None
     username: str | None = None
     email: str | None = None
     email_verified: bool = False
@@ -149,6 +150,7 @@ def keycloak_entry(user: KeycloakUser) -> ImportEntry:
         totp_secret=keycloak_totp(credentials["otp"]) if "otp" in credentials else "",
         email_verified=user.email_verified,
         blocked=not user.enabled,
+        source_id=user.id or "",
         identities=tuple(ForeignIdentity(one.identity_provider, one.user_id) for one in user.federated_identities),
     )
 
@@ -219,6 +221,7 @@ class Auth0Identity(msgspec.Struct):
 
 
 class Auth0User(msgspec.Struct):
+    user_id: str | None = None
     email: str | None = None
     email_verified: bool = False
     username: str | None = None
@@ -274,6 +277,7 @@ def auth0_entry(user: Auth0User) -> ImportEntry:
         totp_secret=secrets[0] if secrets else "",
         email_verified=user.email_verified,
         blocked=user.blocked,
+        source_id=user.user_id or "",
         identities=tuple(
             ForeignIdentity(one.provider, str(one.user_id))
             for one in user.identities
@@ -320,6 +324,7 @@ class FirebaseProvider(msgspec.Struct, rename="camel"):
 
 
 class FirebaseUser(msgspec.Struct, rename="camel"):
+    local_id: str | None = None
     email: str | None = None
     email_verified: bool = False
     display_name: str | None = None
@@ -389,6 +394,7 @@ def firebase_entry(user: FirebaseUser, config: FirebaseHashConfig | None) -> Imp
         password_hash=hashed,
         email_verified=user.email_verified,
         blocked=user.disabled,
+        source_id=user.local_id or "",
         identities=tuple(
             ForeignIdentity(one.provider_id, one.raw_id)
             for one in user.provider_user_info

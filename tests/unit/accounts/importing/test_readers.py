@@ -54,6 +54,17 @@ def test_csv_of_a_spreadsheet_is_read(content: str) -> None:
     assert (row.entry.login, row.entry.nick, row.problem) == ("a@b.example", "Anna", "")
 
 
+@pytest.mark.parametrize(
+    ("cell", "blocked", "problem"), [("yes", True, ""), ("", False, ""), ("maybe", False, "blocked")]
+)
+def test_a_blocked_account_stays_blocked(cell: str, problem: str, *, blocked: bool) -> None:
+    [row] = rows_of(f"login,blocked\na@b.example,{cell}\n")
+    assert row.entry.blocked is blocked
+    assert row.problem == (f"{problem} must be true or false" if problem else "")
+    [line] = rows_of(json.dumps({"login": "a@b.example", "blocked": blocked}), ImportFormat.JSONL)
+    assert line.entry.blocked is blocked
+
+
 def test_im_01_a_broken_line_is_told_with_its_number_and_swallows_no_other() -> None:
     lines = [
         b"login,nick",

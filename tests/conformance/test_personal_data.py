@@ -12,7 +12,7 @@ from gatehouse.kernel.errors import Conflict
 from gatehouse.permissions.errors import LastOwner
 from gatehouse.personal_data.model import MAX_ANSWER_BYTES, CallState, ClaimedCall, DataJobKind, DataRequest
 from gatehouse.storage import personal_data
-from gatehouse.storage.accounts.users import delete_user
+from gatehouse.storage.accounts.erasure import delete_user
 from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.sweep import sweep_small_tables
 from tests.support import permission_racers

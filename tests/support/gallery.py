@@ -358,6 +358,10 @@ STATES: Final[Mapping[str, PageContext]] = {
         nearness=NetworkNearness.DIFFERENT,
         login=LONG_LOGIN,
     ),
+    "confirm-game-upgrade": replace(CONFIRM_GAME, choices=("42", "17", "93"), guest="Guest 3f2a"),
+    "confirm-game-merge": replace(
+        CONFIRM_GAME, choices=("42", "17", "93"), guest="Guest 3f2a", merges_guest=True, login=LONG_LOGIN
+    ),
     "confirm-game-unknown": replace(
         CONFIRM_GAME,
         application="",

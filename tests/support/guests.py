@@ -2,11 +2,15 @@
 
 from base64 import b64encode
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final
 
+import httpx2
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.game import Game, register_game
 from tests.support.service import RunningService
 
 GUEST: Final = "/proxy/api/guest"
@@ -46,3 +50,32 @@ async def post_guest(service: RunningService, **fields: Any) -> dict[str, Any]:
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
     return body
+
+
+async def register_upgrade(service: RunningService, device: Device, **fields: object) -> Game:
+    """A game session in which the guest of the device gets an account."""
+    proof = device.sign(await ask_challenge(service, intent="upgrade"))
+    return await register_game(service, intent="upgrade", factor="pc", **proof, **fields)
+
+
+async def open_upgrade(browser: HttpBrowser, game: Game, login: str) -> httpx2.Response:
+    """Open the link and sign in anew; return the page that asks to confirm."""
+    page = await browser.get(f"/?gsid={game.gsid}")
+    while page.status_code == HTTPStatus.SEE_OTHER:
+        page = await browser.follow()
+    assert page.url.path == "/sign-in", page.text
+    await browser.post("/sign-in", login=login, password=PASSWORD)
+    return await browser.follow()
+
+
+async def confirm_upgrade(browser: HttpBrowser, game: Game, login: str) -> httpx2.Response:
+    await open_upgrade(browser, game, login)
+    await browser.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+    return (
+        await browser.follow() if browser.page and browser.page.status_code == HTTPStatus.SEE_OTHER else last(browser)
+    )
+
+
+def last(browser: HttpBrowser) -> httpx2.Response:
+    assert browser.page is not None
+    return browser.page

@@ -36,6 +36,7 @@ from gatehouse.admin.paging import (
 )
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
+from gatehouse.storage.accounts.former_ids import former_ids
 from gatehouse.storage.permissions.record_checks import OWNED_PROJECTS, owners_of
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.runner import SqlStore, snapshot_read
@@ -92,6 +93,7 @@ class AccountState:
     seen_at: int
     administers: bool  # holds the role at the root of application 1
     project_id: str  # of a service account
+    former_ids: Sequence[str]  # of guests that were merged into the account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +296,7 @@ def account_state(user_id: str, now: int) -> Verb[AccountState]:
         seen_at=max(row.seen_at or 0, row.signed_in_at or 0),
         administers=bool(row.administers),
         project_id=row.project_id or "",
+        former_ids=(yield from former_ids(user_id)),
     )
 
 

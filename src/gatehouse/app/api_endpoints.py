@@ -155,6 +155,7 @@ def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoin
         registration=services.game_registration,
         polls=services.polls,
         game_sessions=services.game_sessions,
+        guests=services.guest_sign_in,
         keys=AccessKeySignatureVerifier(services.access_key_verifier),
         records=services.game_refusals,
         clock=services.clock,

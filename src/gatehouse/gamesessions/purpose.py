@@ -2,16 +2,19 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypedDict
 from urllib.parse import urlencode
 
 from gatehouse.accounts.bans.model import UserBan
-from gatehouse.accounts.errors import LoginDenied
+from gatehouse.accounts.errors import LoginDenied, UserNotFound
+from gatehouse.accounts.guests.model import GuestNotUpgraded, GuestUpgrade
 from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import User
+from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, Details
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import GameSession, GameSessionState
@@ -25,6 +28,7 @@ from gatehouse.sign_in_flow.model import (
     FlowStep,
     SignInFlow,
     SignInFlowGone,
+    SignInProof,
     SignInPurposeEnded,
     proof_of_flow,
 )
@@ -59,6 +63,11 @@ WRONG_CODE_PATH: Final = "/game/wrong-code"
 DENIED_PATH: Final = "/game/denied"
 
 
+class GuestQuestion(TypedDict, total=False):
+    guest: str
+    merges_guest: bool
+
+
 class GameSignInPurpose:
     def __init__(
         self,
@@ -70,10 +79,12 @@ class GameSignInPurpose:
         results: GameLoginResults,
         id_tokens: IdTokenIssuer,
         refusals: GameRefusals,
+        guests: OwnAccountStore,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._store = store
+        self._guests = guests
         self._accounts = accounts
         self._game_settings = game_settings
         self._rules = rules
@@ -114,9 +125,13 @@ class GameSignInPurpose:
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: anyone can send them the link (R4).
 
-        A session from a short-lived token is not enough: it came from a game itself.
+        A session from a short-lived token is not enough: it came from a game itself. Who upgrades a guest signs in
+        anew (R10).
         """
-        if proof_of_flow(interaction).limited:
+        proof = proof_of_flow(interaction)
+        if proof.limited:
+            return FlowStep.LOGIN
+        if not proof.is_new and (await self._pending_session(interaction.ask[GSID_KEY])).guest_id:
             return FlowStep.LOGIN
         await self._store.record_progress(interaction.ask[GSID_KEY], self._clock.now(), signing_in=True)
         return FlowStep.CONFIRM
@@ -135,7 +150,18 @@ class GameSignInPurpose:
             nearness=network_nearness(session, origin),
             watched=session.gsid,
             is_waited_for=session.is_waited_for(self._clock.now()),
+            **await self._guest_question(interaction, session),
         )
+
+    async def _guest_question(self, interaction: SignInFlow, session: GameSession) -> GuestQuestion:
+        if not session.guest_id:
+            return {}
+        try:
+            guest = await self._accounts.user(session.guest_id)
+        except UserNotFound:
+            raise SignInPurposeEnded from None
+        merges = await self._guests.is_merge(guest_upgrade(session, proof_of_flow(interaction)))
+        return {"guest": guest.nick, "merges_guest": merges}
 
     async def check_choice(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:
         session = await self._pending_session(interaction.ask[GSID_KEY])
@@ -150,13 +176,10 @@ class GameSignInPurpose:
             raise SignInFlowGone
         if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
             return await self._deny(session, origin, proof.user_id)
+        if session.guest_id:
+            return await self._finish_upgrade(session, proof, origin)
         await self._give_consent(session, proof.user_id, origin)
-        details: Details = {
-            "gsid": session.gsid,
-            "app_id": session.app_id,
-            "network": network_nearness(session, origin).value,
-        }
-        entry = self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=proof.user_id, details=details)
+        entry = self._confirmation_record(session, proof.user_id, origin)
         confirmed = await self._store.confirm_session(
             session.gsid,
             self._clock.now(),
@@ -170,6 +193,41 @@ class GameSignInPurpose:
         if not confirmed:
             raise SignInFlowGone
         return page_url(DONE_PATH, session.gsid)
+
+    async def _finish_upgrade(self, session: GameSession, proof: SignInProof, origin: AuditOrigin) -> str:
+        """Upgrade or merge the guest and confirm the session, all or nothing; a banned guest is not merged (R10)."""
+        upgrade = guest_upgrade(session, proof)
+        try:
+            guest = await self._accounts.user(session.guest_id)
+            banned = await self._rules.find_ban(guest, self.application_ids(session)) is not None
+            if banned and await self._guests.is_merge(upgrade):
+                return await self._deny(session, origin, proof.user_id, "the guest is banned")
+            await self._guests.complete_upgrade(
+                upgrade,
+                lambda merged: self._upgrade_records(session, upgrade, origin, merged=merged),
+                self._clock.now(),
+            )
+        except (UserNotFound, GuestNotUpgraded):
+            await self._fail(session, origin, "the guest was upgraded or erased in the meantime")
+            raise SignInPurposeEnded from None
+        return page_url(DONE_PATH, session.gsid)
+
+    def _upgrade_records(
+        self, session: GameSession, upgrade: GuestUpgrade, origin: AuditOrigin, *, merged: bool
+    ) -> Sequence[AuditRecord]:
+        kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
+        event = AuditEvent.ACCOUNT_MERGED if merged else AuditEvent.ACCOUNT_UPGRADED
+        by_owner = replace(origin, actor=kept)
+        record = self._recorder.record(event, by_owner, subject=kept, details={"from": ended, "to": kept})
+        return record, self._confirmation_record(session, kept, by_owner)
+
+    def _confirmation_record(self, session: GameSession, user_id: str, origin: AuditOrigin) -> AuditRecord:
+        details: Details = {
+            "gsid": session.gsid,
+            "app_id": session.app_id,
+            "network": network_nearness(session, origin).value,
+        }
+        return self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=user_id, details=details)
 
     async def _consent_request(
         self, session: GameSession, user_id: str, origin: AuditOrigin
@@ -198,8 +256,14 @@ class GameSignInPurpose:
         """End the session of a person who is banned from the installation, so that the game is told."""
         await self._deny(await self._pending_session(interaction.ask[GSID_KEY]), origin, user_id)
 
-    async def _deny(self, session: GameSession, origin: AuditOrigin, user_id: str) -> str:
-        await self._fail(session, origin, "the account is not allowed to use the application", user_id=user_id)
+    async def _deny(
+        self,
+        session: GameSession,
+        origin: AuditOrigin,
+        user_id: str,
+        reason: str = "the account is not allowed to use the application",
+    ) -> str:
+        await self._fail(session, origin, reason, user_id=user_id)
         return page_url(DENIED_PATH, session.gsid)
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
@@ -247,14 +311,31 @@ class GameSignInPurpose:
 
 
 def code_choices_for(session: GameSession, origin: AuditOrigin) -> tuple[str, ...]:
-    """Return the codes to choose from, for a person who is not known to be in the game's network (R4)."""
-    if not session.code or network_nearness(session, origin) is NetworkNearness.SAME:
+    """Return the codes to choose from, for a person who is not known to be in the game's network (R4).
+
+    Who upgrades a guest always chooses (R10).
+    """
+    is_near = network_nearness(session, origin) is NetworkNearness.SAME
+    if not session.code or (is_near and not session.guest_id):
         return ()
     return code_choices(session)
 
 
 def network_nearness(session: GameSession, origin: AuditOrigin) -> NetworkNearness:
     return compare_networks(session.address, origin, proven=session.address_proven)
+
+
+def guest_upgrade(session: GameSession, proof: SignInProof) -> GuestUpgrade:
+    return GuestUpgrade(
+        gsid=session.gsid,
+        since=session.created_at,
+        guest_id=session.guest_id,
+        user_id=proof.user_id,
+        rev=proof.rev,
+        auth=proof.auth,
+        second_factor=proof.second_factor,
+        auth_time=proof.proved_at,
+    )
 
 
 def page_url(path: str, gsid: str) -> str:

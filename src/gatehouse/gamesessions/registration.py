@@ -72,6 +72,7 @@ class RegistrationRequest:
     wants_code: bool
     address: Address
     address_proven: bool
+    guest_id: str = ""  # who upgrades with this sign-in; the key of the device was proved (R10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,9 @@ class GameSessionRegistration:
             raise await self._refusals.violation("", origin, "game login is turned off for the application")
         await self._pending_limit.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
-        with_code = request.wants_code or self._code_match() or any(one.code_match for one in terms)
+        with_code = (
+            request.wants_code or bool(request.guest_id) or self._code_match() or any(one.code_match for one in terms)
+        )
         session = self._new_session(request, options, location, with_code=with_code)
         await self._store.register_session(session)
         return RegisteredSession(session=session, location=location)
@@ -150,7 +153,8 @@ class GameSessionRegistration:
             address_proven=request.address_proven,
             public_key=request.public_key,
             code=new_code() if with_code else "",
-            code_shown=request.wants_code,
+            code_shown=request.wants_code or bool(request.guest_id),
+            guest_id=request.guest_id,
             distr=request.distr,
             app_id=options.app_id,
             gapp_id=options.gapp_id,

@@ -192,6 +192,8 @@ class ConfirmationQuestion:
     nearness: NetworkNearness
     watched: str = ""  # what the page polls while it is open: whether the client still waits
     is_waited_for: bool = True  # whether the client waited until a moment ago
+    guest: str = ""  # nick of the guest who gets the account; empty without one
+    merges_guest: bool = False  # into an account that exists, and ends there
 
 
 class ConfirmablePurpose(Protocol):

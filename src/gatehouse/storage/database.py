@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.accounts.bans import BanStorage
-from gatehouse.storage.accounts.guests import GuestStorage
 from gatehouse.storage.accounts.imports import ImportStorage
 from gatehouse.storage.accounts.own_account import OwnAccountStorage
 from gatehouse.storage.accounts.registration import RegistrationStorage
@@ -61,7 +60,6 @@ class Storage:
     game_sessions: GameSessionStorage
     grants: GrantStorage
     groups: GroupStorage
-    guests: GuestStorage
     idempotency: IdempotencyStorage
     images: ImageStorage
     imports: ImportStorage
@@ -141,7 +139,6 @@ def build_storage(runner: Runner) -> Storage:
         game_sessions=GameSessionStorage(runner),
         grants=GrantStorage(runner, known_clients),
         groups=GroupStorage(runner),
-        guests=GuestStorage(runner),
         idempotency=IdempotencyStorage(runner),
         images=ImageStorage(runner),
         imports=ImportStorage(runner),

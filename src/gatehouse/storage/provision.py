@@ -47,11 +47,11 @@ from gatehouse.provision.model import (
     projects_with_groups,
 )
 from gatehouse.storage.accounts.bans import active_bans, put_ban
+from gatehouse.storage.accounts.erasure import delete_user
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
     SETUP_CLOSED,
     all_users,
-    delete_user,
     insert_user,
     retired_user_ids,
     update_user,

@@ -38,6 +38,7 @@ ACCOUNT_EVENTS: Final = (
     *(AuditEvent.FACTOR_ADDED, AuditEvent.FACTOR_REMOVED, AuditEvent.FACTORS_RESET, AuditEvent.RECOVERY_CODES_MADE),
     *(AuditEvent.RECOVERY_CODE_USED, AuditEvent.PASSKEY_RENAMED, AuditEvent.PASSKEY_SUSPECTED),
     *(AuditEvent.IDENTITY_LINKED, AuditEvent.IDENTITY_UNLINKED),
+    *(AuditEvent.ACCOUNT_UPGRADED, AuditEvent.ACCOUNT_MERGED),
     *(
         AuditEvent.DATA_EXPORTED,
         AuditEvent.DATA_ASKED,
@@ -165,6 +166,7 @@ PUBLIC_DETAILS: Final = (
     *("application_id", "app_id", "project_id", "client", "client_id", "grant_id", "key_id", "kid", "jti"),
     *("administrator", "auth", "device", "factor", "field", "fields", "profile", "request_id", "role", "scope"),
     *("strength", "users", "ban_id", "until"),
+    *("from", "to"),  # IDs of a merged guest and its account
     *("expected", "sealed", "recorded", "place"),  # where the audit log was broken
 )
 

@@ -17,6 +17,7 @@ from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio, create_administrator, put_roles, set_user_roles
 from tests.wire.accounts.test_login import ALWAYS, claims_of, with_totp
+from tests.wire.accounts.test_proof_of_work import DIFFICULTY, solve
 
 ORIGIN = AuditOrigin(actor="test")
 REFUSED = {"status": "LOGINERROR"}
@@ -90,7 +91,7 @@ async def test_gu_01_challenge_works_once_for_two_minutes_and_only_as_issued(gue
 
 
 async def test_gu_02_device_key_alone_signs_no_one_in(guests: RunningService) -> None:
-    """The public key is no secret: whoever knows it, and a signature by another key, gets nothing."""
+    """The public key is no secret: it signs no one in, nor does a signature by another key."""
     device, thief = Device(), Device()
     await device.log_in(guests)
     sent = {**thief.sign(await ask_challenge(guests)), "device_key": device.public_key}
@@ -106,6 +107,23 @@ async def test_gu_03_guests_of_one_source_are_limited(guests: RunningService) ->
     assert (await known.log_in(guests))["status"] == "OK"
     await guests.clock.advance(blocked["retry_after"] + 1)
     assert (await Device().log_in(guests))["status"] == "OK"
+
+
+async def test_gu_03_new_guests_solve_a_puzzle_while_it_is_required(guests: RunningService) -> None:
+    known, new = Device(), Device()
+    await known.log_in(guests)
+    await guests.services.settings_editor.save(
+        {"protection.proof_of_work": "on", "protection.difficulty": DIFFICULTY}, ORIGIN
+    )
+    assert (await known.log_in(guests))["status"] == "OK"
+    assert "puzzle" not in await post_guest(guests, device_key=known.public_key)
+    asked = await new.log_in(guests)
+    assert (asked["status"], asked["puzzle"]["parts"]) == ("PUZZLE", 8)
+    solved = {"puzzle": asked["puzzle"]["puzzle"], "solution": solve(asked["puzzle"]["puzzle"])}
+    done = await post_guest(guests, **new.sign(asked["challenge"]), **solved)
+    assert (done["status"], done["created"]) == ("OK", True)
+    other = Device().sign(await ask_challenge(guests))
+    assert (await post_guest(guests, **other, **solved))["status"] == "PUZZLE", "a puzzle works once"
 
 
 async def test_gu_04_guest_gets_no_protected_role(studio: Studio) -> None:

@@ -8,7 +8,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from gatehouse.kernel.digests import sha256
-from gatehouse.kernel.errors import BadInput, Refused
+from gatehouse.kernel.errors import BadInput, Conflict, Refused
+from gatehouse.kernel.times import DAY
 from gatehouse.keys.encoding import decode_key_text
 from gatehouse.keys.model import BadPublicKey
 
@@ -18,6 +19,7 @@ KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 MAX_KEY_LENGTH: Final = 100  # characters
 CHALLENGE_SECONDS: Final = 120
+PUZZLE_PURPOSE: Final = "guest"
 
 
 class ChallengeIntent(StrEnum):
@@ -55,6 +57,33 @@ class GuestPolicy:
         )
 
 
+ALIAS_SECONDS: Final = 90 * DAY  # how long services find an account by the ID of its former guest (R10)
+
+
+class GuestNotUpgraded(Conflict):
+    """The guest was upgraded or erased in the meantime, or the account or the game session has changed."""
+
+    public = "This guest cannot be upgraded any more."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestUpgrade:
+    """A guest and the person who signed in to keep what the guest has.
+
+    An account that was registered after the game session began, and holds nothing yet, becomes the guest's: the guest
+    keeps its user ID. Any other account takes over what the guest has, and the guest ends.
+    """
+
+    gsid: str
+    since: int  # when the game session began
+    guest_id: str
+    user_id: str
+    rev: int  # of the person's account at the sign-in
+    auth: str
+    second_factor: str
+    auth_time: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceProof:
     """What a game sends; nothing is checked yet."""
@@ -62,6 +91,8 @@ class DeviceProof:
     device_key: str
     challenge: str
     signature: str
+    puzzle: str = ""  # with its solution: proof of work, for a new guest
+    solution: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from gatehouse.accounts.errors import LoginDenied
 from gatehouse.accounts.guests.model import (
     CHALLENGE_SECONDS,
     GUEST_ISSUER,
     GUEST_NAME,
+    PUZZLE_PURPOSE,
     ChallengeIntent,
     DeviceKey,
     DeviceProof,
@@ -19,9 +19,8 @@ from gatehouse.accounts.guests.model import (
     read_device_key,
     read_signature,
 )
-from gatehouse.accounts.guests.store import GuestStore
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
-from gatehouse.accounts.model import GUEST_PROVIDER
+from gatehouse.accounts.model import GUEST_PROVIDER, User
 from gatehouse.accounts.own_account.identities import IdentityAccounts, IdentitySignIn
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.audit.events import AuditEvent
@@ -32,6 +31,7 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.kernel.times import DAY
 from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
+from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle
 
 NONCE_BYTES: Final = 16
 MAX_CHALLENGE_LENGTH: Final = 200
@@ -41,7 +41,7 @@ HOUR: Final = 3_600
 class DeviceChallenges:
     """Challenges are signed and not stored: asking for them costs nothing. Only their use is stored."""
 
-    def __init__(self, *, store: GuestStore, key: bytes, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, key: bytes, clock: Clock) -> None:
         self._store = store
         self._key = key
         self._clock = clock
@@ -79,53 +79,67 @@ class GuestSignIn:
     def __init__(
         self,
         *,
-        store: GuestStore,
-        accounts: OwnAccountStore,
+        store: OwnAccountStore,
         identities: IdentityAccounts,
         challenges: DeviceChallenges,
+        proof_of_work: ProofOfWork,
         quota: Quota,
-        clock: Clock,
         policy: Callable[[], GuestPolicy],
     ) -> None:
         self._store = store
-        self._accounts = accounts
         self._identities = identities
         self._challenges = challenges
+        self._proof_of_work = proof_of_work
         self._quota = quota
-        self._clock = clock
         self._policy = policy
 
     def challenge(self, intent: ChallengeIntent, application_ids: tuple[int, ...]) -> str:
-        """Return a challenge to sign. Raises GuestsOff."""
-        self._refuse_when_off(application_ids)
+        """Return a challenge to sign. Raises GuestsOff, but guests who exist can always be upgraded."""
+        if intent is ChallengeIntent.SIGN_IN:
+            self._refuse_when_off(application_ids)
         return self._challenges.issue(intent)
+
+    async def puzzle_for(self, device_key: str) -> Puzzle | None:
+        """Return the puzzle that a new guest has to solve; None for an existing one, or while none is required.
+
+        Raises BadInput for a malformed key; an empty one is new.
+        """
+        if device_key and await self._store.find_guest(read_device_key(device_key).subject) is not None:
+            return None
+        return await self._proof_of_work.issue_puzzle(PUZZLE_PURPOSE)
 
     async def sign_in(
         self, proof: DeviceProof, application_ids: tuple[int, ...], *, lang: str, source: str, origin: AuditOrigin
     ) -> IdentitySignIn:
         """Return the guest of the key; the first sign-in creates it.
 
-        Raises GuestsOff, BadInput, DeviceProofRefused, NotSignedIn; TooMany when the source created too many; and
-        LoginDenied for an account with a protected role of application 1 (R10).
+        Raises GuestsOff, BadInput, DeviceProofRefused, NotSignedIn; PuzzleUnsolved for a new guest without the proof
+        of work that is required now; and TooMany when the source created too many.
         """
         self._refuse_when_off(application_ids)
         key = await self._challenges.verify(proof, ChallengeIntent.SIGN_IN)
-        if await self._accounts.user_by_identity(GUEST_ISSUER, key.subject) is None:
-            await self._refuse_creation(key, source)
+        if await self._store.find_guest(key.subject) is None:
+            await self._refuse_creation(key, proof, source)
         person = ForeignPerson(issuer=GUEST_ISSUER, subject=key.subject)
         rules = IdentityRules(provider_id=GUEST_PROVIDER, provider_name=GUEST_NAME, creates_accounts=True)
-        found = await self._identities.sign_in(person, rules, lang=lang, origin=origin)
-        if await self._store.holds_protected_role(found.user.user_id, self._clock.now()):
-            raise LoginDenied
-        return found
+        return await self._identities.sign_in(person, rules, lang=lang, origin=origin)
+
+    async def find_to_upgrade(self, proof: DeviceProof) -> User:
+        """Return the guest whose key signed a challenge to upgrade. Raises BadInput and DeviceProofRefused."""
+        key = await self._challenges.verify(proof, ChallengeIntent.UPGRADE)
+        guest = await self._store.find_guest(key.subject)
+        if guest is None or guest.blocked:
+            raise DeviceProofRefused("no guest has this key")
+        return guest
 
     def _refuse_when_off(self, application_ids: tuple[int, ...]) -> None:
         if not self._policy().admits(application_ids):
             raise GuestsOff
 
-    async def _refuse_creation(self, key: DeviceKey, source: str) -> None:
+    async def _refuse_creation(self, key: DeviceKey, proof: DeviceProof, source: str) -> None:
         if await self._store.is_retired_key(key.subject):
             raise DeviceProofRefused("the guest of this key has an account now")
+        await self._proof_of_work.require_solution(PUZZLE_PURPOSE, proof.puzzle, proof.solution)
         limit = quota_limit(self._policy().created_per_hour, HOUR)
         if not await self._quota.consume([ThrottleSubject(("guest", source), limit)]):
             raise TooMany(HOUR, "guests created from one source")
@@ -133,7 +147,7 @@ class GuestSignIn:
 
 class GuestExpiry:
     def __init__(
-        self, *, store: GuestStore, recorder: Recorder, clock: Clock, policy: Callable[[], GuestPolicy]
+        self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock, policy: Callable[[], GuestPolicy]
     ) -> None:
         self._store = store
         self._recorder = recorder

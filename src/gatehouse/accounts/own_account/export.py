@@ -54,6 +54,7 @@ class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     tags: Sequence[str]
     purchases: Sequence[str]
     meta: Mapping[str, str]
+    former_ids: Sequence[str]  # of guests that were merged into the account
 
 
 class ExportedPasskey(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +188,7 @@ class DataExport:
         return PersonalDataExport(
             service=self._service,
             made=iso8601(now),
-            account=exported_account(user, details),
+            account=exported_account(user, everything),
             second_factors=exported_factors(user, details),
             identities=[exported_identity(one) for one in details.identities],
             sessions=[exported_session(session) for session in details.sessions],
@@ -212,11 +213,11 @@ def exported_ban(ban: Ban) -> ExportedBan:
     )
 
 
-def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
+def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount:
     return ExportedAccount(
         user_id=user.user_id,
         login=user.login,
-        new_login=details.pending_login,
+        new_login=everything.details.pending_login,
         nick=user.nick,
         has_password=user.password_hash is not None,
         lang=user.lang,
@@ -236,6 +237,7 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
         tags=sorted(user.tags | user.system_tags),
         purchases=sorted(user.purchases),
         meta=user.meta,
+        former_ids=everything.former_ids,
     )
 
 

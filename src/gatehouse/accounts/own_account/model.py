@@ -1,11 +1,12 @@
 """Records, errors and the store of a person's own account."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.guests.model import GuestUpgrade
 from gatehouse.accounts.model import EmailLink, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -109,6 +110,7 @@ class PersonalRecords:
     sign_ins: Sequence[ClientSignIn]
     sites: Sequence[SiteSignInRecord]
     bans: Sequence[Ban]  # also ended and lifted ones
+    former_ids: Sequence[str]  # of guests that were merged into the account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +325,39 @@ class OwnAccountStore(Protocol):
 
     async def take_provider_request(self, digest: bytes, now: int) -> Mapping[str, str] | None:
         """Return the request and use it: of any number of callers one gets it."""
+
+    # Guests (R10).
+
+    async def use_challenge(self, digest: bytes, now: int, ends_at: int) -> bool:
+        """Record that a challenge was used; False if it was used before, at any node."""
+
+    async def is_retired_key(self, subject: str) -> bool:
+        """Return whether the key belonged to a guest who has an account now."""
+
+    async def find_guest(self, subject: str) -> User | None:
+        """Return the guest of a device key."""
+
+    async def is_merge(self, upgrade: GuestUpgrade) -> bool:
+        """Return whether the account would take over the guest, or else the guest the account."""
+
+    async def complete_upgrade(
+        self, upgrade: GuestUpgrade, records: Callable[[bool], Sequence[AuditRecord]], now: int
+    ) -> bool:
+        """Join guest and account, retire the device key and confirm the game session, in one transaction.
+
+        Returns whether it was a merge; `records` gets the same. Of any number of callers with one guest, at any
+        nodes, exactly one succeeds. Raises GuestNotUpgraded.
+        """
+
+    async def account_of_alias(self, alias: str, now: int) -> str | None:
+        """Return the account that has taken over the one with this ID, until the alias ends."""
+
+    async def erase_idle_guests(self, idle_since: int, record: Callable[[str], AuditRecord], now: int) -> int:
+        """Erase some guests that have not signed in since then, each with the record of its ID; return how many.
+
+        Guests with an active ban stay, so that no one waits for a ban to be forgotten, and so do those with a role of
+        application 1. A guest who signs in at the same time is kept or gets a new account.
+        """
 
 
 class ApplicationDataSource(Protocol):

@@ -356,20 +356,14 @@ class AccountServices(PermissionServices):
         )
 
     @cached_property
-    def device_challenges(self) -> DeviceChallenges:
-        return DeviceChallenges(
-            store=self.storage.guests, key=derive_key(self.instance_key, "guests"), clock=self.clock
-        )
-
-    @cached_property
     def guest_sign_in(self) -> GuestSignIn:
+        store = self.storage.profile
         return GuestSignIn(
-            store=self.storage.guests,
-            accounts=self.storage.profile,
+            store=store,
             identities=self.identity_accounts,
-            challenges=self.device_challenges,
+            challenges=DeviceChallenges(store=store, key=derive_key(self.instance_key, "guests"), clock=self.clock),
+            proof_of_work=self.proof_of_work,
             quota=Quota(store=self.storage.throttle, clock=self.clock),
-            clock=self.clock,
             policy=lambda: guest_policy(self.settings.guests),
         )
 

@@ -105,7 +105,7 @@ class CoreServices:
     @cached_property
     def guest_expiry(self) -> GuestExpiry:
         return GuestExpiry(
-            store=self.storage.guests,
+            store=self.storage.profile,
             recorder=self.recorder,
             clock=self.clock,
             policy=lambda: guest_policy(self.settings.guests),

@@ -113,6 +113,7 @@ class GameServices(OAuthServices):
             results=self.game_results,
             id_tokens=self.game_id_tokens,
             refusals=self.game_refusals,
+            guests=self.storage.profile,
             recorder=self.recorder,
             clock=self.clock,
         )

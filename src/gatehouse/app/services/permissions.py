@@ -42,6 +42,7 @@ from gatehouse.permissions.model.schema_version import MAX_VERSIONS, PastSchema,
 from gatehouse.permissions.questions.check import Checks, QuestionAccess
 from gatehouse.permissions.questions.explain import Explainer, GuardedExplainer
 from gatehouse.permissions.questions.members import MemberSearch
+from gatehouse.permissions.questions.person_input import PersonInputLoader
 from gatehouse.permissions.questions.proposals import DryRuns
 from gatehouse.permissions.questions.roles import RoleList
 from gatehouse.permissions.questions.simulate import Simulation
@@ -306,7 +307,17 @@ class PermissionServices(CoreServices):
 
     @cached_property
     def question_access(self) -> QuestionAccess:
-        return QuestionAccess(authenticator=self.authenticator, permission_loader=self.permission_loader)
+        return QuestionAccess(
+            authenticator=self.authenticator,
+            permission_loader=self.permission_loader,
+            person_inputs=self.person_inputs,
+        )
+
+    @cached_property
+    def person_inputs(self) -> PersonInputLoader:
+        return PersonInputLoader(
+            permission_loader=self.permission_loader, guests=self.storage.profile, clock=self.clock
+        )
 
     @cached_property
     def checks(self) -> Checks:
@@ -356,6 +367,7 @@ class PermissionServices(CoreServices):
         return UserRecordViews(
             authenticator=self.authenticator,
             permission_loader=self.permission_loader,
+            person_inputs=self.person_inputs,
             applications=self.storage.applications,
             projects=self.storage.projects,
             clock=self.clock,

@@ -58,6 +58,8 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.FACTORS_RESET,
             AuditEvent.IDENTITY_LINKED,
             AuditEvent.IDENTITY_UNLINKED,
+            AuditEvent.ACCOUNT_UPGRADED,
+            AuditEvent.ACCOUNT_MERGED,
             AuditEvent.SIGNED_OUT,  # this and the following end tokens
             AuditEvent.SESSION_CLOSED,
             AuditEvent.SIGNED_OUT_EVERYWHERE,

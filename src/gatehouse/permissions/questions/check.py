@@ -12,7 +12,7 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
-from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, PersonNotFound
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, existing_lookup_scopes
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.model.facts import Structure
@@ -24,15 +24,19 @@ from gatehouse.permissions.questions.parsing import (
     read_rule,
     read_scope,
 )
+from gatehouse.permissions.questions.person_input import PersonInputLoader, finds_by_alias
 from gatehouse.permissions.questions.user_record_views import readable_parts
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.secret_data import PERMISSION_PARTS
 
 
 class QuestionAccess:
-    def __init__(self, *, authenticator: Authenticator, permission_loader: PermissionLoader) -> None:
+    def __init__(
+        self, *, authenticator: Authenticator, permission_loader: PermissionLoader, person_inputs: PersonInputLoader
+    ) -> None:
         self._authenticator = authenticator
         self._permission_loader = permission_loader
+        self._person_inputs = person_inputs
 
     async def load_input(self, caller: Caller, user_id: str) -> EvaluationInput:
         """The person's facts in the request's application. NoRight is checked before NotFound (R6)."""
@@ -49,10 +53,8 @@ class QuestionAccess:
             return await self._permission_loader.load_input(caller.facts)
         request = await self._authenticator.attach_rights(caller)
         refuse_about_others(request, user_id)
-        facts = await self._permission_loader.load_facts(user_id, (application_id,))
-        if facts is None:
-            raise PersonNotFound
-        return await self._permission_loader.load_input(facts)
+        by_alias = finds_by_alias(caller, request)
+        return await self._person_inputs.load(user_id, application_id, by_alias=by_alias)
 
 
 def refuse_about_others(request: AuthenticatedRequest, user_id: str = "") -> None:

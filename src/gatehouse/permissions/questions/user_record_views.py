@@ -35,6 +35,7 @@ from gatehouse.permissions.evaluation.shapes import (
 )
 from gatehouse.permissions.model.facts import ApplicationModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, RuleSection, Scope
+from gatehouse.permissions.questions.person_input import PersonInputLoader, finds_by_alias
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import NO_SECRET_DATA, PERMISSION_PARTS, RecordPart
@@ -104,12 +105,14 @@ class UserRecordViews:
         *,
         authenticator: Authenticator,
         permission_loader: PermissionLoader,
+        person_inputs: PersonInputLoader,
         applications: ApplicationStore,
         projects: ProjectStore,
         clock: Clock,
     ) -> None:
         self._authenticator = authenticator
         self._permission_loader = permission_loader
+        self._person_inputs = person_inputs
         self._applications = applications
         self._projects = projects
         self._clock = clock
@@ -132,7 +135,9 @@ class UserRecordViews:
 
     async def _find_visibility(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
         if caller.facts is None:  # a service calls for itself: only roles of its own application
-            evaluation_input = await self._load_input(user_id, application_id)
+            evaluation_input = await self._person_inputs.load(
+                user_id, application_id, by_alias=finds_by_alias(caller)
+            )
             return RecordVisibility(
                 caller=caller, evaluation_input=evaluation_input, parts=frozenset({RecordPart.ROLES})
             )
@@ -148,19 +153,14 @@ class UserRecordViews:
         if not parts:
             raise NoRight(f"user {user_id}")
         try:
-            return RecordVisibility(
-                caller=caller, evaluation_input=await self._load_input(user_id, application_id), parts=parts
+            evaluation_input = await self._person_inputs.load(
+                user_id, application_id, by_alias=finds_by_alias(caller, visit)
             )
         except PersonNotFound:
             if visit.rights.knows_who_exists:
                 raise
             raise NoRight(f"no user {user_id}") from None
-
-    async def _load_input(self, user_id: str, application_id: int) -> EvaluationInput:
-        facts = await self._permission_loader.load_facts(user_id, (application_id,))
-        if facts is None:
-            raise PersonNotFound
-        return await self._permission_loader.load_input(facts)
+        return RecordVisibility(caller=caller, evaluation_input=evaluation_input, parts=parts)
 
     async def _render_view(
         self, visibility: RecordVisibility, application_id: int, kind: ViewType, options: ViewOptions

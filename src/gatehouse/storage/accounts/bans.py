@@ -200,7 +200,11 @@ def last_device_use(user_id: str, device: str) -> Verb[int]:
 
 def bans_of_device(device: str, now: int) -> Verb[tuple[UserBan, ...]]:
     rows = yield BANS_OF_DEVICE(on=device, now=now)
-    return tuple(UserBan(**row._asdict()) for row in rows)
+    return tuple(map(user_ban_from_row, rows))
+
+
+def user_ban_from_row(row: Row) -> UserBan:
+    return UserBan(**row._asdict())
 
 
 def accounts_on_devices(user_id: str, since: int) -> Verb[Sequence[frozenset[str]]]:

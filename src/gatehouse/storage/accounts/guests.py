@@ -1,41 +1,25 @@
-"""Storage of guests (accounts/guests/store.py)."""
+"""Storage of guests (accounts/own_account/model.py)."""
 
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import and_, bindparam, exists, select
+from sqlalchemy import bindparam, exists, select
 
-from gatehouse.accounts.model import CENTRAL_APPLICATION, GUEST_PROVIDER
+from gatehouse.accounts.guests.model import GUEST_ISSUER
+from gatehouse.accounts.model import CENTRAL_APPLICATION, GUEST_PROVIDER, User
 from gatehouse.audit.model import AuditRecord
-from gatehouse.storage.accounts.own_account import erase_account
-from gatehouse.storage.permissions.row_readers import IS_ACTIVE, UNEXPIRED
+from gatehouse.storage.accounts.erasure import erase_account
+from gatehouse.storage.accounts.identities import user_by_identity
+from gatehouse.storage.permissions.row_readers import IS_ACTIVE
 from gatehouse.storage.permissions.structure import begin_structure_change
-from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.single_use import mark_used
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import bans, identities, retired_device_keys
-from gatehouse.storage.tables.permissions import role_assignments, roles
+from gatehouse.storage.tables.permissions import role_assignments
 
 CHALLENGE: Final = "device_challenge"  # kind of the single-use record
 ERASE_AT_ONCE: Final = 20  # guests in one transaction, which holds the lock of the structure
 
-PROTECTED_ROLES = Statement(
-    select(role_assignments.c.role_key)
-    .join(
-        roles,
-        and_(
-            roles.c.application_id == role_assignments.c.application_id,
-            roles.c.role_key == role_assignments.c.role_key,
-        ),
-    )
-    .where(
-        role_assignments.c.user_id == bindparam("of"),
-        role_assignments.c.application_id == CENTRAL_APPLICATION,
-        roles.c.protected.is_(True),
-        UNEXPIRED,
-    )
-    .limit(1)
-)
 RETIRED_KEY = Statement(
     select(retired_device_keys.c.subject).where(retired_device_keys.c.subject == bindparam("key"))
 )
@@ -65,10 +49,6 @@ def is_retired_key(subject: str) -> Verb[bool]:
     return bool((yield RETIRED_KEY(key=subject)))
 
 
-def holds_protected_role(user_id: str, now: int) -> Verb[bool]:
-    return bool((yield PROTECTED_ROLES(of=user_id, now=now)))
-
-
 def erase_idle_guests(idle_since: int, record: Callable[[str], AuditRecord], now: int) -> Verb[int]:
     yield from begin_structure_change()
     idle = yield IDLE_GUESTS(since=idle_since, now=now)
@@ -77,8 +57,5 @@ def erase_idle_guests(idle_since: int, record: Callable[[str], AuditRecord], now
     return len(idle)
 
 
-class GuestStorage(SqlStore):
-    use_challenge = write(use_challenge)
-    is_retired_key = read(is_retired_key)
-    holds_protected_role = read(holds_protected_role)
-    erase_idle_guests = write(erase_idle_guests)
+def find_guest(subject: str) -> Verb[User | None]:
+    return (yield from user_by_identity(GUEST_ISSUER, subject))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, select, update
 
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UserNotFound
@@ -24,6 +24,15 @@ from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
+from gatehouse.storage.accounts.erasure import erase_user
+from gatehouse.storage.accounts.former_ids import account_of_alias, former_ids
+from gatehouse.storage.accounts.guest_upgrades import complete_upgrade, is_merge
+from gatehouse.storage.accounts.guests import (
+    erase_idle_guests,
+    find_guest,
+    is_retired_key,
+    use_challenge,
+)
 from gatehouse.storage.accounts.identities import (
     create_with_identity,
     identities_of_user,
@@ -41,20 +50,17 @@ from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
 from gatehouse.storage.accounts.users import (
     SET_USERNAME,
     assign_username,
-    delete_user_data,
-    refuse_last_administrator,
     reserve_username,
     update_user,
     user_by_id,
     user_by_login,
 )
-from gatehouse.storage.audit import add_audit_record, erase_personal
+from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import put_image, remove_image
-from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import bans, interactions, sessions, site_sessions, users
-from gatehouse.storage.tables.installation import audit_events, audit_refusals
+from gatehouse.storage.tables.accounts import bans, sessions, site_sessions, users
+from gatehouse.storage.tables.installation import audit_events
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.permissions import role_assignments
@@ -149,12 +155,6 @@ RENEW_SESSION_PROOF = Statement(
     .returning(sessions.c.session_id)
 )
 BANS_OF_USER = Statement(select(bans).where(bans.c.user_id == bindparam("of")).order_by(bans.c.ban_id))
-DROP_ACCOUNT = Statement(delete(users).where(_THIS_USER).returning(users.c.user_id))
-DROP_TRACES = (
-    Statement(delete(once_table).where(once_table.c.subject == bindparam("of"))),
-    Statement(delete(interactions).where(interactions.c.user_id == bindparam("of"))),
-    Statement(delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),
-)
 
 
 def account_details(user_id: str, now: int) -> Verb[AccountDetails]:
@@ -176,6 +176,7 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         sites=[SiteSignInRecord(**row._asdict()) for row in sites],
         bans=[Ban(**row._asdict()) for row in banned],
+        former_ids=(yield from former_ids(user_id)),
         roles=[
             AssignedRole(
                 application_id=row.application_id, role=row.role_key, project_id=row.project_id, ends_at=row.expired
@@ -329,26 +330,6 @@ def rotate_session_secret(
     return True
 
 
-# -- deletion -----------------------------------------------------------------------------------------
-
-
-def erase_user(user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> Verb[None]:
-    yield from begin_structure_change()
-    if not even_last_administrator:
-        yield from refuse_last_administrator(user_id, now)
-    yield from erase_account(user_id, entry, now)
-
-
-def erase_account(user_id: str, entry: AuditRecord, now: int) -> Verb[None]:
-    """Delete the account and everything about the person; the caller has locked the structure."""
-    if not (yield DROP_ACCOUNT(of=user_id)):
-        raise UserNotFound
-    yield from delete_user_data(user_id, now)
-    for drop in DROP_TRACES:
-        yield drop(of=user_id)
-    yield from erase_personal(user_id, entry)
-
-
 class OwnAccountStorage(SqlStore):
     account_details = read(account_details)
     personal_records = snapshot_read(personal_records)
@@ -374,3 +355,10 @@ class OwnAccountStorage(SqlStore):
     use_ticket = write(use_ticket)
     save_provider_request = write(save_provider_request)
     take_provider_request = write(take_provider_request)
+    use_challenge = write(use_challenge)
+    find_guest = read(find_guest)
+    is_retired_key = read(is_retired_key)
+    erase_idle_guests = write(erase_idle_guests)
+    is_merge = read(is_merge)
+    complete_upgrade = write(complete_upgrade)
+    account_of_alias = read(account_of_alias)

@@ -30,45 +30,27 @@ from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
-from gatehouse.storage import personal_data, single_use
+from gatehouse.storage import single_use
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.images import put_image, remove_image
+from gatehouse.storage.images import put_image
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions import row_readers
-from gatehouse.storage.permissions.record_checks import refuse_last_owner
-from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.permissions.user_records import assign_root_role
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
 from gatehouse.storage.tables.accounts import (
-    ban_devices,
-    bans,
-    identities,
-    login_tokens,
     passkeys,
     recovery_codes,
-    retired_device_keys,
-    sessions,
-    site_sessions,
     totp_factors,
-    user_aliases,
-    user_devices,
     user_ids,
     user_purchases,
     user_tags,
     usernames,
     users,
 )
-from gatehouse.storage.tables.installation import idempotency_keys
-from gatehouse.storage.tables.oauth import consents, grants
-from gatehouse.storage.tables.outgoing import outbox
 from gatehouse.storage.tables.permissions import (
-    group_members,
     role_assignments,
-    scope_records,
-    service_accounts,
-    user_records,
 )
 
 _ADMINISTRATORS = (
@@ -144,7 +126,6 @@ RESERVE_USERNAME = Statement(
     ).returning(usernames.c.digest)
 )
 SET_USERNAME = Statement(update(users).where(users.c.user_id == bindparam("of")).values(username=bindparam("to")))
-RETIRE_USERNAMES = Statement(update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id=""))
 ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
 USERS_BY_ID_OR_LOGIN = Statement(
     SELECT_USER.where(
@@ -189,21 +170,6 @@ DROP_UNNEEDED_RECOVERY_CODES = Statement(
         ~exists().where(totp_factors.c.user_id == bindparam("of")),
         ~exists().where(passkeys.c.user_id == bindparam("of")),
         ~exists().where(users.c.user_id == bindparam("of"), users.c.email_code),
-    )
-)
-DROP_USER = Statement(
-    delete(users)
-    .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
-    .returning(users.c.user_id)
-)
-DROP_BAN_DEVICES_OF_USER = Statement(delete(ban_devices).where(ban_devices.c.ban_id.in_(row_readers.BAN_IDS_OF_USER)))
-DROP_USER_DATA = tuple(
-    Statement(delete(table).where(table.c.user_id == bindparam("of")))
-    for table in (
-        *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
-        group_members,
-        *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases),
     )
 )
 REPLACE_HASH = Statement(
@@ -279,30 +245,6 @@ def assign_username(user_id: str, username: str | None) -> Verb[None]:
 def reserve_username(user_id: str, username: str) -> Verb[bool]:
     """Reserve the name for the account forever; False if another account has it or ever had it."""
     return bool((yield RESERVE_USERNAME(digest=sha256(username).hex(), user_id=user_id)))
-
-
-def delete_user(user: User, now: int) -> Verb[None]:
-    """Delete the account; its ID is never used again. Raises UserChanged, LastOwner."""
-    yield from begin_structure_change()
-    if not (yield DROP_USER(of=user.user_id, seen=user.version)):
-        raise UserChanged
-    yield from delete_user_data(user.user_id, now)
-
-
-def delete_user_data(user_id: str, now: int) -> Verb[None]:
-    """Delete everything about the account and queue the removal calls to applications in the same transaction.
-
-    The caller first locks the structure and then deletes the account: in that order a concurrent addition to a
-    group waits and does not deadlock. Raises LastOwner.
-    """
-    yield from refuse_last_owner(user_id, now)
-    yield from personal_data.request_removal(user_id, now)
-    yield from revoke_user_grants(user_id, now)
-    yield RETIRE_USERNAMES(of=user_id)
-    yield from remove_image(picture_owner(user_id))
-    yield DROP_BAN_DEVICES_OF_USER(of=user_id)
-    for drop in DROP_USER_DATA:
-        yield drop(of=user_id)
 
 
 def _insert_user_sets(user: User) -> Verb[None]:

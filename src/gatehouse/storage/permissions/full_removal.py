@@ -16,7 +16,7 @@ from gatehouse.permissions.errors import ProjectNotRemoved
 from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.storage.accounts.bans import copy_active_bans
-from gatehouse.storage.accounts.users import DROP_USER_DATA
+from gatehouse.storage.accounts.erasure import DROP_USER_DATA
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import remove_image
 from gatehouse.storage.permissions.projects import lock_project

@@ -8,6 +8,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import ban_fields
+from gatehouse.accounts.guests.model import ChallengeIntent, DeviceProof, DeviceProofRefused
+from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.accounts.login_result import IdTokenRequest
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.model import CloseStatus, GameSession
@@ -49,6 +51,10 @@ class GetGsidRequest(LoginFields, frozen=True, kw_only=True):
     ts: int | str = 0
     qr: Switch = OFF
     code: Switch = OFF
+    intent: str = ""  # `upgrade` with the next three: a guest gets an account (R10)
+    device_key: str = ""
+    challenge: str = ""
+    signature: str = ""
     id_token_client: str = ""  # the client that the id_token is for
     nonce: str = ""  # of the id_token
 
@@ -147,6 +153,7 @@ class GameSessionEndpoints:
         registration: GameSessionRegistration,
         polls: PollService,
         game_sessions: GameSessionService,
+        guests: GuestSignIn,
         keys: AccessKeySignatureVerifier,
         records: GameRefusals,
         clock: Clock,
@@ -155,6 +162,7 @@ class GameSessionEndpoints:
         self._registration = registration
         self._polls = polls
         self._game_sessions = game_sessions
+        self._guests = guests
         self._keys = keys
         self._records = records
         self._clock = clock
@@ -174,6 +182,7 @@ class GameSessionEndpoints:
             wants_code=ask.code == ON,
             address=address,
             address_proven=proven,
+            guest_id=await self._find_guest(request, ask),
         )
         given = await self._registration.register(wish, origin_of(request, ACTOR))
         url = f"{self._base_url}/?gsid={given.session.gsid}"
@@ -187,6 +196,20 @@ class GameSessionEndpoints:
             code=given.session.code,
         )
         return json_response(answer, headers={"Location": f"{RESULT_PATH}?location={given.location}"})
+
+    async def _find_guest(self, request: Request, ask: GetGsidRequest) -> str:
+        """Return the guest who upgrades; empty for an ordinary sign-in."""
+        if not ask.intent:
+            return ""
+        if ask.intent != ChallengeIntent.UPGRADE:
+            raise BadInput("intent must be upgrade")
+        if ask.id_token_client:
+            raise BadInput("id_token_client: not with intent upgrade; sign in again afterwards")
+        proof = DeviceProof(device_key=ask.device_key, challenge=ask.challenge, signature=ask.signature)
+        try:
+            return (await self._guests.find_to_upgrade(proof)).user_id
+        except DeviceProofRefused as error:
+            raise await self._records.violation("", origin_of(request, ACTOR), f"intent: {error}") from error
 
     async def poll(self, request: Request) -> Response:
         ask = await read_json_or_form(request, GsidResultRequest)

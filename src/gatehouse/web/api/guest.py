@@ -11,6 +11,7 @@ from gatehouse.accounts.guests.sign_in import GuestSignIn
 from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.kernel.errors import BadInput
+from gatehouse.throttle.proof_of_work import Puzzle, PuzzleUnsolved
 from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
 from gatehouse.web.api.login_completion import LoginCompletion, login_response, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
@@ -41,13 +42,16 @@ class GuestRequest(LoginFields, frozen=True, kw_only=True):
     challenge: str = ""
     signature: str = ""
     intent: str = ""  # of the challenge: `upgrade` for getGsid
+    puzzle: str = ""  # as received, with its solution
+    solution: str = ""
 
 
 class GuestResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True):
-    """One of: CHALLENGE, OK with the login data, LOGINERROR, 2STEP, BLOCKED, DENIED."""
+    """One of: CHALLENGE, PUZZLE, OK with the login data, LOGINERROR, 2STEP, BLOCKED, DENIED."""
 
     challenge: str = ""
     expires_in: int = 0  # seconds until the challenge ends
+    puzzle: Puzzle | None = None  # for a new guest, while proof of work is required
     created: bool = False  # the account is new
 
 
@@ -63,13 +67,28 @@ class GuestEndpoint:
         ask = await read_json_or_form(request, GuestRequest)
         options = read_login_options(ask, str(caller_address_of(request.scope).address))
         if not ask.signature:
-            challenge = self._guests.challenge(read_intent(ask.intent), options.applications)
-            return json_response({"status": "CHALLENGE", "challenge": challenge, "expires_in": CHALLENGE_SECONDS})
-        return await login_response(self._sign_in(request, ask, options))
+            return json_response(await self._challenge("CHALLENGE", ask, options))
+        try:
+            return await login_response(self._sign_in(request, ask, options))
+        except PuzzleUnsolved:
+            return json_response(await self._challenge("PUZZLE", ask, options))
+
+    async def _challenge(self, status: str, ask: GuestRequest, options: LoginOptions) -> dict[str, object]:
+        intent = read_intent(ask.intent)
+        challenge = self._guests.challenge(intent, options.applications)
+        puzzle = await self._guests.puzzle_for(ask.device_key) if intent is ChallengeIntent.SIGN_IN else None
+        given = {"status": status, "challenge": challenge, "expires_in": CHALLENGE_SECONDS}
+        return given if puzzle is None else {**given, "puzzle": puzzle}
 
     async def _sign_in(self, request: Request, ask: GuestRequest, options: LoginOptions) -> dict[str, object]:
         found = await self._guests.sign_in(
-            DeviceProof(device_key=ask.device_key, challenge=ask.challenge, signature=ask.signature),
+            DeviceProof(
+                device_key=ask.device_key,
+                challenge=ask.challenge,
+                signature=ask.signature,
+                puzzle=ask.puzzle,
+                solution=ask.solution,
+            ),
             options.applications,
             lang=self._pages.language_of(request),
             source=caller_address_of(request.scope).source,

@@ -136,6 +136,8 @@ class ConfirmSignInPage:
             phone_link=f"{self._base_url}{page_url(LINK_PATH, question.watched)}",
             nick=signed_in.user.nick,
             login=signed_in.user.login or "",
+            guest=question.guest,
+            merges_guest=question.merges_guest,
         )
 
     def _place_name(self, question: ConfirmationQuestion, lang: str) -> str:

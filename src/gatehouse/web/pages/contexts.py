@@ -426,8 +426,6 @@ class ConfirmSignInContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmGameContext(PageContext):
-    """Before a person is signed in to a game (R4)."""
-
     template = "confirm_game.html"
 
     csrf: str
@@ -445,6 +443,8 @@ class ConfirmGameContext(PageContext):
     phone_link: str
     nick: str
     login: str
+    guest: str = ""  # nick of the guest who gets the account
+    merges_guest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,35 @@
+"""What a question about another person is answered from; a merged guest is found by its former ID (R10)."""
+
+from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.callers import Caller
+from gatehouse.permissions.errors import PersonNotFound
+from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+
+
+class PersonInputLoader:
+    def __init__(self, *, permission_loader: PermissionLoader, guests: OwnAccountStore, clock: Clock) -> None:
+        self._permission_loader = permission_loader
+        self._guests = guests
+        self._clock = clock
+
+    async def load(self, user_id: str, application_id: int, *, by_alias: bool) -> EvaluationInput:
+        """Return the person's facts in the application; with `by_alias` also by the ID of a merged guest.
+
+        Raises PersonNotFound.
+        """
+        facts = await self._permission_loader.load_facts(user_id, (application_id,))
+        if facts is None and by_alias:
+            account = await self._guests.account_of_alias(user_id, self._clock.now())
+            if account is not None:
+                facts = await self._permission_loader.load_facts(account, (application_id,))
+        if facts is None:
+            raise PersonNotFound
+        return await self._permission_loader.load_input(facts)
+
+
+def finds_by_alias(caller: Caller, request: AuthenticatedRequest | None = None) -> bool:
+    """Whether the caller finds people by former IDs: an application that vouches for the request, can_administer."""
+    vouched = caller.vouching_application_id is not None
+    return vouched or (request is not None and request.rights.administers)

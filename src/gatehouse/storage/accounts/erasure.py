@@ -1,0 +1,116 @@
+"""Erasure of accounts, with everything stored about the person (accounts/own_account/model.py)."""
+
+from sqlalchemy import bindparam, delete, update
+
+from gatehouse.accounts.errors import UserChanged, UserNotFound
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import picture_owner
+from gatehouse.storage import personal_data
+from gatehouse.storage.accounts.former_ids import former_ids
+from gatehouse.storage.accounts.users import refuse_last_administrator
+from gatehouse.storage.audit import ERASE_PERSONAL, add_audit_record
+from gatehouse.storage.images import remove_image
+from gatehouse.storage.oauth.logout_calls import revoke_user_grants
+from gatehouse.storage.permissions import row_readers
+from gatehouse.storage.permissions.record_checks import refuse_last_owner
+from gatehouse.storage.permissions.structure import begin_structure_change
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.accounts import (
+    ban_devices,
+    bans,
+    identities,
+    interactions,
+    login_tokens,
+    passkeys,
+    recovery_codes,
+    retired_device_keys,
+    sessions,
+    site_sessions,
+    totp_factors,
+    user_aliases,
+    user_devices,
+    user_purchases,
+    user_tags,
+    usernames,
+    users,
+)
+from gatehouse.storage.tables.installation import audit_refusals, idempotency_keys
+from gatehouse.storage.tables.installation import once as once_table
+from gatehouse.storage.tables.oauth import consents, grants
+from gatehouse.storage.tables.outgoing import outbox
+from gatehouse.storage.tables.permissions import (
+    group_members,
+    role_assignments,
+    scope_records,
+    service_accounts,
+    user_records,
+)
+
+RETIRE_USERNAMES = Statement(update(usernames).where(usernames.c.user_id == bindparam("of")).values(user_id=""))
+DROP_USER = Statement(
+    delete(users)
+    .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
+    .returning(users.c.user_id)
+)
+DROP_BAN_DEVICES_OF_USER = Statement(delete(ban_devices).where(ban_devices.c.ban_id.in_(row_readers.BAN_IDS_OF_USER)))
+DROP_USER_DATA = tuple(
+    Statement(delete(table).where(table.c.user_id == bindparam("of")))
+    for table in (
+        *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
+        group_members,
+        *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
+        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases),
+    )
+)
+DROP_ACCOUNT = Statement(delete(users).where(users.c.user_id == bindparam("of")).returning(users.c.user_id))
+DROP_TRACES = (
+    Statement(delete(once_table).where(once_table.c.subject == bindparam("of"))),
+    Statement(delete(interactions).where(interactions.c.user_id == bindparam("of"))),
+    Statement(delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),
+)
+
+
+def erase_user(user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> Verb[None]:
+    yield from begin_structure_change()
+    if not even_last_administrator:
+        yield from refuse_last_administrator(user_id, now)
+    yield from erase_account(user_id, entry, now)
+
+
+def erase_account(user_id: str, entry: AuditRecord, now: int) -> Verb[None]:
+    """Delete the account and everything about the person; the caller has locked the structure."""
+    if not (yield DROP_ACCOUNT(of=user_id)):
+        raise UserNotFound
+    former = yield from former_ids(user_id)
+    yield from delete_user_data(user_id, now)
+    for gone in (user_id, *former):
+        for drop in DROP_TRACES:
+            yield drop(of=gone)
+        yield ERASE_PERSONAL(of=gone)
+    yield from add_audit_record(entry)
+
+
+def delete_user(user: User, now: int) -> Verb[None]:
+    """Delete the account; its ID is never used again. Raises UserChanged, LastOwner."""
+    yield from begin_structure_change()
+    if not (yield DROP_USER(of=user.user_id, seen=user.version)):
+        raise UserChanged
+    yield from delete_user_data(user.user_id, now)
+
+
+def delete_user_data(user_id: str, now: int) -> Verb[None]:
+    """Delete everything about the account and queue the removal calls to applications in the same transaction.
+
+    The caller first locks the structure and then deletes the account: in that order a concurrent addition to a
+    group waits and does not deadlock. Raises LastOwner.
+    """
+    yield from refuse_last_owner(user_id, now)
+    for gone in (user_id, *(yield from former_ids(user_id))):
+        yield from personal_data.request_removal(gone, now)
+    yield from revoke_user_grants(user_id, now)
+    yield RETIRE_USERNAMES(of=user_id)
+    yield from remove_image(picture_owner(user_id))
+    yield DROP_BAN_DEVICES_OF_USER(of=user_id)
+    for drop in DROP_USER_DATA:
+        yield drop(of=user_id)

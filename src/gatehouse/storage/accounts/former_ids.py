@@ -1,0 +1,27 @@
+"""The IDs of accounts that another account has taken over (R10)."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, select
+
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.accounts import user_aliases
+
+FORMER_IDS = Statement(
+    select(user_aliases.c.alias).where(user_aliases.c.user_id == bindparam("of")).order_by(user_aliases.c.alias)
+)
+ACCOUNT_OF_ALIAS = Statement(
+    select(user_aliases.c.user_id).where(
+        user_aliases.c.alias == bindparam("of"), user_aliases.c.ends_at > bindparam("now")
+    )
+)
+
+
+def former_ids(user_id: str) -> Verb[Sequence[str]]:
+    """Return the IDs of guests that were merged into the account, and of an account that a guest took over."""
+    return [row.alias for row in (yield FORMER_IDS(of=user_id))]
+
+
+def account_of_alias(alias: str, now: int) -> Verb[str | None]:
+    rows = yield ACCOUNT_OF_ALIAS(of=alias, now=now)
+    return rows[0].user_id if rows else None

@@ -1,0 +1,282 @@
+"""The end of a guest: upgraded to an account, or merged into one (accounts/own_account/model.py).
+
+Both are one transaction that holds the lock of the structure and both accounts: a second one finds no device key.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlalchemy import Table, Update, bindparam, delete, exists, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.bans.model import last_to_end
+from gatehouse.accounts.guests.model import ALIAS_SECONDS, GuestNotUpgraded, GuestUpgrade
+from gatehouse.accounts.model import GUEST_PROVIDER, GUEST_TAG, AccountKind, LinkKind, User
+from gatehouse.audit.model import AuditRecord
+from gatehouse.images.model import picture_owner
+from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.store import Change, EditResult
+from gatehouse.storage import gamesessions, personal_data
+from gatehouse.storage.accounts.bans import ACTIVE_BANS, copy_active_bans, user_ban_from_row
+from gatehouse.storage.accounts.erasure import DROP_ACCOUNT, DROP_TRACES, DROP_USER_DATA, RETIRE_USERNAMES
+from gatehouse.storage.accounts.identities import ADD_TAG_ONCE, DROP_TAG
+from gatehouse.storage.accounts.sessions import raise_rev
+from gatehouse.storage.accounts.users import (
+    BUMP_USER_VERSION,
+    update_user,
+    user_by_id,
+)
+from gatehouse.storage.audit import add_audit_records
+from gatehouse.storage.images import remove_image
+from gatehouse.storage.oauth.logout_calls import revoke_user_grants
+from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY, count_holders_of_roles
+from gatehouse.storage.permissions.row_readers import read_record
+from gatehouse.storage.permissions.structure import begin_structure_change
+from gatehouse.storage.permissions.user_records import DROP_ASSIGNMENTS, edit_records
+from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import (
+    bans,
+    identities,
+    passkeys,
+    retired_device_keys,
+    sessions,
+    totp_factors,
+    user_aliases,
+    user_purchases,
+    usernames,
+    users,
+)
+from gatehouse.storage.tables.installation import once
+from gatehouse.storage.tables.oauth import consents, grants
+from gatehouse.storage.tables.outgoing import outbox
+from gatehouse.storage.tables.permissions import group_members, role_assignments
+
+SERVICE: Final = "service"  # who lifts the shorter of two bans
+
+LOCK_ACCOUNTS = Statement(
+    select(users.c.user_id, users.c.rev, users.c.blocked)
+    .where(InStringList(users.c.user_id, "ids"), users.c.kind == AccountKind.PERSON.value)
+    .order_by(users.c.user_id)
+    .with_for_update()
+)
+# The key is part of the write: of two upgrades of one guest the second one finds no key.
+DROP_DEVICE_KEY = Statement(
+    delete(identities)
+    .where(identities.c.user_id == bindparam("of"), identities.c.provider == GUEST_PROVIDER)
+    .returning(identities.c.subject)
+)
+RETIRE_KEY = Statement(insert(retired_device_keys).on_conflict_do_nothing())
+INSERT_ALIAS = Statement(insert(user_aliases))
+# An account that holds nothing yet; one with a passkey keeps its ID, which the passkey contains.
+NEW_ACCOUNT = Statement(
+    select(users.c.user_id).where(
+        users.c.user_id == bindparam("of"),
+        users.c.reg_time > bindparam("since"),
+        users.c.email_code.is_(False),
+        *(
+            ~exists().where(table.c.user_id == users.c.user_id)
+            for table in (
+                *(role_assignments, group_members, user_purchases, grants, consents),
+                *(passkeys, totp_factors, bans, user_aliases),
+            )
+        ),
+    )
+)
+
+
+def move_rows(table: Table) -> Update:
+    return update(table).where(table.c.user_id == bindparam("of")).values(user_id=bindparam("to"))
+
+
+MOVE_CREDENTIALS = tuple(Statement(move_rows(table)) for table in (identities, usernames, outbox))
+MOVE_SESSIONS = Statement(move_rows(sessions).values(rev=bindparam("to_rev")))
+MOVE_LINKS = Statement(
+    update(once)
+    .where(or_(*(once.c.kind == kind.value for kind in LinkKind)), once.c.subject == bindparam("of"))
+    .values(subject=bindparam("to"))
+)
+MOVE_FORMER_GUESTS = tuple(Statement(move_rows(table)) for table in (user_aliases, retired_device_keys))
+MOVE_BANS = Statement(move_rows(bans))
+LIFT_BAN = Statement(
+    update(bans).where(bans.c.ban_id == bindparam("this")).values(lifted_at=bindparam("now"), lifted_by=SERVICE)
+)
+PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("of")))
+ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
+_ALREADY_MEMBER = group_members.alias("already")
+JOIN_GROUPS = Statement(
+    move_rows(group_members).where(
+        ~exists().where(
+            _ALREADY_MEMBER.c.group_id == group_members.c.group_id, _ALREADY_MEMBER.c.user_id == bindparam("to")
+        )
+    )
+)
+APPLICATIONS_WITH_ROLES = Statement(
+    select(role_assignments.c.application_id)
+    .where(role_assignments.c.user_id == bindparam("of"))
+    .distinct()
+    .order_by(role_assignments.c.application_id)
+)
+
+
+def is_merge(upgrade: GuestUpgrade) -> Verb[bool]:
+    return not (yield NEW_ACCOUNT(of=upgrade.user_id, since=upgrade.since))
+
+
+def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[AuditRecord]], now: int) -> Verb[bool]:
+    yield from begin_structure_change()
+    yield from _lock_both(upgrade)
+    keys = yield DROP_DEVICE_KEY(of=upgrade.guest_id)
+    if not keys:
+        raise GuestNotUpgraded
+    merged = yield from is_merge(upgrade)
+    kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
+    if merged:
+        yield from _merge(ended, kept, now)
+        rev = upgrade.rev
+    else:
+        rev = yield from _upgrade(kept, ended, now)
+    yield from _delete_account(ended)
+    yield INSERT_ALIAS(alias=ended, user_id=kept, created_at=now, ends_at=now + ALIAS_SECONDS)
+    yield RETIRE_KEY.bulk([{"subject": row.subject, "user_id": kept, "retired_at": now} for row in keys])
+    confirmed = yield gamesessions.CONFIRM_SESSION(
+        of=upgrade.gsid,
+        now=now,
+        by=kept,
+        by_rev=rev,
+        by_auth=upgrade.auth,
+        by_second_factor=upgrade.second_factor,
+        by_auth_time=upgrade.auth_time,
+    )
+    if not confirmed:
+        raise GuestNotUpgraded
+    yield from add_audit_records(records(merged))
+    yield Notification(gamesessions.CHANNEL, upgrade.gsid)
+    return merged
+
+
+def _lock_both(upgrade: GuestUpgrade) -> Verb[None]:
+    locked = {row.user_id: row for row in (yield LOCK_ACCOUNTS(ids=sorted({upgrade.guest_id, upgrade.user_id})))}
+    guest, person = locked.get(upgrade.guest_id), locked.get(upgrade.user_id)
+    if guest is None or person is None or guest is person or guest.blocked or person.blocked:
+        raise GuestNotUpgraded
+    if person.rev != upgrade.rev:
+        raise GuestNotUpgraded
+
+
+def _upgrade(guest_id: str, new_id: str, now: int) -> Verb[int]:
+    """Give the guest everything that the new account signs in with; return the guest's new epoch."""
+    guest, new = (yield from user_by_id(guest_id)), (yield from user_by_id(new_id))
+    rev = yield from raise_rev(guest_id, keep=None, now=now)
+    yield MOVE_SESSIONS(of=new_id, to=guest_id, to_rev=rev)
+    yield MOVE_LINKS(of=new_id, to=guest_id)
+    for move in MOVE_CREDENTIALS:
+        yield move(of=new_id, to=guest_id)
+    yield DROP_TAG(of=guest_id, the=GUEST_TAG)
+    yield ADD_TAG_ONCE.bulk([{"user_id": guest_id, "tag": tag} for tag in sorted(new.service_tags)])
+    yield DROP_ACCOUNT(of=new_id)  # before its login and user name get their new owner
+    yield from update_user(with_profile_of(guest, new, now))
+    return rev
+
+
+def with_profile_of(guest: User, new: User, now: int) -> User:
+    return replace(
+        guest,
+        login=new.login,
+        email_verified=new.email_verified,
+        phone_verified=new.phone_verified,
+        password_hash=new.password_hash,
+        nick=new.nick,
+        name=new.name,
+        given_name=new.given_name,
+        family_name=new.family_name,
+        username=new.username or guest.username,
+        username_at=new.username_at or guest.username_at,
+        zoneinfo=new.zoneinfo or guest.zoneinfo,
+        lang=new.lang,
+        country=new.country or guest.country,
+        meta={**guest.meta, **new.meta},
+        tags=guest.tags | new.tags,
+        updated_at=now,
+    )
+
+
+def _merge(guest_id: str, user_id: str, now: int) -> Verb[None]:
+    """Give the account what the guest has; where both have something, the account keeps its own."""
+    yield from _move_bans(guest_id, user_id, now)
+    purchases = yield PURCHASES(of=guest_id)
+    yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": row.purchase} for row in purchases])
+    yield from _unite_roles(guest_id, user_id, now)
+    yield JOIN_GROUPS(of=guest_id, to=user_id)
+    for move in MOVE_FORMER_GUESTS:
+        yield move(of=guest_id, to=user_id)
+    yield from revoke_user_grants(guest_id, now)
+    yield RETIRE_USERNAMES(of=guest_id)
+    yield DROP_ACCOUNT(of=guest_id)
+    yield BUMP_USER_VERSION(of=user_id)
+
+
+def _move_bans(guest_id: str, user_id: str, now: int) -> Verb[None]:
+    """Move the bans; of two in one scope the one that ends first is lifted."""
+    own = [user_ban_from_row(row) for row in (yield ACTIVE_BANS(of=user_id, now=now))]
+    for row in (yield ACTIVE_BANS(of=guest_id, now=now)):
+        moved = user_ban_from_row(row)
+        place = (moved.application_id, moved.project_id)
+        same = [ban for ban in own if (ban.application_id, ban.project_id) == place]
+        for ban in (*same, moved):
+            if same and ban is not last_to_end((*same, moved)):
+                yield LIFT_BAN(this=ban.ban_id, now=now)
+    yield MOVE_BANS(of=guest_id, to=user_id)
+    yield from copy_active_bans(user_id, now)
+
+
+def _unite_roles(guest_id: str, user_id: str, now: int) -> Verb[None]:
+    """Assign the guest's roles to the account: not protected ones, and limited ones only while a seat is free."""
+    records: list[UserRecord] = []
+    for row in (yield APPLICATIONS_WITH_ROLES(of=guest_id)):
+        records.append((yield from read_record(row.application_id, guest_id)))
+        yield DROP_ASSIGNMENTS(application=row.application_id, of=guest_id)  # before the seats are counted
+    for given in records:
+        known = yield from _open_roles(given, user_id, now)
+        yield from edit_records(given.application_id, {user_id: _added_roles(given, known, now)}, now)
+
+
+def _open_roles(given: UserRecord, user_id: str, now: int) -> Verb[frozenset[str]]:
+    """Return those of the guest's roles that the account may get."""
+    keys = sorted({one.role for held in given.scopes.values() for one in held.roles})
+    rows = yield ROLES_BY_KEY(application=given.application_id, keys=keys)
+    holders = yield from count_holders_of_roles(given.application_id, keys, now)
+    own = yield from read_record(given.application_id, user_id)
+    held = {one.role for there in own.scopes.values() for one in there.roles if not one.end.is_past(now)}
+    return frozenset(row.role_key for row in rows if _has_seat(row, holders.get(row.role_key, 0), held))
+
+
+def _has_seat(role: Row, holders: int, held: set[str]) -> bool:
+    return not role.protected and (not role.user_limit or role.role_key in held or holders < role.user_limit)
+
+
+def _added_roles(given: UserRecord, allowed: frozenset[str], now: int) -> Change[UserRecord]:
+    def change(before: UserRecord) -> EditResult[UserRecord]:
+        scopes = dict(before.scopes)
+        for scope, held in given.scopes.items():
+            scopes[scope] = with_more_roles(scopes.get(scope, ScopeHoldings()), held.roles, allowed, now)
+        return EditResult(replace(before, scopes=scopes), ())
+
+    return change
+
+
+def with_more_roles(
+    own: ScopeHoldings, more: Sequence[Assignment], allowed: frozenset[str], now: int
+) -> ScopeHoldings:
+    has = {one.role for one in own.roles}
+    added = tuple(one for one in more if one.role in allowed - has and not one.end.is_past(now))
+    return replace(own, roles=(*own.roles, *added))
+
+
+def _delete_account(user_id: str) -> Verb[None]:
+    """Delete what is left of an account that another one has taken over; applications keep its data."""
+    yield personal_data.DROP_EXPORT_CALLS(of=user_id)
+    yield personal_data.DROP_EXPORTS(of=user_id)
+    yield from remove_image(picture_owner(user_id))
+    for drop in (*DROP_USER_DATA, *DROP_TRACES):
+        yield drop(of=user_id)

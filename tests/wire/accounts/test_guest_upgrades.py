@@ -1,0 +1,333 @@
+"""A guest gets an account, or is merged into one: in the game, in the browser, with a code (R10, GU-06 to GU-12)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import User
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.times import DAY
+from gatehouse.permissions.model.rules import ROOT
+from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
+from tests.support.builders import a_record
+from tests.support.database_contents import read_all_tables
+from tests.support.game import GET_GSID, Game, poll_ended_session
+from tests.support.guests import (
+    Device,
+    ask_challenge,
+    confirm_upgrade,
+    open_upgrade,
+    post_guest,
+    register_upgrade,
+)
+from tests.support.permission_builders import a_role
+from tests.support.processes import free_port
+from tests.support.service import RunningService, running_service
+from tests.support.studio import (
+    Studio,
+    a_studio,
+    audit_records,
+    bearer_headers,
+    create_administrator,
+    own_record,
+    put_roles,
+    question_body,
+    role_meta,
+    set_user_roles,
+)
+
+ORIGIN = AuditOrigin(actor="test")
+NEW = "kim@studio.example"
+ANNA = "anna@studio.example"
+
+
+@pytest.fixture
+async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
+    environment = {"GATEHOUSE__GUESTS__ENABLED": "true"}
+    async with running_service(installed_url, tmp_path, environment=environment) as running:
+        yield running
+
+
+@pytest.fixture
+async def studio(service: RunningService) -> Studio:
+    return await a_studio(service)
+
+
+async def user_of(service: RunningService, user_id: str) -> User:
+    return await service.services.storage.accounts.user(user_id)
+
+
+async def register_account(service: RunningService, browser: HttpBrowser) -> None:
+    await service.clock.advance(1)  # after the game session began
+    await browser.get("/register")
+    page = await browser.post("/register", login=NEW, nick="Kim", password=PASSWORD, repeated=PASSWORD)
+    assert page.status_code == 200
+
+
+async def result_of(game: Game) -> dict[str, Any]:
+    answer: dict[str, Any] = (await game.poll()).json()
+    return answer
+
+
+async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, browser_client: HttpBrowser) -> None:
+    service, device = studio.service, Device()
+    guest = await device.log_in(service, factor="pc")
+    await put_roles(studio, a_role("player"))
+    await set_user_roles(studio, guest["user_id"], {ROOT: ["player"]})
+    game = await register_upgrade(service, device)
+    await register_account(service, browser_client)
+    page = await open_upgrade(browser_client, game, NEW)
+    assert guest["nick"] in page.text
+    assert "saved to this account" in page.text
+    await browser_client.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+    assert (await browser_client.follow()).url.path == "/game/done"
+    answer = await result_of(game)
+    assert (answer["status"], answer["auth"], answer["user_id"]) == ("OK", "login", guest["user_id"])
+    assert (answer["nick"], answer["tags"]) == ("Kim", "")
+    user = await user_of(service, guest["user_id"])
+    assert (user.login, user.may_add_factors) == (NEW, False)
+    assert (await browser_client.get("/account")).status_code == 200, "the browser is signed in to the same account"
+    assert await device.log_in(service) == {"status": "LOGINERROR"}
+    assert await status_of_token(studio, guest["jwt"]) == 401, "tokens of the guest ended"
+    assert await status_of_token(studio, answer["jwt"]) == 200
+    (record,) = await audit_records(studio, AuditEvent.ACCOUNT_UPGRADED)
+    assert (record.subject, record.details["to"]) == (guest["user_id"], guest["user_id"])
+    login = {"login": NEW, "password": PASSWORD}
+    assert (await service.client.post("/proxy/api/login", json=login)).json()["user_id"] == guest["user_id"]
+
+
+async def status_of_token(studio: Studio, jwt: str) -> int:
+    headers = {**bearer_headers(jwt), "Factor": "pc"}
+    return (await studio.post("meta/data", own_record(studio.shop), headers)).status_code
+
+
+async def test_gu_06_upgrade_needs_the_device_key_a_fresh_sign_in_and_the_code(
+    service: RunningService, account_browser: AccountBrowser, anna: User
+) -> None:
+    device = Device()
+    guest = await device.log_in(service)
+    for proof in (
+        device.sign(await ask_challenge(service)),
+        {**Device().sign(await ask_challenge(service, intent="upgrade")), "device_key": device.public_key},
+        Device().sign(await ask_challenge(service, intent="upgrade")),
+    ):
+        refused = await service.client.post(GET_GSID, json={"intent": "upgrade", **proof})
+        assert (refused.status_code, refused.json()["status"]) == (403, "ERROR")
+    once = {"intent": "upgrade", **device.sign(await ask_challenge(service, intent="upgrade"))}
+    assert (await service.client.post(GET_GSID, json=once)).json()["code"]
+    assert (await service.client.post(GET_GSID, json=once)).status_code == 403
+    assert (await service.client.post(GET_GSID, json={"intent": "other"})).status_code == 400
+    assert (await service.client.post(GET_GSID, json={"intent": "upgrade"})).status_code == 400
+    game = await register_upgrade(service, device)
+    page = await open_upgrade(account_browser, game, ANNA)  # signed in already, and asked again
+    assert "merged into this account" in page.text
+    assert page.text.count('name="code"') == 3
+    page = await account_browser.post("/sign-in/confirm", decision="confirm")
+    assert page.headers["location"].startswith("/sign-in/confirm"), "no code was picked"
+    await account_browser.follow()
+    wrong = "11" if game.answer["code"] != "11" else "12"
+    page = await account_browser.post("/sign-in/confirm", decision="confirm", code=wrong)
+    assert page.headers["location"].startswith("/game/wrong-code")
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
+    assert (await device.log_in(service))["user_id"] == guest["user_id"]
+    assert (await user_of(service, anna.user_id)).purchases == frozenset()
+
+
+async def test_gu_07_another_site_confirms_no_merge(
+    service: RunningService, browser_client: HttpBrowser, other: HttpBrowser, anna: User
+) -> None:
+    """The form needs its token, the browser that signed in, and the same session."""
+    del anna
+    device = Device()
+    guest = await device.log_in(service)
+    game = await register_upgrade(service, device)
+    page = await open_upgrade(browser_client, game, ANNA)
+    handle = str(page.url.params["interaction"])
+    fields = {"interaction": handle, "decision": "confirm", "code": game.answer["code"]}
+    forged = await browser_client.client.post("/sign-in/confirm", data={**fields, "csrf": "x"})
+    await other.sign_in(ANNA)
+    elsewhere = await other.client.get("/sign-in/confirm", params={"interaction": handle})
+    assert (forged.status_code, "expired" in elsewhere.text) == (403, True)
+    assert (await device.log_in(service))["user_id"] == guest["user_id"]
+
+
+async def test_merge_unites_purchases_and_unprotected_roles(
+    studio: Studio, browser_client: HttpBrowser, anna: User
+) -> None:
+    service, device = studio.service, Device()
+    guest = await device.log_in(service, factor="pc")
+    accounts = service.services.storage.accounts
+    await accounts.set_labels(
+        guest["user_id"], a_record(), tags=frozenset({"vip"}), purchases=frozenset({"dlc", "skin"})
+    )
+    await accounts.set_labels(anna.user_id, a_record(), purchases=frozenset({"dlc", "base"}))
+    await put_roles(studio, a_role("player"), a_role("tester", user_limit=1), a_role("full", user_limit=1))
+    await set_user_roles(studio, guest["user_id"], {ROOT: ["player", "tester", "full"]})
+    await put_roles(studio, a_role("player"), a_role("tester", user_limit=1), a_role("full", protected=True))
+    game = await register_upgrade(service, device)
+    page = await confirm_upgrade(browser_client, game, ANNA)
+    assert page.url.path == "/game/done", page.text
+    answer = await result_of(game)
+    assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
+    merged = await user_of(service, anna.user_id)
+    assert (merged.purchases, merged.tags) == ({"dlc", "skin", "base"}, frozenset())
+    roles = await roles_of(studio, anna.user_id)
+    assert roles == ["player", "tester"]
+    assert await status_of_token(studio, guest["jwt"]) == 401
+    assert await device.log_in(service) == {"status": "LOGINERROR"}
+    with pytest.raises(UserNotFound):
+        await user_of(service, guest["user_id"])
+    (record,) = await audit_records(studio, AuditEvent.ACCOUNT_MERGED)
+    assert record.details == {"from": guest["user_id"], "to": anna.user_id}
+
+
+async def roles_of(studio: Studio, user_id: str) -> list[str]:
+    record = (await studio.service.services.storage.profile.personal_records(user_id, 0)).roles
+    return sorted(one.role for one in record)
+
+
+async def test_gu_08_banned_guest_is_not_merged_and_other_bans_go_over(
+    studio: Studio, browser_client: HttpBrowser, anna: User
+) -> None:
+    service, device = studio.service, Device()
+    guest = await device.log_in(service)
+    administrator = await create_administrator(studio)
+    shop, other = studio.shop.application_id, studio.other.application_id
+
+    async def ban(action: str, **scope: object) -> None:
+        data = {"data": {"public_text": "Cheating"}} if action == "save" else {}
+        ask = {"action": action, "user_id": guest["user_id"], **scope, **data}
+        await studio.expect_ok("user/ban", ask, administrator.headers)
+
+    await ban("save", application_id=shop)
+    await ban("save", application_id=other)
+    game = await register_upgrade(service, device, app_id=shop)
+    page = await confirm_upgrade(browser_client, game, ANNA)
+    assert "Cheating" in page.text
+    answer = (await poll_ended_session(game)).json()
+    assert (answer["status"], answer["reason"]) == ("ERROR", "banned")
+    await ban("lift", application_id=shop)
+    assert (await device.log_in(service))["user_id"] == guest["user_id"]
+    await service.clock.advance(60)
+    game = await register_upgrade(service, device, app_id=shop)
+    assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/done"
+    merged = await user_of(service, anna.user_id)
+    assert [ban.application_id for ban in merged.bans if ban.is_active(service.clock.now())] == [other]
+
+
+async def test_gu_09_two_merges_of_one_guest_end_in_one(
+    service: RunningService, browser_client: HttpBrowser, other: HttpBrowser, anna: User
+) -> None:
+    """Two people confirm at the same time, and the guest signs in meanwhile."""
+    bob = await service.services.administration.create(
+        login="bob@studio.example", nick="Bob", password=PASSWORD, origin=ORIGIN
+    )
+    await race_merges((service, service), (browser_client, other), (anna, bob))
+
+
+async def race_merges(
+    nodes: tuple[RunningService, RunningService], browsers: tuple[HttpBrowser, HttpBrowser], people: tuple[User, User]
+) -> None:
+    device = Device()
+    guest = await device.log_in(nodes[0])
+    labels = nodes[0].services.storage.accounts.set_labels
+    await labels(guest["user_id"], a_record(), purchases=frozenset({"dlc"}))
+    games = [await register_upgrade(node, device) for node in nodes]
+    for browser, game, person in zip(browsers, games, people, strict=True):
+        await open_upgrade(browser, game, person.login or "")
+    sent = device.sign(await ask_challenge(nodes[1]))
+    *pages, login = await asyncio.gather(
+        *(
+            browser.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+            for browser, game in zip(browsers, games, strict=True)
+        ),
+        post_guest(nodes[1], **sent),
+    )
+    done = [page.headers.get("location", "").startswith("/game/done") for page in pages]
+    assert sorted(done) == [False, True], [page.status_code for page in pages]
+    assert login["status"] in {"OK", "LOGINERROR", "DENIED"}
+    if login["status"] == "OK":
+        assert login["user_id"] == guest["user_id"], "before the merge; no second guest"
+    owners = [await user_of(nodes[0], person.user_id) for person in people]
+    assert sorted(sorted(owner.purchases) for owner in owners) == [[], ["dlc"]]
+    assert await device.log_in(nodes[0]) == {"status": "LOGINERROR"}
+    with pytest.raises(UserNotFound):
+        await user_of(nodes[0], guest["user_id"])
+
+
+async def test_gu_09_merges_of_one_guest_at_two_nodes_end_in_one(installed_postgres_url: str, tmp_path: Path) -> None:
+    environment = {
+        "GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}",
+        "GATEHOUSE__GUESTS__ENABLED": "true",
+    }
+    async with (
+        running_service(installed_postgres_url, tmp_path, environment=environment) as first,
+        running_service(installed_postgres_url, tmp_path, environment=environment, clock=first.clock) as second,
+    ):
+        people = [
+            await first.services.administration.create(
+                login=f"{name}@studio.example", nick=name, password=PASSWORD, origin=ORIGIN
+            )
+            for name in ("anna", "bob")
+        ]
+        browsers = HttpBrowser(first), HttpBrowser(second)
+        await race_merges((first, second), browsers, (people[0], people[1]))
+        for browser in browsers:
+            await browser.client.aclose()
+
+
+async def merge_into_anna(studio: Studio, browser: HttpBrowser) -> tuple[dict[str, Any], Device]:
+    """A guest with the role player, who is merged into Anna's account."""
+    device = Device()
+    guest = await device.log_in(studio.service)
+    await put_roles(studio, a_role("player", meta=role_meta(user_kick=True)))
+    await set_user_roles(studio, guest["user_id"], {ROOT: ["player"]})
+    game = await register_upgrade(studio.service, device)
+    assert (await confirm_upgrade(browser, game, ANNA)).url.path == "/game/done"
+    return guest, device
+
+
+async def test_gu_10_former_id_answers_services_and_administrators_for_ninety_days(
+    studio: Studio, browser_client: HttpBrowser, anna: User
+) -> None:
+    service = studio.service
+    guest, _ = await merge_into_anna(studio, browser_client)
+    vouched = {"Service-Jwt": await studio.service_jwt()}
+    get = {
+        "action": "get",
+        "application_id": studio.shop.application_id,
+        "data": {"user_id": guest["user_id"], "type": "roles"},
+    }
+    found = await studio.expect_ok("meta/data", get, vouched)
+    assert (found["user_id"], found["data"]) == (anna.user_id, ["player"])
+    administrator = await create_administrator(studio)
+    check = question_body(studio, user_id=guest["user_id"], checks=[{"rule": "user.kick"}])
+    answer = await studio.expect_ok("check", check, administrator.headers)
+    assert (answer["user_id"], answer["data"]) == (anna.user_id, [True])
+    await studio.expect_error(403, "check", check, studio.other_user.headers)
+    save = {**get, "action": "save", "data": {"user_id": guest["user_id"], "roles": ["player"]}}
+    await studio.expect_error(404, "meta/data", save, administrator.headers)
+    await service.clock.advance(90 * DAY)
+    await studio.expect_error(404, "meta/data", get, {"Service-Jwt": await studio.service_jwt()})
+
+
+async def test_gu_11_erasing_the_account_erases_what_is_left_of_its_guests(
+    studio: Studio, browser_client: HttpBrowser, anna: User
+) -> None:
+    service = studio.service
+    guest, device = await merge_into_anna(studio, browser_client)
+    export = await service.services.data_export.export_user(anna, ORIGIN)
+    assert export.account.former_ids == [guest["user_id"]]
+    await service.services.erasure.erase(anna, ORIGIN)
+    tables = await read_all_tables(service.services.storage)
+    about = [row for row in tables["audit_events"] if row.subject == guest["user_id"]]
+    assert about
+    assert not any(row.personal for row in about)
+    assert not tables["user_aliases"]
+    assert not tables["retired_device_keys"]
+    assert (await device.log_in(service))["created"], "nothing knows the key any more"

@@ -92,7 +92,8 @@ def read_csv_row(number: int, text: str, delimiter: str, columns: Sequence[str])
     flags = {name: FLAGS.get(given.pop(name, "").lower()) for name in FLAG_COLUMNS}
     identities = read_identities(given.pop("provider", ""), given.pop("subject", ""))
     fields: dict[str, Any] = {name: split_words(cell) if name in LISTS else cell for name, cell in given.items()}
-    entry = ImportEntry(**fields, identities=identities, **{name: bool(value) for name, value in flags.items()})
+    fields |= {name: bool(value) for name, value in flags.items()}
+    entry = ImportEntry(**fields, identities=identities)
     wrong = next((name for name, value in flags.items() if value is None), "")
     return FileRow(number, entry, f"{wrong} must be true or false" if wrong else "")
 

@@ -1,6 +1,7 @@
 """Sign-in with a provider: vendors on loopback, each with its oddities (checklist ID-01 to ID-10)."""
 
 import re
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -10,10 +11,14 @@ from urllib.parse import urlencode
 
 import httpx2
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from joserfc.jwk import RSAKey
+from sqlalchemy import bindparam, null, update
 
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.accounts import users
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, totp_code
 from tests.support.oauth import an_oidc_client
 from tests.support.service import RunningService, running_service
@@ -221,6 +226,7 @@ async def test_id_02_answer_through_another_provider_is_refused(
         ("iat", 1_800_001_000),
         ("sub", ""),
         ("sub", 7),
+        ("sub", "person\0-1"),
     ],
 )
 async def test_id_03_id_token_that_does_not_fit_signs_no_one_in(
@@ -437,6 +443,54 @@ async def test_id_10_last_sign_in_method_cannot_be_removed(service: RunningServi
     assert "only sign-in method" in response.text
     assert await find_user(service, vendor) is not None
     await browser.client.aclose()
+
+
+async def test_id_10_password_without_a_name_to_sign_in_with_is_no_sign_in_method(
+    service: RunningService, vendor: Vendor
+) -> None:
+    browser = AccountBrowser(service)
+    await sign_in_with(browser, vendor, preferred_username="kim")
+    user = await find_user(service, vendor)
+    assert user is not None
+    assert user.login is None
+    await browser.get("/account")
+    await set_password_alone(service, user.user_id)
+    assert (await browser.submit("/account/identities/remove")).status_code == 409
+    await browser.client.aclose()
+
+
+async def set_password_alone(service: RunningService, user_id: str) -> None:
+    """Give the account a password but no name to use it with."""
+    hashed = await service.services.passwords.hash(PASSWORD)
+    change = update(users).where(users.c.user_id == bindparam("of"))
+    statement = Statement(change.values(password_hash=bindparam("hashed"), username=null()))
+
+    def verb() -> Verb[None]:
+        yield statement(of=user_id, hashed=hashed)
+
+    await service.services.storage.runner.write(verb)
+
+
+async def test_issuer_with_a_slash_more_names_the_same_identities(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    async with run_vendor("oidc", service.clock) as vendor:
+        wanted = {**vendor.settings, "providers.vendor.issuer": f"{vendor.issuer}/"}
+        await service.services.settings_editor.save(wanted, ORIGIN)
+        assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
+        assert await find_user(service, vendor) is not None
+
+
+async def test_encrypted_key_of_apple_is_refused(service: RunningService, browser_client: HttpBrowser) -> None:
+    async with run_vendor("apple", service.clock) as vendor:
+        locked = vendor.apple_key.private_bytes(
+            Encoding.DER, PrivateFormat.PKCS8, BestAvailableEncryption(b"password")
+        )
+        wanted = {**vendor.settings, "providers.vendor.private_key": b64encode(locked).decode()}
+        await service.services.settings_editor.save(wanted, ORIGIN)
+        answer = vendor.sign_in(await leave(browser_client), email=EMAIL)
+        assert (await come_back(browser_client, answer)).status_code == 502
+        assert await find_user(service, vendor) is None
 
 
 async def test_connecting_needs_a_fresh_sign_in(

@@ -1,7 +1,9 @@
 """A guest gets an account, or is merged into one: in the game, in the browser, with a code (R10, GU-06 to GU-12)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.support.guests import (
     post_guest,
     register_upgrade,
 )
+from tests.support.mailbox import link_in_new_message
 from tests.support.permission_builders import a_role
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
@@ -40,6 +43,7 @@ from tests.support.studio import (
     role_meta,
     set_user_roles,
 )
+from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, find_user, leave
 
 ORIGIN = AuditOrigin(actor="test")
 NEW = "kim@studio.example"
@@ -48,7 +52,7 @@ ANNA = "anna@studio.example"
 
 @pytest.fixture
 async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    environment = {"GATEHOUSE__GUESTS__ENABLED": "true"}
+    environment = {"GATEHOUSE__GUESTS__ENABLED": "true", "GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
         yield running
 
@@ -91,6 +95,9 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
     assert (answer["nick"], answer["tags"]) == ("Kim", "")
     user = await user_of(service, guest["user_id"])
     assert (user.login, user.may_add_factors) == (NEW, False)
+    await browser_client.get(await link_in_new_message(service))
+    await browser_client.post("/verify-email")
+    assert (await user_of(service, guest["user_id"])).email_verified, "the link that was mailed before works"
     assert (await browser_client.get("/account")).status_code == 200, "the browser is signed in to the same account"
     assert await device.log_in(service) == {"status": "LOGINERROR"}
     assert await status_of_token(studio, guest["jwt"]) == 401, "tokens of the guest ended"
@@ -104,6 +111,32 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
 async def status_of_token(studio: Studio, jwt: str) -> int:
     headers = {**bearer_headers(jwt), "Factor": "pc"}
     return (await studio.post("meta/data", own_record(studio.shop), headers)).status_code
+
+
+async def test_first_sign_in_with_a_provider_keeps_the_id_of_the_guest(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    device = Device()
+    guest = await device.log_in(service)
+    game = await register_upgrade(service, device)
+    await service.clock.advance(1)
+    async with a_vendor(service, create_accounts=True) as vendor:
+        await browser_client.get(f"/?gsid={game.gsid}")
+        page = await browser_client.follow()
+        link = re.search(r'href="(/sign-in/with/vendor[^"]+)"', page.text)
+        assert link is not None
+        await come_back(browser_client, vendor.sign_in(await leave(browser_client, unescape(link[1])), **KIM))
+        await browser_client.follow()
+        await browser_client.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+        answer = await result_of(game)
+        assert (answer["auth"], answer["user_id"], answer["tags"]) == (
+            "provider",
+            guest["user_id"],
+            "email_verified,linked_vendor",
+        )
+        found = await find_user(service, vendor)
+    assert found is not None
+    assert found.user_id == guest["user_id"]
 
 
 async def test_gu_06_upgrade_needs_the_device_key_a_fresh_sign_in_and_the_code(

@@ -343,6 +343,8 @@ async def test_gu_10_former_id_answers_services_and_administrators_for_ninety_da
     answer = await studio.expect_ok("check", check, administrator.headers)
     assert (answer["user_id"], answer["data"]) == (anna.user_id, [True])
     await studio.expect_error(403, "check", check, studio.other_user.headers)
+    person = {"action": "get", "data": {"user_id": guest["user_id"]}}
+    assert (await studio.expect_ok("user", person, administrator.headers))["data"]["user_id"] == anna.user_id
     save = {**get, "action": "save", "data": {"user_id": guest["user_id"], "roles": ["player"]}}
     await studio.expect_error(404, "meta/data", save, administrator.headers)
     await service.clock.advance(90 * DAY)

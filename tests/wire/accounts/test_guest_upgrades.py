@@ -37,10 +37,12 @@ from tests.support.studio import (
     audit_records,
     bearer_headers,
     create_administrator,
+    create_person_with,
     own_record,
     put_roles,
     question_body,
     role_meta,
+    secret_document,
     set_user_roles,
 )
 from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, find_user, leave
@@ -111,6 +113,23 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
 async def status_of_token(studio: Studio, jwt: str) -> int:
     headers = {**bearer_headers(jwt), "Factor": "pc"}
     return (await studio.post("meta/data", own_record(studio.shop), headers)).status_code
+
+
+async def test_gu_09_guest_that_was_upgraded_is_not_merged_by_an_older_game_session(
+    service: RunningService, browser_client: HttpBrowser, other: HttpBrowser, anna: User
+) -> None:
+    """Otherwise an account with a password would end in someone else's."""
+    device = Device()
+    guest = await device.log_in(service)
+    older, newer = [await register_upgrade(service, device) for _ in range(2)]
+    await open_upgrade(other, older, ANNA)
+    await register_account(service, browser_client)
+    assert (await confirm_upgrade(browser_client, newer, NEW)).url.path == "/game/done"
+    page = await other.post("/sign-in/confirm", decision="confirm", code=older.answer["code"])
+    assert page.status_code == 404
+    assert (await user_of(service, guest["user_id"])).login == NEW
+    assert (await user_of(service, anna.user_id)).login == ANNA
+    assert (await poll_ended_session(older)).json()["status"] == "ERROR"
 
 
 async def test_first_sign_in_with_a_provider_keeps_the_id_of_the_guest(
@@ -343,6 +362,11 @@ async def test_gu_10_former_id_answers_services_and_administrators_for_ninety_da
     answer = await studio.expect_ok("check", check, administrator.headers)
     assert (answer["user_id"], answer["data"]) == (anna.user_id, [True])
     await studio.expect_error(403, "check", check, studio.other_user.headers)
+    reads = dict.fromkeys(("roles", "public", "private"), ("all", "none"))
+    reader = await create_person_with(studio, secret_data=secret_document(**reads))
+    about_anna = question_body(studio, user_id=anna.user_id, checks=[{"rule": "user.kick"}])
+    await studio.expect_ok("check", about_anna, reader.headers)
+    await studio.expect_error(404, "check", check, reader.headers)
     person = {"action": "get", "data": {"user_id": guest["user_id"]}}
     assert (await studio.expect_ok("user", person, administrator.headers))["data"]["user_id"] == anna.user_id
     save = {**get, "action": "save", "data": {"user_id": guest["user_id"], "roles": ["player"]}}

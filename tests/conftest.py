@@ -30,12 +30,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     wanted = config.getoption("--database")
-    others = [name for name in DATABASES if wanted and name != wanted]
-    left_out = [item for item in items if any(uses_database(item, name) for name in others)]
+    left_out = {item for item in items if any(uses_database(item, name) for name in unwanted_databases(item, wanted))}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=needs_no_browser)  # the first worker gets the first tests, so only one worker starts a browser
+
+
+def unwanted_databases(item: pytest.Item, wanted: str | None) -> set[str]:
+    if wanted is None and item.get_closest_marker("one_database") is None:
+        return set()
+    return set(DATABASES) - {wanted or DATABASES[0]}
 
 
 def needs_no_browser(item: pytest.Item) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from gatehouse.audit.model import AuditOrigin
 from tests.interop.certifier import BACK, LOGIN, Certifier
+from tests.interop.conftest import WHOLE
 from tests.interop.plans import BACK_CHANNEL, BASIC, CONFIG, LOGOUT, basic, configuration_and_logout
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.oauth import an_oidc_client
@@ -21,6 +22,7 @@ from tests.support.service import running_service
 from tests.support.stub_server import StubServer, run_stub_server
 
 OUTBOUND: Final = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
+pytestmark = [] if WHOLE else [pytest.mark.one_database]
 FILLED_IN_BY: Final = (basic, configuration_and_logout)  # importing them fills the plans
 
 

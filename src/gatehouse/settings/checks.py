@@ -278,6 +278,8 @@ PROVIDER_NEEDS: Final = {
     "oidc": ("issuer", "client_id"),
     "apple": ("client_id", "team_id", "key_id", "private_key"),
     "steam": (),
+    "unity": (),
+    "jwt": ("issuer", "keys_url"),
 }
 USUAL_NEEDS: Final = ("client_id", "client_secret")
 KINDS_WITHOUT_TICKETS: Final = frozenset({"github", "discord"})  # they have no id_token

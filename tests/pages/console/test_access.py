@@ -1,11 +1,10 @@
 """Access, game sessions and activity in a real browser: by keyboard, live updates, accessibility."""
 
-from typing import Any
-
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.pages.test_look import AXE, EVERY_RULE, RUN_AXE, listen
+from tests.pages.test_look import listen
+from tests.support.axe import axe_violations
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, apply_document, sign_in_to_console
 from tests.support.game import register_game
 from tests.support.guide_pictures import Camera
@@ -20,10 +19,6 @@ HIDE = "(is) => Object.defineProperty(document, 'hidden', { get: () => is, confi
 SHOWN = """(time) =>
   new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short"%s }).format(new Date(time.dateTime))"""
 AS_LOCAL, AS_UTC = SHOWN % "", SHOWN % ', timeZone: "UTC"'
-
-
-async def violations(page: Page) -> Any:
-    return await page.evaluate(RUN_AXE, EVERY_RULE)
 
 
 async def test_refused_sign_ins_tile_links_to_hourly_numbers_and_refused_requests(
@@ -64,10 +59,9 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     service: RunningService, page: Page, picture: Camera
 ) -> None:
     await apply_document(service)
-    await page.context.add_init_script(AXE)
     errors = listen(page)
     await sign_in_to_console(service, page, ADA, f"{ACCESS}/check")
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.locator("[name=user_id]").press_sequentially("pia")
     await expect(page.locator(f"#user_id-people option[value='{PIA}']")).to_be_attached()  # suggested in the meantime
     await page.keyboard.press("Tab")
@@ -86,21 +80,21 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     await expect(assigned).to_be_hidden()
     await page.keyboard.press("Space")
     await expect(assigned).to_be_visible()
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.get_by_role("link", name="Who can").click()
     await page.get_by_label("Application").fill(str(SHOP))
     await page.keyboard.press("Tab")
     cell = page.get_by_role("row", name="Pia").get_by_role("link", name="by condition")
     await expect(cell).to_be_visible()
     await picture(page, "access-who")
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await cell.click()
     await expect(page.get_by_role("heading", name="Yes: Pia has badge.gold in Shop")).to_be_visible()
     simulation = f"{ACCESS}/simulate?change=take_role&application_id={SHOP}&user_id={PIA}&role=moderator"
     await page.goto(f"{service.base_url}{simulation}")
     await expect(page.get_by_text("1 person loses").first).to_be_visible()
     await picture(page, "access-simulate")
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.goto(f"{service.base_url}{ACCESS}/check?user_id={OLGA}&application_id={SHOP}&rule=badge.gold")
     await expect(page.get_by_role("heading", name="No: Olga does not have badge.gold in Shop")).to_be_visible()
     await picture(page, "access-check")
@@ -111,7 +105,6 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     service: RunningService, page: Page
 ) -> None:
     await apply_document(service)
-    await page.context.add_init_script(AXE)
     await page.clock.install()
     first = await register_game(service, app_id=SHOP)
     errors, requests = listen(page), record_requests(page)
@@ -127,7 +120,7 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await page.evaluate(HIDE, False)
     await page.get_by_role("button", name="Pause updates").click()
     await expect_no_requests(page, requests)
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await link.click()
     picture = page.get_by_role("img", name="events in order")
     await expect(picture).to_contain_text("Started by the game")
@@ -137,7 +130,7 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await page.locator("summary", has_text="Show as table").focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("row", name="Page opened")).to_be_visible()
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     await page.goto(f"{service.base_url}{ACTIVITY}")
     await page.get_by_label("Type").select_option("project")
     entry = page.locator(".log summary", has_text="A project was created")
@@ -145,7 +138,7 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await entry.focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("link", name="Open", exact=True).first).to_be_visible()
-    assert await violations(page) == []
+    assert await axe_violations(page) == []
     assert errors == []
 
 

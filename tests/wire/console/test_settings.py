@@ -158,6 +158,29 @@ async def test_settings_are_changed_in_a_form_and_errors_keep_what_was_typed(
     assert (await ada.get(f"{HERE}/change?part=server")).status_code == 404
 
 
+async def test_tickets_of_a_platform_are_set_up_in_the_form_of_its_provider(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/providers")
+    await ada.post(f"{HERE}/providers", provider="steam", kind="steam")
+    form = f"{HERE}/change?part=providers.steam"
+    entered = {"part": "providers.steam", "provider__enabled": "true", "provider__tickets": "50001:480\n50001:570"}
+    await ada.get(form)
+    incomplete = await ada.post(f"{HERE}/change", **entered)
+    assert (incomplete.status_code, "providers.steam.publisher_key" in incomplete.text) == (400, True)
+    await ada.get(form)
+    await ada.post(f"{HERE}/change", **entered, provider__publisher_key="key-of-the-publisher")
+    page = (await ada.get(form)).text
+    assert ("50001:480" in page, "key-of-the-publisher" in page, "/callback" in page) == (True, False, True)
+    (provider,) = studio.services.provider_sign_in.all_providers().values()
+    assert provider.audiences == {50_001: ("480", "570")}
+    await ada.get(f"{HERE}/providers")
+    await ada.post(f"{HERE}/providers", provider="unity", kind="unity")
+    page = (await ada.get(f"{HERE}/change?part=providers.unity")).text
+    assert ("provider__tickets" in page, "provider__client_id" in page, "/callback" in page) == (True, False, False)
+
+
 async def test_provider_is_added_filled_in_enabled_and_removed(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

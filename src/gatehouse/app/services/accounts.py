@@ -1,7 +1,5 @@
 """People's accounts: how they sign in, their sessions and second factors, registration, their own account."""
 
-import re
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -9,8 +7,6 @@ from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
 from gatehouse.accounts.email_sign_in import EmailSignIn, EmailSignInPolicy
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
-from gatehouse.accounts.identities import IdentityRules, TagRule
-from gatehouse.accounts.importing.checks import ProviderIssuer
 from gatehouse.accounts.importing.importer import Importer
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
 from gatehouse.accounts.own_account.claims import ProfileClaims
@@ -30,9 +26,11 @@ from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
 from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_client
 from gatehouse.app.services.permissions import PermissionServices
+from gatehouse.app.services.provider_settings import enabled_providers, provider_issuers
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
-from gatehouse.providers.model import PRESETS, Provider, ProviderProtocol
+from gatehouse.providers.jwt_tickets import JwtTickets
+from gatehouse.providers.model import ProviderProtocol
 from gatehouse.providers.oauth_user import OAuthUsers
 from gatehouse.providers.openid_connect import OpenIdConnect
 from gatehouse.providers.sign_in import ProviderSignIn
@@ -41,7 +39,6 @@ from gatehouse.providers.steam_tickets import SteamTickets
 from gatehouse.providers.tickets import PlatformSignIn
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings
-from gatehouse.settings.providers import ProviderSettings
 from gatehouse.throttle.limits import Quota
 from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
 from gatehouse.web.http.browser import BrowserSessions
@@ -344,11 +341,19 @@ class AccountServices(PermissionServices):
         return OpenIdConnect(calls=self.provider_calls, clock=self.clock)
 
     @cached_property
+    def jwt_tickets(self) -> JwtTickets:
+        return JwtTickets(openid_connect=self.openid_connect, clock=self.clock)
+
+    @cached_property
     def platform_sign_in(self) -> PlatformSignIn:
         return PlatformSignIn(
             store=self.storage.profile,
             providers=lambda: enabled_providers(self.settings.providers),
-            verifiers={ProviderProtocol.STEAM: SteamTickets(calls=self.provider_calls, clock=self.clock)},
+            verifiers={
+                ProviderProtocol.STEAM: SteamTickets(calls=self.provider_calls, clock=self.clock),
+                ProviderProtocol.OIDC: self.jwt_tickets,
+                ProviderProtocol.TOKENS: self.jwt_tickets,
+            },
             identities=self.identity_accounts,
             limiter=self.attempt_limiter,
             tally=self.tally,
@@ -415,85 +420,3 @@ def proof_of_work_policy(wanted: ProtectionSettings) -> ProofOfWorkPolicy:
     return ProofOfWorkPolicy(
         mode=ProofOfWorkMode(wanted.proof_of_work), difficulty=wanted.difficulty, attack_rate=wanted.attack_rate
     )
-
-
-# Names of providers in exports of other systems, and the kind of each; where the subject is the provider's own.
-EXPORTED_PROVIDERS: Final = {
-    "google.com": "google",
-    "google-oauth2": "google",
-    "apple.com": "apple",
-    "github.com": "github",
-}
-TENANT_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-
-
-def provider_issuers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, ProviderIssuer]:
-    """Return the issuers of imported identities, by the ID of the provider and by the names that exports have."""
-    known = {name: ProviderIssuer(name, identity_issuer(one)) for name, one in wanted.items()}
-    for exported, kind in EXPORTED_PROVIDERS.items():
-        of_kind = [name for name, one in wanted.items() if one.kind == kind]
-        if len(of_kind) == 1:
-            known.setdefault(exported, known[of_kind[0]])
-    return known
-
-
-def identity_issuer(wanted: ProviderSettings) -> str:
-    """Return the issuer that a sign-in with the provider finds identities by; empty if it depends on the person."""
-    issuer = wanted.issuer or PRESETS[wanted.kind].issuer
-    match wanted.kind:
-        case "steam":
-            return f"{issuer.rstrip('/')}/openid"
-        case "microsoft":
-            return f"{issuer.rstrip('/')}/{wanted.tenant}/v2.0" if TENANT_ID.fullmatch(wanted.tenant) else ""
-        case _:
-            return issuer.rstrip("/")
-
-
-def enabled_providers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, Provider]:
-    return {name: provider_of(name, one) for name, one in wanted.items() if one.enabled}
-
-
-def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
-    preset = PRESETS[wanted.kind]
-    name = wanted.name or preset.title or provider_id
-    rules = IdentityRules(
-        provider_id=provider_id,
-        provider_name=name,
-        creates_accounts=wanted.create_accounts,
-        domains=wanted.allowed_domains,
-        tags=tuple(map(tag_rule_of, wanted.tags)),
-    )
-    return Provider(
-        provider_id=provider_id,
-        kind=wanted.kind,
-        name=name,
-        issuer=(wanted.issuer or preset.issuer).rstrip("/"),
-        tenant=wanted.tenant,
-        client_id=wanted.client_id,
-        client_secret=wanted.client_secret.reveal(),
-        team_id=wanted.team_id,
-        key_id=wanted.key_id,
-        private_key=wanted.private_key.reveal(),
-        scopes=wanted.scopes or preset.scopes,
-        application_ids=frozenset(map(int, wanted.applications)),
-        audiences=audiences_of(wanted.tickets),
-        ticket_identity=wanted.ticket_identity,
-        publisher_key=wanted.publisher_key.reveal(),
-        rules=rules,
-    )
-
-
-def audiences_of(tickets: Sequence[str]) -> Mapping[int, tuple[str, ...]]:
-    """Read APPLICATION:AUDIENCE, which the settings have checked."""
-    found: dict[int, tuple[str, ...]] = {}
-    for one in tickets:
-        application, _, audience = one.partition(":")
-        found[int(application)] = (*found.get(int(application), ()), audience)
-    return found
-
-
-def tag_rule_of(text: str) -> TagRule:
-    """Read CLAIM=VALUE:TAG, which the settings have checked."""
-    claim, _, rest = text.partition("=")
-    value, _, tag = rest.partition(":")
-    return TagRule(claim=claim, value=value, tag=tag)

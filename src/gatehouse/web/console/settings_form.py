@@ -30,12 +30,17 @@ FORM_SECTIONS: Final[Mapping[str, Sequence[str]]] = {
 # Fields that only some kinds of providers have.
 KINDS_WITH: Final[Mapping[str, Sequence[str]]] = {
     "provider__kind": (),  # fixed
-    "provider__issuer": ("oidc", "github"),
+    "provider__issuer": ("oidc", "github", "jwt"),
+    "provider__keys_url": ("jwt",),
     "provider__tenant": ("microsoft",),
     "provider__team_id": ("apple",),
     "provider__key_id": ("apple",),
     "provider__private_key": ("apple",),
-    "provider__tickets": ("steam",),
+    "provider__tickets": ("oidc", "google", "apple", "microsoft", "twitch", "epic", "steam", "unity", "jwt"),
+    "provider__applications": (
+        *("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
+        "steam",
+    ),
     "provider__ticket_identity": ("steam",),
     "provider__publisher_key": ("steam",),
     "provider__client_id": ("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
@@ -163,13 +168,14 @@ class SettingFormScreens:
         problem: FormProblem | None = None,
     ) -> Response:
         lines = self._lines(admin, part)
+        names = {line.name: field_name(line.name) for line in lines}
         context = SettingFormContext(
             part=part,
             tab=tab_of(part),
             back=f"{ENTRY.path}/{tab_of(part)}",
             lines=lines,
-            names={line.name: field_name(line.name) for line in lines},
-            callback=self._callback(part.partition(".")[2]) if PROVIDER_PART.fullmatch(part) else "",
+            names=names,
+            callback=self._callback(part.partition(".")[2]) if f"{part}.applications" in names else "",
             values=values,
             problem=problem,
         )

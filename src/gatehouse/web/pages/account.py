@@ -329,6 +329,7 @@ class AccountPage:
             connectable=tuple(
                 shown.ConnectableProvider(provider=provider.provider_id, name=provider.name)
                 for provider in self._providers().values()
+                if provider.has_browser_sign_in
             ),
             totp_since=details.overview.totp_since,
             email_code=user.email_code,

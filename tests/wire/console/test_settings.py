@@ -215,3 +215,33 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     await ada.post(f"{HERE}/providers/google/remove")
     assert "Provider removed" in (await ada.follow()).text
     assert studio.services.settings.providers == {}
+
+
+async def test_document_is_added_filled_in_enabled_and_removed(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/terms")
+    refused = await ada.post(f"{HERE}/terms", document="age", title="Age")
+    assert (refused.status_code, 'value="age"' in refused.text) == (400, True)
+    await ada.get(f"{HERE}/terms")
+    await ada.post(f"{HERE}/terms", document="privacy", title="Privacy policy")
+    assert "Document added" in (await ada.follow()).text
+    incomplete = await ada.post(f"{HERE}/change", part="terms.privacy", document__enabled="true")
+    assert (incomplete.status_code, "terms.privacy.url" in incomplete.text) == (400, True)
+    await ada.get(f"{HERE}/change?part=terms.privacy")
+    filled = {
+        "document__enabled": "true",
+        "document__url": "https://studio.example/privacy",
+        "document__version": "3",
+    }
+    more = {"document__countries": "DE\nAT", "document__minimum_age": "16"}
+    await ada.post(f"{HERE}/change", part="terms.privacy", **filled, **more)
+    page = (await ada.follow()).text
+    assert all(text in page for text in ("Settings saved.", "Privacy policy", "DE, AT"))
+    document = studio.services.settings.terms["privacy"]
+    assert (document.version, document.countries, document.minimum_age) == ("3", ("DE", "AT"), 16)
+    await ada.get(f"{HERE}/terms/privacy/remove")
+    await ada.post(f"{HERE}/terms/privacy/remove")
+    assert "Document removed" in (await ada.follow()).text
+    assert studio.services.settings.terms == {}

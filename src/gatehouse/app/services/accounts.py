@@ -1,5 +1,6 @@
 """People's accounts: how they sign in, their sessions and second factors, registration, their own account."""
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -23,6 +24,8 @@ from gatehouse.accounts.second_factors.passkeys import Passkeys, RelyingParty
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions, ShortTokens
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
+from gatehouse.accounts.terms.acceptance import Terms
+from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
 from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_client
 from gatehouse.app.services.permissions import PermissionServices
@@ -39,6 +42,7 @@ from gatehouse.providers.steam_tickets import SteamTickets
 from gatehouse.providers.tickets import PlatformSignIn
 from gatehouse.settings.grammar import parse_origin
 from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings
+from gatehouse.settings.terms import TermsSettings
 from gatehouse.throttle.limits import Quota
 from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
 from gatehouse.web.http.browser import BrowserSessions
@@ -107,12 +111,26 @@ class AccountServices(PermissionServices):
             country_of=self.geoip.country,
             tokens=self.user_tokens,
             devices=self.sign_in_devices,
+            terms=self.terms,
             recorder=self.recorder,
             clock=self.clock,
             settings=LoginSettings(
                 vendor_nick_field=self.settings.accounts.vendor_nick_field,
                 jwt_without_factor=self.settings.tokens.jwt_without_factor,
             ),
+        )
+
+    @cached_property
+    def terms(self) -> Terms:
+        return Terms(
+            read_accepted=self.storage.terms.terms_of_user,
+            store_accepted=self.storage.terms.accept_terms,
+            documents=lambda: enabled_documents(self.settings.terms),
+            country_of=self.geoip.country,
+            recorder=self.recorder,
+            key=derive_key(self.instance_key, "terms"),
+            clock=self.clock,
+            base_url=self.base_url,
         )
 
     # Second factors
@@ -420,3 +438,20 @@ def proof_of_work_policy(wanted: ProtectionSettings) -> ProofOfWorkPolicy:
     return ProofOfWorkPolicy(
         mode=ProofOfWorkMode(wanted.proof_of_work), difficulty=wanted.difficulty, attack_rate=wanted.attack_rate
     )
+
+
+def enabled_documents(wanted: Mapping[str, TermsSettings]) -> Sequence[TermsDocument]:
+    return [
+        TermsDocument(
+            document_id=document_id,
+            title=one.title or document_id,
+            url=one.url,
+            version=one.version,
+            application_ids=frozenset(map(int, one.applications)),
+            countries=frozenset(one.countries),
+            replaces=one.replaces,
+            minimum_age=one.minimum_age,
+        )
+        for document_id, one in wanted.items()
+        if one.enabled
+    ]

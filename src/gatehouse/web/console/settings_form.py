@@ -66,17 +66,20 @@ class SettingFormContext(PageContext):
 
 
 PROVIDER_PART: Final = re.compile(r"providers\.[a-z][a-z0-9]{0,19}", re.ASCII)
+DOCUMENT_PART: Final = re.compile(r"terms\.[a-z][a-z0-9]{0,19}", re.ASCII)
 
 
 def field_name(setting: str) -> str:
-    """The same for all providers: a form changes one of them."""
+    """The same for all providers and documents: a form changes one of them."""
     section, _, key = setting.rpartition(".")
+    if DOCUMENT_PART.fullmatch(section):
+        return f"document__{key}"
     return f"{'provider' if PROVIDER_PART.fullmatch(section) else section}__{key}"
 
 
 def sections_of(part: str) -> Sequence[str]:
     """Return the sections whose settings a form changes. Raises NotFound."""
-    if PROVIDER_PART.fullmatch(part):
+    if PROVIDER_PART.fullmatch(part) or DOCUMENT_PART.fullmatch(part):
         return (part,)
     if part not in FORM_SECTIONS:
         raise NotFound("no such settings")
@@ -84,7 +87,7 @@ def sections_of(part: str) -> Sequence[str]:
 
 
 def tab_of(part: str) -> str:
-    return "providers" if PROVIDER_PART.fullmatch(part) else part
+    return part.partition(".")[0]
 
 
 def form_with(settings: Sequence[str]) -> type[CsrfForm]:
@@ -155,7 +158,7 @@ class SettingFormScreens:
             if line.stored and line.control != "image" and line.name.rpartition(".")[0] in sections
         ]
         if not found:
-            raise NotFound("no such provider")
+            raise NotFound("no such provider or document")
         kind = next((line.value for line in found if line.name.endswith(".kind")), "")
         return [line for line in found if kind in KINDS_WITH.get(field_name(line.name), (kind,))]
 

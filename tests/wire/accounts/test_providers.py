@@ -13,12 +13,9 @@ import httpx2
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from joserfc.jwk import RSAKey
-from sqlalchemy import bindparam, null, update
 
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.accounts import users
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, totp_code
 from tests.support.oauth import an_oidc_client
 from tests.support.service import RunningService, running_service
@@ -443,32 +440,6 @@ async def test_id_10_last_sign_in_method_cannot_be_removed(service: RunningServi
     assert "only sign-in method" in response.text
     assert await find_user(service, vendor) is not None
     await browser.client.aclose()
-
-
-async def test_id_10_password_without_a_name_to_sign_in_with_is_no_sign_in_method(
-    service: RunningService, vendor: Vendor
-) -> None:
-    browser = AccountBrowser(service)
-    await sign_in_with(browser, vendor, preferred_username="kim")
-    user = await find_user(service, vendor)
-    assert user is not None
-    assert user.login is None
-    await browser.get("/account")
-    await set_password_alone(service, user.user_id)
-    assert (await browser.submit("/account/identities/remove")).status_code == 409
-    await browser.client.aclose()
-
-
-async def set_password_alone(service: RunningService, user_id: str) -> None:
-    """Give the account a password but no name to use it with."""
-    hashed = await service.services.passwords.hash(PASSWORD)
-    change = update(users).where(users.c.user_id == bindparam("of"))
-    statement = Statement(change.values(password_hash=bindparam("hashed"), username=null()))
-
-    def verb() -> Verb[None]:
-        yield statement(of=user_id, hashed=hashed)
-
-    await service.services.storage.runner.write(verb)
 
 
 async def test_issuer_with_a_slash_more_names_the_same_identities(

@@ -198,6 +198,7 @@ FULL_ACCOUNT: Final = replace(
     NEW_ACCOUNT,
     email_verified=True,
     has_password=True,
+    may_remove_password=True,
     picture="/static/0/mark.svg",
     pending_login="anna@new.example",
     notice=Notice.PASSKEY_ADDED,

@@ -194,6 +194,7 @@ def provider_endpoints(
     return ProviderPages(
         providers=services.provider_sign_in,
         identities=services.identity_accounts,
+        email_sign_in=services.email_sign_in,
         sign_in=sign_in_pages(services, pages, completion, flow_pages),
         completion=completion,
         browsers=services.browsers,
@@ -234,6 +235,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         passkeys=services.passkeys,
         email_codes=services.email_codes,
         recovery=services.recovery_codes,
+        email_sign_in=services.email_sign_in,
         account=account,
         view=view,
     )

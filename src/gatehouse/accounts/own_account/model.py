@@ -307,9 +307,25 @@ class OwnAccountStore(Protocol):
         """Add the identity to its account. Raises IdentityTaken, TooManyIdentities and UserNotFound."""
 
     async def unlink_identity(
-        self, user_id: str, issuer: str, subject: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+        self,
+        user_id: str,
+        issuer: str,
+        subject: str,
+        entry: AuditRecord,
+        mails: Sequence[OutboxMail],
+        *,
+        email_counts: bool = False,
     ) -> None:
-        """Remove the identity. Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once."""
+        """Remove the identity. Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once.
+
+        `email_counts`: the person can sign in by email.
+        """
+
+    async def remove_password(self, user: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+        """Remove the password if the account has a passkey and a second passkey, an identity or a verified address.
+
+        Raises LastSignInMethod otherwise, and UserChanged when there is none or the account's sessions were ended.
+        """
 
     async def record_identity_use(
         self, identity: Identity, tags: Mapping[str, bool], entry: AuditRecord, *, purchases: Mapping[str, bool]

@@ -38,6 +38,7 @@ from gatehouse.storage.accounts.identities import (
     identities_of_user,
     link_identity,
     record_identity_use,
+    remove_password,
     save_provider_request,
     take_provider_request,
     unlink_identity,
@@ -354,6 +355,7 @@ class OwnAccountStorage(SqlStore):
     create_with_identity = write(create_with_identity)
     link_identity = write(link_identity)
     unlink_identity = write(unlink_identity)
+    remove_password = write(remove_password)
     record_identity_use = write(record_identity_use)
     use_ticket = write(use_ticket)
     save_provider_request = write(save_provider_request)

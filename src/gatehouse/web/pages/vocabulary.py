@@ -29,6 +29,8 @@ class ProblemKind(StrEnum):
     USERNAME_RECENT = "username_recent"  # chosen less than 30 days ago
     SAME_ADDRESS = "same_address"
     EMAIL_UNVERIFIED = "email_unverified"  # codes are sent to verified addresses only
+    PASSWORD_NEEDED = "password_needed"  # noqa: S105 - no passkey, or nothing beside it
+    SAME_MAILBOX = "same_mailbox"  # a code by email after a sign-in by email
     NO_FACTOR = "no_factor"  # there is no factor for recovery codes to replace
     LAST_SIGN_IN_METHOD = "last_sign_in_method"  # without it no password, passkey or provider is left
     PROVIDER_FAILED = "provider_failed"  # text: its name, as for the next six

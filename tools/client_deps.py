@@ -365,7 +365,11 @@ CLIENT_PROGRAMS: Final = (
             description="Node registry, tests/game_clients/package-lock.json", install=install_typescript
         ),
     ),
-    Program(name="optional C++ with libcurl", find=find_cpp, system_package="g++ libcurl4-openssl-dev"),
+    Program(
+        name="optional C++ with libcurl and libsodium",
+        find=find_cpp,
+        system_package="g++ libcurl4-openssl-dev libsodium-dev",
+    ),
     Program(
         name="optional Mono (C#)",
         find=find_mono,
@@ -379,7 +383,13 @@ CLIENT_PROGRAMS: Final = (
     ),
 )
 # Built for minutes, so by `make interop` only.
+PEER_PROGRAM: Final = Program(
+    name="optional oidc-provider",
+    find=find_peer,
+    download=InstallMethod(description="Node registry, bench/oidc_provider/package-lock.json", install=install_peer),
+)
 SLOW_CLIENT_PROGRAMS: Final = (
+    PEER_PROGRAM,
     Program(
         name="optional Next.js",
         find=find_nextjs,
@@ -415,11 +425,6 @@ SLOW_CLIENT_PROGRAMS: Final = (
             description="built from tests/interop/clients/spring-security", install=build_spring_client
         ),
     ),
-)
-PEER_PROGRAM: Final = Program(
-    name="oidc-provider",
-    find=find_peer,
-    download=InstallMethod(description="Node registry, bench/oidc_provider/package-lock.json", install=install_peer),
 )
 PYTHON_PEER_PROGRAM: Final = Program(
     name="django-oauth-toolkit",

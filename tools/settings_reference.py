@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.settings.entries import ALL_SETTINGS, PROVIDER_SETTINGS, SECTIONS, Setting
+from gatehouse.settings.entries import ALL_SETTINGS, SECTIONS, TABLE_SETTINGS, TABLES, Setting
 from gatehouse.settings.info import MIN_SECRET_LENGTH
-from gatehouse.settings.providers import ProviderSettings
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 
@@ -67,8 +66,8 @@ def page() -> str:
         table(section, str(sheet.__doc__), [entry for entry in ALL_SETTINGS.values() if entry.section == section])
         for section, sheet in SECTIONS.items()
     ]
-    providers = table("providers", str(ProviderSettings.__doc__), list(PROVIDER_SETTINGS.values()))
-    return "\n".join([INTRODUCTION, *sections, providers])
+    tables = [table(name, str(TABLES[name].__doc__), list(rows.values())) for name, rows in TABLE_SETTINGS.items()]
+    return "\n".join([INTRODUCTION, *sections, *tables])
 
 
 def table(section: str, about: str, entries: Sequence[Setting]) -> str:

@@ -11,6 +11,8 @@
 // sign_in opens the system browser, waits until the player has confirmed there, and returns. It blocks: run it in a
 // thread of its own, and set *options.cancel when the player gives up. Call curl_global_init once, before any thread
 // starts. Nothing is written anywhere.
+//
+// Sign-in of guests and with a platform, and accounts for guests, are in gatehouse_guest.hpp.
 
 #ifndef GATEHOUSE_LOGIN_HPP
 #define GATEHOUSE_LOGIN_HPP
@@ -54,7 +56,9 @@ struct Session {
 enum class Outcome {
     ok,           // signed in
     refused,      // the player said no, or the service did; error is a record id that its operators can look up. For a
-                  // banned player reason is "banned": show public_text, and until (Unix time, 0 for no end)
+                  // banned player reason is "banned": show public_text, and until (Unix time, 0 for no end). For guests
+                  // and platforms it can be "second_factor" or "no_account": sign in through the browser; "terms": open
+                  // url, then sign in again; "throttled"; "login_error": the key or ticket is not accepted
     cancelled,    // the game cancelled
     unreachable,  // the service cannot be reached; error says how
 };
@@ -63,6 +67,7 @@ struct Result {
     Outcome outcome = Outcome::unreachable;
     std::string user_id, nick, jwt, token, error, reason, public_text;
     std::int64_t until = 0;
+    std::string url;   // where the player accepts the terms
     std::string body;  // everything the service told, as JSON
 };
 
@@ -84,6 +89,7 @@ namespace detail {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+constexpr char game_session[] = "/proxy/api/gameSession/";
 constexpr std::size_t longest_answer = 1 << 20;
 constexpr milliseconds short_timeout{15'000};    // for everything that is not held
 constexpr milliseconds least_timeout{1'000};     // what comes at the end of all patience is still a try
@@ -122,10 +128,10 @@ inline bool is_address(std::string_view url, bool with_query) {
     return only(rest.substr(0, query), "._~/-") && only(rest.substr(query), "._~%&=+/-?");
 }
 
-// -- JSON: the members of one object; what is nested is checked and passed over --------------------------------------
+// -- JSON: the members of one object; nested objects are checked and kept as text ------------------------------------
 
 struct Value {
-    enum class Kind { text, number, other } kind = Kind::other;
+    enum class Kind { text, number, object, other } kind = Kind::other;
     std::string text;
 };
 
@@ -187,7 +193,7 @@ private:
     bool any(Value& value, int depth) {
         blanks();
         switch (peek()) {
-            case '{': return members(nullptr, depth);
+            case '{': return nested(value, depth);
             case '[': return elements(depth);
             case '"': value.kind = Value::Kind::text; return string(value.text);
             case 't': return word("true");
@@ -195,6 +201,14 @@ private:
             case 'n': return word("null");
             default: value.kind = Value::Kind::number; return number(value.text);
         }
+    }
+
+    bool nested(Value& value, int depth) {
+        const auto from = at_;
+        if (!members(nullptr, depth)) return false;
+        value.kind = Value::Kind::object;
+        value.text = std::string{text_.substr(from, at_ - from)};
+        return true;
     }
 
     bool word(std::string_view wanted) {
@@ -371,8 +385,8 @@ public:
         while (base_.back() == '/') base_.pop_back();
     }
 
-    std::optional<Session> enter(Result& ended) {
-        const Answer answer = send("getGsid", registration(), "", short_timeout, true);
+    std::optional<Session> enter(const std::string& asked, Result& ended) {
+        const Answer answer = post(std::string{game_session} + "getGsid", asked);
         Session session;
         session.gsid = text_of(answer.members, "gsid");
         session.url = text_of(answer.members, "url");
@@ -396,7 +410,7 @@ public:
         milliseconds pause{1'000};
         while (Clock::now() - started < session_lives) {
             const std::string asked = "{\"gsid\":" + quoted(session.gsid) + ",\"states\":\"1\"}";
-            const Answer answer = send("getGsidResult", asked, session.location, options_.poll_timeout, true);
+            const Answer answer = send(std::string{game_session} + "getGsidResult", asked, session.location, options_.poll_timeout, true);
             long seconds = -1;  // there was no answer
             if (auto result = judge(answer, seconds)) return *result;
             milliseconds before_next{1'000 * seconds};
@@ -418,8 +432,27 @@ public:
 
     void close(const Session& session, const char* status) {
         const std::string asked = "{\"gsid\":" + quoted(session.gsid) + ",\"status\":" + quoted(status) + "}";
-        send("closeGsid", asked, session.location, short_timeout, false);
+        send(std::string{game_session} + "closeGsid", asked, session.location, short_timeout, false);
     }
+
+    Answer post(const std::string& path, const std::string& asked) const {
+        return send(path, asked, "", short_timeout, true);
+    }
+
+    // The fields of a request, as the inside of a JSON object.
+    std::string fields() const {
+        std::string asked = "\"app_id\":" + std::to_string(options_.app_id);
+        if (!options_.factor.empty()) asked += ",\"factor\":" + quoted(options_.factor);
+        if (options_.code) asked += ",\"code\":\"1\"";
+        if (options_.qr) asked += ",\"qr\":\"1\"";
+        for (const auto& [name, value] : options_.more) asked += "," + quoted(name) + ":" + quoted(value);
+        return asked;
+    }
+
+    // Patience begins anew: what came before was the game's own work.
+    void restart_patience() { answered_ = Clock::now(); }
+
+    bool is_cancelled() const { return options_.cancel && options_.cancel->load(); }
 
     void tell(const std::string& state) {
         if (state.empty() || state == state_) return;
@@ -428,15 +461,6 @@ public:
     }
 
 private:
-    std::string registration() const {
-        std::string asked = "{\"app_id\":" + std::to_string(options_.app_id);
-        if (!options_.factor.empty()) asked += ",\"factor\":" + quoted(options_.factor);
-        if (options_.code) asked += ",\"code\":\"1\"";
-        if (options_.qr) asked += ",\"qr\":\"1\"";
-        for (const auto& [name, value] : options_.more) asked += "," + quoted(name) + ":" + quoted(value);
-        return asked + "}";
-    }
-
     static std::string location_in(const std::string& header) {
         const auto at = header.find("location=");
         if (at == header.npos) return "";
@@ -466,11 +490,13 @@ private:
             tell("cancelled");
             return cancelled();
         }
-        return status == "OK" ? std::optional{signed_in(answer)} : std::nullopt;
+        if (status != "OK") return std::nullopt;
+        tell("confirmed");
+        return signed_in(answer);
     }
 
-    Result signed_in(const Answer& answer) {
-        tell("confirmed");
+public:
+    static Result signed_in(const Answer& answer) {
         Result result;
         result.outcome = Outcome::ok;
         result.user_id = text_of(answer.members, "user_id");
@@ -503,8 +529,7 @@ private:
         return result;
     }
 
-    bool is_cancelled() const { return options_.cancel && options_.cancel->load(); }
-
+private:
     // False once the game has cancelled.
     bool rest(milliseconds time) const {
         const auto until = Clock::now() + time;
@@ -519,7 +544,7 @@ private:
         return std::chrono::duration_cast<milliseconds>(answered_ + options_.patience - Clock::now());
     }
 
-    Answer send(const char* name, const std::string& body, const std::string& location, milliseconds timeout,
+    Answer send(const std::string& path, const std::string& body, const std::string& location, milliseconds timeout,
                 bool cancellable) const {
         Answer answer;
         const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> easy{curl_easy_init(), curl_easy_cleanup};
@@ -530,8 +555,7 @@ private:
             answer.trouble = "out of memory";
             return answer;
         }
-        const std::string address =
-            base_ + "/proxy/api/gameSession/" + name + (location.empty() ? "" : "?location=" + location);
+        const std::string address = base_ + path + (location.empty() ? "" : "?location=" + location);
         timeout = std::min(timeout, std::max(patience_left(), least_timeout));
         CURL* const curl = easy.get();
         curl_easy_setopt(curl, CURLOPT_URL, address.c_str());
@@ -622,11 +646,12 @@ inline bool open_browser(const std::string& url) {
 #endif
 }
 
-// Throws std::invalid_argument when base_url is neither https nor on this machine; all else is told by the outcome.
-inline Result sign_in(const std::string& base_url, const Options& options = {}) {
-    detail::Client client{base_url, options};
+namespace detail {
+
+// A sign-in through the browser; `more` are further fields, as the inside of a JSON object.
+inline Result accompany(Client& client, const Options& options, const std::string& more) {
     Result result;
-    const auto session = client.enter(result);
+    const auto session = client.enter("{" + client.fields() + more + "}", result);
     if (!session) return result;
     try {
         if (options.show) {
@@ -643,6 +668,14 @@ inline Result sign_in(const std::string& base_url, const Options& options = {}) 
     // A refused session has ended by itself.
     if (result.outcome != Outcome::refused) client.close(*session, result.outcome == Outcome::ok ? "Success" : "Error");
     return result;
+}
+
+}  // namespace detail
+
+// Throws std::invalid_argument when base_url is neither https nor on this machine; all else is told by the outcome.
+inline Result sign_in(const std::string& base_url, const Options& options = {}) {
+    detail::Client client{base_url, options};
+    return detail::accompany(client, options, "");
 }
 
 }  // namespace gatehouse

@@ -10,6 +10,8 @@
 // SignInAsync opens the system browser and ends when the player has confirmed there. It continues where it was called:
 // called on Unity's main thread, it calls back there. So await it, and never block on its Result. Nothing is written
 // anywhere, and ToString of a result keeps its tokens to itself.
+//
+// Sign-in of guests and with a platform, and accounts for guests, are in GatehouseGuest.cs.
 
 using System;
 using System.Collections.Generic;
@@ -42,7 +44,9 @@ public enum GatehouseOutcome
 
     /// <summary>
     /// The player said no, or the service did; Error is a record id that its operators can look up. For a banned player
-    /// Reason is "banned": show PublicText, and Until (Unix time, 0 for no end).
+    /// Reason is "banned": show PublicText, and Until (Unix time, 0 for no end). For guests and platforms it can be
+    /// "second_factor" or "no_account": sign in through the browser; "terms": open Url, then sign in again; "throttled";
+    /// "login_error": the key or ticket is not accepted.
     /// </summary>
     Refused,
 
@@ -64,6 +68,9 @@ public sealed class GatehouseResult
     public string Reason { get; internal set; } = "";
     public string PublicText { get; internal set; } = "";
     public long Until { get; internal set; }
+
+    /// <summary>Where the player accepts the terms.</summary>
+    public string Url { get; internal set; } = "";
 
     /// <summary>Everything the service told, as JSON.</summary>
     public string Body { get; internal set; } = "";
@@ -97,7 +104,7 @@ public sealed class GatehouseOptions
     public TimeSpan Patience { get; set; } = TimeSpan.FromSeconds(90);
 }
 
-public static class GatehouseLogin
+public static partial class GatehouseLogin
 {
     // https anywhere, plain http to this very machine; no user part, no blanks, nothing a command line could misread.
     private static readonly Regex Address = new Regex(
@@ -110,12 +117,7 @@ public static class GatehouseLogin
     public static async Task<GatehouseResult> SignInAsync(
         string baseUrl, GatehouseOptions options, CancellationToken cancel = default(CancellationToken))
     {
-        Match address = Address.Match(baseUrl);
-        if (!address.Success || address.Groups["query"].Success)
-        {
-            throw new ArgumentException("must be https, or http on this machine", nameof(baseUrl));
-        }
-        using (var client = new Client(baseUrl.TrimEnd('/'), options, cancel))
+        using (var client = new Client(baseUrl, options, cancel))
         {
             var ended = new GatehouseResult();
             GatehouseSession session = await client.Register(ended);
@@ -174,8 +176,9 @@ public static class GatehouseLogin
         }
     }
 
-    private sealed class Client : IDisposable
+    private sealed partial class Client : IDisposable
     {
+        private const string GameSession = "/proxy/api/gameSession/";
         private const int LongestAnswer = 1 << 20;
         private const int LongestPause = 90; // seconds: an unpolled session ends after 120
         private static readonly TimeSpan ShortTimeout = TimeSpan.FromSeconds(15); // for everything that is not held
@@ -192,7 +195,12 @@ public static class GatehouseLogin
 
         public Client(string baseUrl, GatehouseOptions options, CancellationToken cancel)
         {
-            this.baseUrl = baseUrl;
+            Match address = Address.Match(baseUrl);
+            if (!address.Success || address.Groups["query"].Success)
+            {
+                throw new ArgumentException("must be https, or http on this machine", nameof(baseUrl));
+            }
+            this.baseUrl = baseUrl.TrimEnd('/');
             this.options = options;
             this.cancel = cancel;
             var handler = new HttpClientHandler { AllowAutoRedirect = false, UseCookies = false };
@@ -208,9 +216,14 @@ public static class GatehouseLogin
             http.Dispose();
         }
 
-        public async Task<GatehouseSession> Register(GatehouseResult ended)
+        public Task<GatehouseSession> Register(GatehouseResult ended)
         {
-            Answer answer = await Send("getGsid", Registration(), "", ShortTimeout, cancel);
+            return Register(Registration(), ended);
+        }
+
+        private async Task<GatehouseSession> Register(Dictionary<string, object> registration, GatehouseResult ended)
+        {
+            Answer answer = await Post(GameSession + "getGsid", registration);
             Match location = LocationValue.Match(answer.Location);
             var session = new GatehouseSession
             {
@@ -263,7 +276,7 @@ public static class GatehouseLogin
                 if (closing != null)
                 {
                     var asked = new Dictionary<string, object> { { "gsid", session.Gsid }, { "status", closing } };
-                    await Send("closeGsid", Json.Write(asked), session.Location, ShortTimeout, CancellationToken.None);
+                    await Send(GameSession + "closeGsid", Json.Write(asked), session.Location, ShortTimeout, CancellationToken.None);
                 }
             }
         }
@@ -276,7 +289,7 @@ public static class GatehouseLogin
             TimeSpan pause = TimeSpan.FromSeconds(1);
             while (life.Elapsed < SessionLives)
             {
-                Answer answer = await Send("getGsidResult", body, session.Location, options.PollTimeout, cancel);
+                Answer answer = await Send(GameSession + "getGsidResult", body, session.Location, options.PollTimeout, cancel);
                 GatehouseResult result = Ending(answer);
                 if (result != null)
                 {
@@ -306,7 +319,7 @@ public static class GatehouseLogin
             return Unreachable(new Answer());
         }
 
-        private string Registration()
+        private Dictionary<string, object> Registration()
         {
             var asked = new Dictionary<string, object> { { "app_id", options.AppId } };
             if (!string.IsNullOrEmpty(options.Factor))
@@ -325,7 +338,12 @@ public static class GatehouseLogin
             {
                 asked[field.Key] = field.Value;
             }
-            return Json.Write(asked);
+            return asked;
+        }
+
+        private Task<Answer> Post(string path, Dictionary<string, object> asked)
+        {
+            return Send(path, Json.Write(asked), "", ShortTimeout, cancel);
         }
 
         /// <summary>Null when polling goes on.</summary>
@@ -447,10 +465,9 @@ public static class GatehouseLogin
         }
 
         private async Task<Answer> Send(
-            string name, string body, string location, TimeSpan timeout, CancellationToken cancellation)
+            string path, string body, string location, TimeSpan timeout, CancellationToken cancellation)
         {
-            string query = location == "" ? "" : "?location=" + location;
-            string address = baseUrl + "/proxy/api/gameSession/" + name + query;
+            string address = baseUrl + path + (location == "" ? "" : "?location=" + location);
             using (CancellationTokenSource limit = CancellationTokenSource.CreateLinkedTokenSource(cancellation))
             using (var content = new StringContent(body, Encoding.UTF8, "application/json"))
             {
@@ -492,7 +509,7 @@ public static class GatehouseLogin
         }
     }
 
-    /// <summary>The members of one object; what is nested is checked and passed over.</summary>
+    /// <summary>The members of one object; of what is nested, objects are read and arrays only checked.</summary>
     private sealed class Json
     {
         private const int Deepest = 32;
@@ -507,7 +524,7 @@ public static class GatehouseLogin
             this.text = text;
         }
 
-        /// <summary>Strings, numbers (double) and booleans by name; null when it is not one JSON object.</summary>
+        /// <summary>Strings, numbers (double), booleans and objects by name; null when it is not one JSON object.</summary>
         public static Dictionary<string, object> Read(string text)
         {
             try
@@ -614,8 +631,7 @@ public static class GatehouseLogin
             switch (Next())
             {
                 case '{':
-                    Members(depth);
-                    return null;
+                    return Members(depth);
                 case '[':
                     return Elements(depth);
                 case '"':

@@ -9,14 +9,21 @@
 `sign_in` opens the system browser, waits until the player has confirmed there, and returns. It blocks: run it in a
 thread of its own, and set `cancel` when the player gives up. Nothing is written anywhere, and the printed form of a
 result keeps its tokens to itself.
+
+`sign_in_guest`, `sign_in_platform` and `upgrade` need no browser, or give a guest an account. Guests need the package
+`cryptography`.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import http.client
+import itertools
 import json
 import os
 import re
+import secrets
 import ssl
 import subprocess
 import sys
@@ -25,7 +32,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 GAME_SESSION = "/proxy/api/gameSession/"
@@ -41,6 +48,19 @@ LEAST_TIMEOUT = 1.0  # seconds: what comes at the end of all patience is still a
 SESSION_LIVES = 1200.0  # seconds; no session of the service gets older
 LONGEST_PAUSE = 90.0  # seconds: an unpolled session ends after 120, so a longer Retry-After is an end
 CANCEL_SEEN_WITHIN = 0.1  # seconds
+GUEST = "/proxy/api/guest"
+PLATFORM_LOGIN = "/proxy/api/platformLogin"
+KEY_BYTES = 32
+MOST_PARTS = 64  # of a puzzle
+MOST_BITS = 32
+REASONS = {
+    "2STEP": "second_factor",
+    "2STEPERROR": "second_factor",
+    "TERMS": "terms",
+    "BLOCKED": "throttled",
+    "LOGINERROR": "login_error",
+    "DENIED": "denied",
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +80,9 @@ class Result:
 
     - "ok": signed in; `data` is everything the service told.
     - "refused": the player said no, or the service did; `error` is a record id that its operators can look up. For a
-      banned player `reason` is "banned": show `public_text`, and `until` (Unix time, 0 for no end).
+      banned player `reason` is "banned": show `public_text`, and `until` (Unix time, 0 for no end). For guests and
+      platforms it can be "second_factor" or "no_account": sign in through the browser; "terms": open `data["url"]`,
+      then sign in again; "throttled"; "login_error": the key or ticket is not accepted.
     - "cancelled": the game cancelled.
     - "unreachable": the service cannot be reached; `error` says how.
     """
@@ -112,6 +134,79 @@ def sign_in(
     return result
 
 
+def new_device_key() -> bytes:
+    """Make the key of a guest. Store it where only the player can read it: it is the account."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def sign_in_guest(
+    base_url: str,
+    *,
+    device_key: bytes,
+    app_id: int = 0,
+    factor: str = "",
+    more: dict[str, Any] | None = None,  # further fields of the request
+    cancel: threading.Event | None = None,
+    patience: float = 90.0,
+) -> Result:
+    """Sign in without an account. The same key finds the same guest again."""
+    client = _Client(base_url, lambda _: None, cancel or threading.Event(), patience)
+    key = _DeviceKey(device_key)
+    answer = client.post(GUEST, {"app_id": app_id, "device_key": key.public_text})
+    asked = {"app_id": app_id, **({"factor": factor} if factor else {}), **(more or {})}
+    for _ in range(2):  # the first may be asked to solve a puzzle
+        challenge = _text(answer.body, "challenge") if answer else ""
+        if answer is None or not challenge:
+            break
+        solved = client.solve(answer.body.get("puzzle"))
+        answer = None if solved is None else client.post(GUEST, {**asked, **key.sign(challenge), **solved})
+    return _logged_in(answer)
+
+
+def sign_in_platform(
+    base_url: str,
+    *,
+    platform: str,
+    ticket: str,
+    app_id: int = 0,
+    factor: str = "",
+    more: dict[str, Any] | None = None,
+    cancel: threading.Event | None = None,
+    patience: float = 90.0,
+) -> Result:
+    """Sign in with a ticket of the player's game platform, such as "steam"."""
+    client = _Client(base_url, lambda _: None, cancel or threading.Event(), patience)
+    asked = {"platform": platform, "ticket": ticket, "app_id": app_id, **({"factor": factor} if factor else {})}
+    return _logged_in(client.post(PLATFORM_LOGIN, {**asked, **(more or {})}))
+
+
+def upgrade(
+    base_url: str,
+    *,
+    device_key: bytes,
+    app_id: int = 0,
+    more: dict[str, Any] | None = None,
+    cancel: threading.Event | None = None,
+    patience: float = 90.0,
+    **options: Any,  # noqa: ANN401 - of sign_in
+) -> Result:
+    """Give a guest an account, through the browser; options as for `sign_in`.
+
+    The player registers, or signs in to the account that gets everything the guest has. Show the code of the session:
+    the player has to pick it. The key is of no use afterwards.
+    """
+    client = _Client(
+        base_url, lambda _: None, options.get("cancel") or threading.Event(), options.get("patience", 90.0)
+    )
+    answer = client.post(GUEST, {"app_id": app_id, "intent": "upgrade"})
+    challenge = _text(answer.body, "challenge") if answer else ""
+    if not challenge:
+        return _logged_in(answer)
+    proved = {"intent": "upgrade", **_DeviceKey(device_key).sign(challenge)}
+    fields = {**(more or {}), **proved}
+    return sign_in(base_url, app_id=app_id, more=fields, cancel=cancel, patience=patience, **options)
+
+
 def open_browser(url: str) -> bool:
     """Open the system browser. No shell ever sees the address."""
     if ADDRESS.fullmatch(url) is None:
@@ -127,6 +222,19 @@ def open_browser(url: str) -> bool:
     except OSError:
         return False
     return True
+
+
+class _DeviceKey:
+    def __init__(self, seed: bytes) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - guests only
+
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self.public_text = base64.b64encode(self._key.public_key().public_bytes_raw()).decode()
+
+    def sign(self, challenge: str) -> dict[str, str]:
+        """The fields that prove the key."""
+        signature = base64.b64encode(self._key.sign(challenge.encode())).decode()
+        return {"device_key": self.public_text, "challenge": challenge, "signature": signature}
 
 
 @dataclass(frozen=True)
@@ -163,7 +271,7 @@ class _Client:
         self._opener = urllib.request.build_opener(*handlers)
 
     def register(self, asked: dict[str, Any]) -> Session | Result:
-        answer = self._ask("getGsid", asked, SHORT_TIMEOUT)
+        answer = self._ask(GAME_SESSION + "getGsid", asked, SHORT_TIMEOUT)
         if answer is None:
             return Result("cancelled")
         body = answer.body
@@ -179,7 +287,8 @@ class _Client:
         started = self._answered = time.monotonic()
         pause = 1.0
         while time.monotonic() - started < SESSION_LIVES:
-            answer = self._ask("getGsidResult", {"gsid": session.gsid, "states": "1"}, poll_timeout, session.location)
+            asked = {"gsid": session.gsid, "states": "1"}
+            answer = self._ask(GAME_SESSION + "getGsidResult", asked, poll_timeout, session.location)
             if answer is None:
                 return Result("cancelled")
             wait, result = self._judge(answer)
@@ -199,7 +308,7 @@ class _Client:
 
     def close(self, session: Session, status: str) -> None:
         closing = {"gsid": session.gsid, "status": status}
-        self._ask("closeGsid", closing, SHORT_TIMEOUT, session.location, cancel=threading.Event())
+        self._ask(GAME_SESSION + "closeGsid", closing, SHORT_TIMEOUT, session.location, cancel=threading.Event())
 
     def tell(self, state: str) -> None:
         if state and state != self._state:
@@ -229,14 +338,36 @@ class _Client:
         if body.get("status") != "OK":
             return None
         self.tell("confirmed")
-        return Result("ok", **{name: _text(body, name) for name in ("user_id", "nick", "jwt", "token")}, data=body)
+        return _signed_in(body)
 
     def _patience_left(self) -> float:
         return self._answered + self._patience - time.monotonic()
 
+    def post(self, path: str, asked: dict[str, Any]) -> _Answer | None:
+        """The answer, or None once the game has cancelled."""
+        return self._ask(path, asked, SHORT_TIMEOUT)
+
+    def solve(self, puzzle: Any) -> dict[str, str] | None:  # noqa: ANN401
+        """The fields with the solution, if there is a puzzle; None once the game has cancelled."""
+        if not isinstance(puzzle, dict):
+            return {}
+        parts, bits = puzzle.get("parts"), puzzle.get("difficulty")
+        solvable = isinstance(parts, int) and isinstance(bits, int) and parts <= MOST_PARTS and 0 <= bits <= MOST_BITS
+        seed, numbers = hashlib.sha256(_text(puzzle, "puzzle").encode()).digest(), []
+        for part in range(parts if solvable else 0):
+            for number in itertools.count():
+                if number % 4096 == 0 and self._cancel.is_set():
+                    return None
+                digest = hashlib.sha256(seed + bytes([part]) + number.to_bytes(4, "big")).digest()
+                if int.from_bytes(digest[:4], "big") >> (32 - bits) == 0:
+                    numbers.append(str(number))
+                    break
+        self._answered = time.monotonic()
+        return {"puzzle": _text(puzzle, "puzzle"), "solution": ".".join(numbers)}
+
     def _ask(
         self,
-        name: str,
+        path: str,
         body: dict[str, Any],
         timeout: float,
         location: str = "",
@@ -252,7 +383,7 @@ class _Client:
         ends = time.monotonic() + timeout
         answers: list[_Answer] = []
         asking = threading.Thread(
-            target=lambda: answers.append(self._send(name, body, timeout, location)), daemon=True
+            target=lambda: answers.append(self._send(path, body, timeout, location)), daemon=True
         )
         asking.start()
         while asking.is_alive() and not cancel.is_set():
@@ -261,8 +392,8 @@ class _Client:
             asking.join(CANCEL_SEEN_WITHIN)
         return answers[0] if answers else None
 
-    def _send(self, name: str, body: dict[str, Any], timeout: float, location: str = "") -> _Answer:
-        address = self._base + GAME_SESSION + name + (f"?location={location}" if location else "")
+    def _send(self, path: str, body: dict[str, Any], timeout: float, location: str = "") -> _Answer:
+        address = self._base + path + (f"?location={location}" if location else "")
         headers = {"Content-Type": "application/json", "User-Agent": "gatehouse-login/1 (Python)"}
         request = urllib.request.Request(address, json.dumps(body).encode(), headers)  # noqa: S310 - see ADDRESS
         try:
@@ -290,6 +421,24 @@ def _read(response: Any) -> _Answer:  # noqa: ANN401
         location=headers.get("Location", ""),
         retry_after=headers.get("Retry-After", ""),
     )
+
+
+def _logged_in(answer: _Answer | None) -> Result:
+    """The answer of a login without a browser."""
+    if answer is None:
+        return Result("cancelled")
+    body, status = answer.body, _text(answer.body, "status")
+    if answer.status == 200 and status == "OK":  # noqa: PLR2004
+        return _signed_in(body)
+    if not 200 <= answer.status < 500 or (answer.status == 200 and status not in REASONS):  # noqa: PLR2004
+        return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
+    reason = "throttled" if answer.status == 429 else REASONS.get(status, "")  # noqa: PLR2004
+    refused = _refused(body)
+    return replace(refused, reason=refused.reason or reason, data=body)
+
+
+def _signed_in(body: dict[str, Any]) -> Result:
+    return Result("ok", **{name: _text(body, name) for name in ("user_id", "nick", "jwt", "token")}, data=body)
 
 
 def _refused(body: dict[str, Any]) -> Result:

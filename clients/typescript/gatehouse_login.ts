@@ -8,6 +8,8 @@
 // signIn opens the system browser and ends when the player has confirmed there; abort options.signal when the player
 // gives up. A page of another origin cannot call the service: in Electron use this in the main process. Nothing is
 // written anywhere.
+//
+// signInGuest, signInPlatform and upgrade need no browser, or give a guest an account.
 
 /** What the player needs: open `url` on any device; `code` and `qr` (an SVG data URI) are there when asked for. */
 export interface Session {
@@ -31,7 +33,9 @@ export type Result =
     }
   /**
    * The player said no, or the service did; `error` is a record id that its operators can look up. For a banned player
-   * `reason` is "banned": show `publicText`, and `until` (Unix time, 0 for no end).
+   * `reason` is "banned": show `publicText`, and `until` (Unix time, 0 for no end). For guests and platforms it can be
+   * "second_factor" or "no_account": sign in through the browser; "terms": open `data.url`, then sign in again;
+   * "throttled"; "login_error": the key or ticket is not accepted.
    */
   | {
       readonly outcome: "refused";
@@ -39,6 +43,7 @@ export type Result =
       readonly reason: string;
       readonly publicText: string;
       readonly until: number;
+      readonly data: Readonly<Record<string, unknown>>;
     }
   /** The game cancelled. */
   | { readonly outcome: "cancelled" }
@@ -84,6 +89,18 @@ const LEAST_TIMEOUT = 1_000; // what comes at the end of all patience is still a
 const SESSION_LIVES = 1_200_000; // no session of the service gets older
 const LONGEST_PAUSE = 90; // seconds: an unpolled session ends after 120, so a longer Retry-After is an end
 const MARGIN = 20; // milliseconds: timers may be early, polls may not
+const GAME_SESSION = "/proxy/api/gameSession/";
+const GUEST = "/proxy/api/guest";
+const PLATFORM_LOGIN = "/proxy/api/platformLogin";
+const MOST_PARTS = 64; // of a puzzle
+const MOST_BITS = 31;
+const AT_ONCE = 512; // digests
+// What stands before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410).
+const PKCS8 = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+const REASONS: Readonly<Record<string, string>> = {
+  "2STEP": "second_factor", "2STEPERROR": "second_factor", TERMS: "terms", BLOCKED: "throttled",
+  LOGINERROR: "login_error", DENIED: "denied",
+};
 const NO_ANSWER: Answer = {
   http: 0, body: {}, location: "", retryAfter: "", timedOut: false, cancelled: false, trouble: "",
 };
@@ -104,8 +121,50 @@ export async function signIn(baseUrl: string, options: Options = {}): Promise<Re
     return result;
   } finally {
     // A refused session has ended by itself.
-    if (closing !== null) await client.send("closeGsid", { gsid: found.gsid, status: closing }, location);
+    if (closing !== null) await client.send(`${GAME_SESSION}closeGsid`, { gsid: found.gsid, status: closing }, location);
   }
+}
+
+/** Makes the key of a guest. Store it where only the player can read it: it is the account. */
+export function newDeviceKey(): Uint8Array {
+  return crypto.getRandomValues(new Uint8Array(32));
+}
+
+/** Signs in without an account. The same key finds the same guest again. */
+export async function signInGuest(baseUrl: string, deviceKey: Uint8Array, options: Options = {}): Promise<Result> {
+  const client = new Client(baseUrl, options);
+  const key = await DeviceKey.from(deviceKey);
+  let answer = await client.post(GUEST, { app_id: options.appId ?? 0, device_key: key.publicText });
+  for (let attempt = 0; attempt < 2 && text(answer, "challenge") !== ""; attempt++) { // the first may get a puzzle
+    const solved = await client.solve(answer.body["puzzle"]);
+    if (solved === null) return { outcome: "cancelled" };
+    const proved = await key.sign(text(answer, "challenge"));
+    answer = await client.post(GUEST, { ...client.registration(), ...proved, ...solved });
+  }
+  return loggedIn(answer);
+}
+
+/** Signs in with a ticket of the player's game platform, such as "steam". */
+export async function signInPlatform(
+  baseUrl: string,
+  platform: string,
+  ticket: string,
+  options: Options = {},
+): Promise<Result> {
+  const client = new Client(baseUrl, options);
+  return loggedIn(await client.post(PLATFORM_LOGIN, { platform, ticket, ...client.registration() }));
+}
+
+/**
+ * Gives a guest an account, through the browser: the player registers, or signs in to the account that gets everything
+ * the guest has. Show the code of the session, the player has to pick it. The key is of no use afterwards.
+ */
+export async function upgrade(baseUrl: string, deviceKey: Uint8Array, options: Options = {}): Promise<Result> {
+  const asked = { app_id: options.appId ?? 0, intent: "upgrade" };
+  const answer = await new Client(baseUrl, options).post(GUEST, asked);
+  if (text(answer, "challenge") === "") return loggedIn(answer);
+  const proved = await (await DeviceKey.from(deviceKey)).sign(text(answer, "challenge"));
+  return signIn(baseUrl, { ...options, more: { ...options.more, ...proved, intent: "upgrade" } });
 }
 
 /** Opens the system browser. No shell ever sees the address. */
@@ -125,6 +184,30 @@ export function openBrowser(url: string): boolean {
   return true;
 }
 
+class DeviceKey {
+  readonly publicText: string;
+  private readonly key: CryptoKey;
+
+  private constructor(key: CryptoKey, publicText: string) {
+    this.key = key;
+    this.publicText = publicText;
+  }
+
+  static async from(seed: Uint8Array): Promise<DeviceKey> {
+    const encoded = new Uint8Array([...PKCS8, ...seed]);
+    const key = await crypto.subtle.importKey("pkcs8", encoded, "Ed25519", true, ["sign"]);
+    const { x = "" } = await crypto.subtle.exportKey("jwk", key);
+    return new DeviceKey(key, x.replace(/-/g, "+").replace(/_/g, "/") + "=");
+  }
+
+  /** The fields that prove the key. */
+  async sign(challenge: string): Promise<Record<string, string>> {
+    const signature = await crypto.subtle.sign("Ed25519", this.key, new TextEncoder().encode(challenge));
+    const encoded = btoa(String.fromCharCode(...new Uint8Array(signature)));
+    return { device_key: this.publicText, challenge, signature: encoded };
+  }
+}
+
 class Client {
   private readonly base: string;
   private readonly options: Options;
@@ -141,8 +224,12 @@ class Client {
   }
 
   register(): Promise<Answer> {
-    const { appId = 0, factor, code, qr, idTokenClient, nonce, more, signal } = this.options;
-    const asked = {
+    return this.post(`${GAME_SESSION}getGsid`, this.registration());
+  }
+
+  registration(): Record<string, unknown> {
+    const { appId = 0, factor, code, qr, idTokenClient, nonce, more } = this.options;
+    return {
       app_id: appId,
       ...(factor ? { factor } : {}),
       ...(code ? { code: "1" } : {}),
@@ -150,7 +237,28 @@ class Client {
       ...(idTokenClient ? { id_token_client: idTokenClient, nonce } : {}),
       ...more,
     };
-    return this.send("getGsid", asked, "", SHORT_TIMEOUT, signal);
+  }
+
+  post(path: string, asked: object): Promise<Answer> {
+    return this.send(path, asked, "", SHORT_TIMEOUT, this.options.signal);
+  }
+
+  /** The fields with the solution, if there is a puzzle; null once the game has cancelled. */
+  async solve(puzzle: unknown): Promise<Record<string, string> | null> {
+    if (typeof puzzle !== "object" || puzzle === null) return {};
+    const { puzzle: told, difficulty, parts } = puzzle as Record<string, unknown>;
+    const [bits, count] = [Number(difficulty), Number(parts)];
+    const numbers: number[] = [];
+    if (bits >= 0 && bits <= MOST_BITS && count <= MOST_PARTS) {
+      const seed = await sha256(new TextEncoder().encode(String(told)));
+      while (numbers.length < count) {
+        const found = await solvePart(seed, numbers.length, bits, this.options.signal);
+        if (found === null) return null;
+        numbers.push(found);
+      }
+    }
+    this.answered = performance.now();
+    return { puzzle: String(told), solution: numbers.join(".") };
   }
 
   async wait(gsid: string, location: string): Promise<Result> {
@@ -158,7 +266,7 @@ class Client {
     const started = (this.answered = performance.now());
     let backoff = 1;
     while (performance.now() - started < SESSION_LIVES) {
-      const answer = await this.send("getGsidResult", { gsid, states: "1" }, location, pollTimeoutMs, signal);
+      const answer = await this.send(`${GAME_SESSION}getGsidResult`, { gsid, states: "1" }, location, pollTimeoutMs, signal);
       if (answer.http !== 0) this.tell(stateOf(answer));
       const result = ending(answer);
       if (result !== null) return result;
@@ -190,7 +298,7 @@ class Client {
   }
 
   async send(
-    name: string,
+    path: string,
     body: object,
     location: string,
     timeout = SHORT_TIMEOUT,
@@ -204,7 +312,7 @@ class Client {
     try {
       const query = location === "" ? "" : `?location=${location}`;
       return await read(
-        await fetch(`${this.base}/proxy/api/gameSession/${name}${query}`, {
+        await fetch(`${this.base}${path}${query}`, {
           method: "POST",
           headers: { "Content-Type": "application/json" },
           body: JSON.stringify(body),
@@ -223,6 +331,26 @@ class Client {
       signal?.removeEventListener("abort", cancel);
     }
   }
+}
+
+/** The first number that solves a part of a puzzle; null once the game has cancelled. */
+async function solvePart(seed: Uint8Array, part: number, bits: number, signal?: AbortSignal): Promise<number | null> {
+  for (let start = 0; !signal?.aborted; start += AT_ONCE) {
+    const digests = await Promise.all(
+      Array.from({ length: AT_ONCE }, (_, at) => {
+        const input = new Uint8Array([...seed, part, 0, 0, 0, 0]);
+        new DataView(input.buffer).setUint32(33, start + at);
+        return sha256(input);
+      }),
+    );
+    const found = digests.findIndex((digest) => bits === 0 || new DataView(digest.buffer).getUint32(0) >>> (32 - bits) === 0);
+    if (found >= 0) return start + found;
+  }
+  return null;
+}
+
+async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as BufferSource));
 }
 
 async function read(response: Response): Promise<Answer> {
@@ -268,7 +396,7 @@ function notRegistered(answer: Answer): Result {
   return unreachable(answer);
 }
 
-function refusal(answer: Answer): Result {
+function refusal(answer: Answer): Extract<Result, { outcome: "refused" }> {
   const until = answer.body["until"];
   return {
     outcome: "refused",
@@ -276,6 +404,29 @@ function refusal(answer: Answer): Result {
     reason: text(answer, "reason"),
     publicText: text(answer, "public_text"),
     until: Number.isSafeInteger(until) ? (until as number) : 0,
+    data: answer.body,
+  };
+}
+
+/** The answer of a login without a browser. */
+function loggedIn(answer: Answer): Result {
+  const status = text(answer, "status");
+  if (answer.cancelled) return { outcome: "cancelled" };
+  if (answer.http === 200 && status === "OK") return signedIn(answer);
+  const reason = REASONS[status];
+  if (answer.http < 200 || answer.http >= 500 || (answer.http === 200 && reason === undefined)) return unreachable(answer);
+  const refused = refusal(answer);
+  return { ...refused, reason: refused.reason || (answer.http === 429 ? "throttled" : reason ?? "") };
+}
+
+function signedIn(answer: Answer): Result {
+  return {
+    outcome: "ok",
+    userId: text(answer, "user_id"),
+    nick: text(answer, "nick"),
+    jwt: text(answer, "jwt"),
+    token: text(answer, "token"),
+    data: answer.body,
   };
 }
 
@@ -292,15 +443,7 @@ function ending(answer: Answer): Result | null {
   if (answer.http === 429) return (pause(answer) ?? 0) > LONGEST_PAUSE ? refused : null;
   if (answer.http === 403 || (status === "ERROR" && answer.http < 500)) return refused; // 5xx may pass
   if (answer.http === 200 && status === "CANCELLED") return { outcome: "cancelled" };
-  if (answer.http !== 200 || status !== "OK") return null;
-  return {
-    outcome: "ok",
-    userId: text(answer, "user_id"),
-    nick: text(answer, "nick"),
-    jwt: text(answer, "jwt"),
-    token: text(answer, "token"),
-    data: answer.body,
-  };
+  return answer.http === 200 && status === "OK" ? signedIn(answer) : null;
 }
 
 /** Seconds until the next poll; null when there was no answer. */

@@ -63,6 +63,7 @@ ALLOWED_KEYS: Final = frozenset(
         "port",
         "project_id",
         "provider",
+        "purpose",
         "reason",
         "record_id",
         "request_id",

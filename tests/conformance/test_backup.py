@@ -40,7 +40,7 @@ RESTORED_AS_IT_WAS = frozenset(
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
         *("ban_devices", "bans", "images", "retired_device_keys", "user_aliases", "user_devices", "usernames"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
-        *("protected_sites", "stored_settings"),
+        *("accepted_terms", "protected_sites", "stored_settings"),
         "schema_versions",
         *("scope_records", "access_keys", "application_keys"),  # stored secrets, like those of clients
         *("webhooks", "webhook_deliveries"),  # sent again: receivers drop duplicates by id

@@ -5,7 +5,7 @@ import pytest
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod
 from gatehouse.storage.database import Storage
 from tests.support import racers
-from tests.support.builders import ISSUER, NOW, a_record, a_user, an_identity
+from tests.support.builders import ISSUER, NOW, a_passkey, a_record, a_user, an_identity
 from tests.support.racers import RACED_USER, WON, race
 
 TRIES = 20  # four processes, five attempts each
@@ -28,7 +28,9 @@ async def test_pl_01_ticket_is_used_once_between_processes(migrated_url: str) ->
     assert race(racers.use_ticket, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
 
 
-async def test_of_two_last_ways_in_one_stays_when_both_are_removed(storage: Storage, migrated_url: str) -> None:
+async def test_of_the_last_two_sign_in_methods_one_stays_when_both_are_removed(
+    storage: Storage, migrated_url: str
+) -> None:
     await storage.accounts.create_user(a_user(user_id=RACED_USER, password_hash=None), a_record())
     for subject in ("0", "1"):
         await storage.profile.link_identity(an_identity(RACED_USER, subject), a_record(), ())
@@ -38,6 +40,20 @@ async def test_of_two_last_ways_in_one_stays_when_both_are_removed(storage: Stor
     left = (await storage.profile.account_details(RACED_USER, NOW)).identities
     assert len(left) == 1
     assert (await storage.accounts.user(RACED_USER)).service_tags == {"linked_google"}
+
+
+async def test_pf_02_password_and_last_passkey_are_not_removed_at_the_same_time(
+    storage: Storage, migrated_url: str
+) -> None:
+    user = a_user(user_id=RACED_USER, password_hash="hash", email_verified=True)
+    await storage.accounts.create_user(user, a_record())
+    await storage.passkeys.add_passkey(
+        a_passkey(user_id=RACED_USER, credential_id=b"credential"), [b"code"], a_record(), ()
+    )
+    outcomes = race(racers.drop_password_or_passkey, migrated_url)
+    assert outcomes[WON] == 1
+    left = await storage.accounts.user(RACED_USER)
+    assert (left.password_hash is not None) + left.passkeys == 1
 
 
 async def test_answer_of_a_provider_is_used_once(storage: Storage, migrated_url: str) -> None:

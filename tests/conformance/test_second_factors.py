@@ -473,7 +473,7 @@ async def test_the_factor_used_last_is_asked_for_first(factor_setup: SecondFacto
 
 
 async def test_no_factor_is_added_to_an_unknown_account(factor_setup: SecondFactorSetup) -> None:
-    no_one = a_user(email_verified=True)
+    no_one = a_user(email_verified=True, password_hash="hash")
     with pytest.raises(UserNotFound):
         await factor_setup.email_codes.enable(no_one, origin=ORIGIN)
     with pytest.raises(UserNotFound):

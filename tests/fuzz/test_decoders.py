@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, seed
 from hypothesis import strategies as st
 
+from gatehouse.accounts.identities import IdentityRules
 from gatehouse.accounts.importing.files import open_import_file
 from gatehouse.accounts.importing.hashes import parse_hash
 from gatehouse.accounts.importing.model import ImportFormat
@@ -31,6 +32,15 @@ from gatehouse.permissions.documents.fields import parse_end
 from gatehouse.permissions.documents.grammar import check_config_schema
 from gatehouse.permissions.model.rules import RuleSection
 from gatehouse.permissions.questions.parsing import read_rule
+from gatehouse.providers.jwt_tickets import refuse_early_use, refuse_unlisted_audience
+from gatehouse.providers.model import Provider
+from gatehouse.providers.openid_connect import (
+    metadata_without_discovery,
+    parse_id_token,
+    person_of,
+    refuse_other_time,
+)
+from gatehouse.providers.steam_tickets import is_bought, ticket_params
 from gatehouse.provision.document import read_document
 from gatehouse.tokens.verifier import is_signed_request, parse_jws
 from gatehouse.web.api.games import GetGsidRequest
@@ -42,10 +52,18 @@ from gatehouse.web.http import parse_form, parse_json
 from gatehouse.web.pages.sign_in_flow import restart_address
 from tests.fuzz.conftest import SEED, examples
 from tests.fuzz.stepped_service import stepped_service
+from tests.support.vendors import STEAM_ID
 
 LONGEST: Final = 5  # seconds a response may take
 SOON: Final = 1.0  # seconds; a decoder that reads its input twice takes a thousandth of it
 LATEST: Final = 2**63
+ISSUER: Final = Provider(
+    provider_id="unity",
+    kind="unity",
+    name="Unity",
+    issuer="https://issuer.example",
+    rules=IdentityRules(provider_id="unity", provider_name="Unity"),
+)
 REGISTERED: Final = Client(client_id="c", name="c", created_at=1, redirect_uris=("https://shop.example/cb",))
 
 Read = Callable[[Any], object]
@@ -88,6 +106,9 @@ document = st.recursive(
         st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=8), inner, max_size=4)
     ),
     max_leaves=20,
+)
+steam_response = st.fixed_dictionaries(
+    {}, optional={"params": st.dictionaries(st.sampled_from(["result", "steamid"]), leaves), "error": leaves}
 )
 members = st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=8), document, max_size=4)
 segment = st.binary(max_size=60).map(lambda raw: urlsafe_b64encode(raw).rstrip(b"=").decode())
@@ -150,6 +171,13 @@ def import_rows(source: ImportFormat) -> Read:
     return lambda body: list(open_import_file(io.BytesIO(body), source).rows)
 
 
+def token_person(claims: dict[str, object]) -> object:
+    refuse_unlisted_audience(ISSUER, claims, ("game",))
+    refuse_early_use(claims, 1)
+    refuse_other_time(claims, 1, max_age=300)
+    return person_of(ISSUER, metadata_without_discovery(ISSUER), claims, name="")
+
+
 DECODERS: Final = (
     Decoder("import csv", import_rows(ImportFormat.CSV), as_bytes(csv_text)),
     *(
@@ -172,6 +200,10 @@ DECODERS: Final = (
     ),
     Decoder("multipart", lambda body: parse_form.parse_multipart(body, "b"), as_bytes(part)),
     Decoder("jwt", parse_jws, jws),
+    Decoder("token of an issuer", lambda text: token_person(parse_id_token(text).payload), jws),
+    Decoder("claims of a token", token_person, members),
+    Decoder("ticket of Steam", lambda found: ticket_params({"response": found}), document | steam_response),
+    Decoder("ownership at Steam", lambda found: is_bought({"appownership": found}, STEAM_ID), document),
     Decoder("basic", read_basic, basic),
     Decoder("request signature", lambda text: is_signed_request(text, b"", text), text_of("=+/-_", "AAAA")),
     Decoder("public key", parse_rsa_public_key, pem),

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.game_clients.conftest import GameStudio
+from tests.game_clients.conftest import GameStudio, turn_guests_on
 from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import BUILT, CLIENTS, GAMES, Game, output_of
 from tests.game_clients.support.player import NICK, Player
@@ -71,6 +71,12 @@ def play(engine: Game, studio: GameStudio, device: dict[str, str], *words: str) 
     return engine.play(studio.base_url, f"app_id={studio.application_id}", *words, environment=device)
 
 
+def stored_values(device: dict[str, str]) -> str:
+    """What the package stored; Godot also writes what the driver prints to a log."""
+    files = [path for path in Path(device["PREFERENCES"]).rglob("*") if path.is_file() and path.suffix != ".log"]
+    return "".join(path.read_text() for path in files)
+
+
 def test_session_is_resumed_and_asks_for_permissions_after_a_restart(
     engine: Game, studio: GameStudio, device: dict[str, str], rule: str
 ) -> None:
@@ -88,17 +94,30 @@ def test_session_is_resumed_and_asks_for_permissions_after_a_restart(
 def test_ban_is_shown_and_ends_and_revoked_session_is_forgotten(
     engine: Game, studio: GameStudio, device: dict[str, str], rule: str
 ) -> None:
-    sign_in(engine, studio, device)
+    jwt = sign_in(engine, studio, device)["jwt"]
     studio.commands("user", "ban", studio.user_id, "--text", "Cheating", "--until", "2030-01-01")
     banned = play(engine, studio, device, "do=resume,check,is_allowed", f"rules={rule}")
     studio.commands("user", "lift-ban", studio.user_id)
     assert (banned["outcome"], banned["ban"]) == ("refused refused", "banned Cheating 1893456000")
     assert (banned["allowed"], banned["is_allowed"]) == ("", "false")
     assert play(engine, studio, device, "do=resume")["outcome"] == "ok"
+    assert jwt in stored_values(device)
 
     studio.commands("user", "revoke-all", studio.user_id)
     revoked = play(engine, studio, device, "do=resume,resume,check", f"rules={rule}")
     assert revoked["outcome"] == "signed_out signed_out signed_out"
+    assert jwt not in stored_values(device)
+
+
+def test_guest_whose_session_ended_is_signed_in_again(
+    engine: Game, studio: GameStudio, device: dict[str, str]
+) -> None:
+    turn_guests_on(studio)
+    first = play(engine, studio, device, "do=guest", "factor=device")
+    studio.commands("user", "revoke-all", first["user_id"])
+    again = play(engine, studio, device, "do=resume,resume")
+    assert (again["outcome"], again["user_id"]) == ("ok ok", first["user_id"])
+    assert again["jwt"] != first["jwt"]
 
 
 def test_session_is_sent_to_the_service_that_issued_it_only(

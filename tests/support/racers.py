@@ -157,8 +157,15 @@ async def use_ticket(storage: Storage, _n: int) -> None:
 
 
 async def drop_an_identity(storage: Storage, n: int) -> None:
-    """Remove one of the two ways in that are left."""
+    """Remove one of the two sign-in methods that are left."""
     await storage.profile.unlink_identity(RACED_USER, ISSUER, str(n % 2), a_record(), ())
+
+
+async def drop_password_or_passkey(storage: Storage, n: int) -> None:
+    if n % 2:
+        await storage.profile.remove_password(a_user(user_id=RACED_USER), a_record(), ())
+    else:
+        await storage.passkeys.remove_passkey(RACED_USER, b"credential", a_record(), ())
 
 
 async def take_provider_request(storage: Storage, _n: int) -> None:
@@ -269,6 +276,7 @@ ACTS: Final[Mapping[str, Act]] = {
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
         *(use_email_request, try_wrong_sign_in_code),
         *(take_challenge, use_passkey, add_passkey, take_identity, drop_an_identity, take_provider_request),
+        *(drop_password_or_passkey,),
         *(sign_in_with_identity, use_ticket),
         *(guess_password_of_anna, guess_password_of_no_one, try_one_password_everywhere),
         *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),

@@ -222,6 +222,16 @@ namespace Gatehouse
 
     internal static class Results
     {
+        private static readonly Dictionary<string, string> Reasons = new Dictionary<string, string>
+        {
+            { "2STEP", "second_factor" },
+            { "2STEPERROR", "second_factor" },
+            { "TERMS", "terms" },
+            { "BLOCKED", "throttled" },
+            { "LOGINERROR", "login_error" },
+            { "DENIED", "denied" },
+        };
+
         public static GatehouseResult SignedIn(string body)
         {
             Dictionary<string, object> members = Json.Read(body);
@@ -262,6 +272,33 @@ namespace Gatehouse
         {
             string error = answer.Trouble == "" ? "HTTP " + answer.Http : answer.Trouble;
             return new GatehouseResult { Outcome = GatehouseOutcome.Unreachable, Error = error };
+        }
+
+        /// <summary>The answer of a login without a browser.</summary>
+        public static GatehouseResult FromLogin(Answer answer)
+        {
+            string status = answer.Text("status"), reason;
+            if (answer.Cancelled)
+            {
+                return Cancelled();
+            }
+            if (answer.Http == 200 && status == "OK")
+            {
+                return SignedIn(answer.Body);
+            }
+            bool isKnown = Reasons.TryGetValue(status, out reason);
+            if (answer.Http == 0 || answer.Http >= 500 || (answer.Http == 200 && !isKnown))
+            {
+                return Unreachable(answer);
+            }
+            GatehouseResult result = Refused(answer);
+            result.Url = answer.Text("url");
+            result.Body = answer.Body;
+            if (result.Reason == "")
+            {
+                result.Reason = answer.Http == 429 ? "throttled" : reason ?? "";
+            }
+            return result;
         }
 
         public static GatehouseResult FromError(Answer answer)

@@ -3,7 +3,7 @@
 using System;
 using System.Collections.Generic;
 using System.Linq;
-using System.Security.Cryptography;
+using System.Text;
 using System.Threading;
 using System.Threading.Tasks;
 using UnityEngine;
@@ -19,6 +19,7 @@ namespace Gatehouse
     {
         private const float Timeout = 15; // seconds
         private const int FactorBytes = 32;
+        private const double RenewBefore = 604800; // seconds: a week before its end, the JWT of a guest is renewed
 
         [SerializeField]
         [Tooltip("The address of the service. In WebGL, that of the page's own server, which forwards to it.")]
@@ -61,8 +62,60 @@ namespace Gatehouse
         }
 
         /// <summary>
+        /// Signs in without an account, with a key that is made once on this device. The same key finds the same guest
+        /// again.
+        /// </summary>
+        public Task<GatehouseResult> SignInAsGuestAsync(
+            GatehouseOptions options = null, CancellationToken cancel = default(CancellationToken))
+        {
+            options = options ?? new GatehouseOptions();
+            return OneAtATime(options, cancel, ended => WithKey(options, ended));
+        }
+
+        /// <summary>Signs in with a ticket of the player's game platform, such as "steam".</summary>
+        public Task<GatehouseResult> SignInWithPlatformAsync(
+            string platform, string ticket, GatehouseOptions options = null,
+            CancellationToken cancel = default(CancellationToken))
+        {
+            options = options ?? new GatehouseOptions();
+            return OneAtATime(options, cancel, async ended =>
+            {
+                Dictionary<string, object> asked = Registration(options);
+                asked["platform"] = platform;
+                asked["ticket"] = ticket;
+                return Results.FromLogin(await Post("/proxy/api/platformLogin", asked, ended));
+            });
+        }
+
+        /// <summary>
+        /// Gives the guest of this device an account, through the browser: the player registers, or signs in to the account
+        /// that gets everything the guest has. Show the code of the session, the player has to pick it.
+        /// </summary>
+        public Task<GatehouseResult> UpgradeAsync(
+            GatehouseOptions options = null, CancellationToken cancel = default(CancellationToken))
+        {
+            options = options ?? new GatehouseOptions();
+            return OneAtATime(options, cancel, ended => Upgrade(options, ended));
+        }
+
+        /// <summary>Whether this device has the key of a guest.</summary>
+        public bool HasGuest()
+        {
+            return DeviceKey.Exists(Storage, CheckedBaseUrl());
+        }
+
+        /// <summary>
+        /// Removes the key: the guest is lost, unless it has an account. The next sign-in as a guest makes a new one.
+        /// </summary>
+        public void ForgetGuest()
+        {
+            DeviceKey.Remove(Storage, CheckedBaseUrl());
+        }
+
+        /// <summary>
         /// The stored session, if the service still accepts it: call it when the game starts. The outcome is SignedOut when
-        /// there is none or it has ended.
+        /// there is none or it has ended. A guest whose session has ended, or ends within a week, is signed in again with the
+        /// key of the device.
         /// </summary>
         public async Task<GatehouseResult> ResumeAsync()
         {
@@ -71,8 +124,18 @@ namespace Gatehouse
             {
                 return Results.SignedOut();
             }
+            bool isGuest = Json.Text(Json.Read(stored), "auth") == "guest" && HasGuest();
+            if (isGuest && SecondsLeft(Results.SignedIn(stored).Jwt) < RenewBefore)
+            {
+                return await SignInAsGuestAsync();
+            }
             Answer answer = await PostSigned("/api/permissions/user/info", new Dictionary<string, object>());
-            return answer.Http == 200 && answer.Text("status") == "OK" ? Results.SignedIn(stored) : NotAllowed(answer);
+            if (answer.Http == 200 && answer.Text("status") == "OK")
+            {
+                return Results.SignedIn(stored);
+            }
+            GatehouseResult result = NotAllowed(answer);
+            return isGuest && result.Outcome == GatehouseOutcome.SignedOut ? await SignInAsGuestAsync() : result;
         }
 
         /// <summary>
@@ -122,7 +185,7 @@ namespace Gatehouse
             string factor = Storage.Read(CheckedBaseUrl(), "factor");
             if (factor == "")
             {
-                factor = string.Concat(RandomBytes(FactorBytes).Select(one => one.ToString("x2")));
+                factor = string.Concat(DeviceKey.RandomBytes(FactorBytes).Select(one => one.ToString("x2")));
                 Storage.Write(CheckedBaseUrl(), "factor", factor);
             }
             return factor;
@@ -170,6 +233,67 @@ namespace Gatehouse
         {
             Action<string> onState = state => StateChanged?.Invoke(state);
             return new BrowserSignIn(CheckedBaseUrl(), options, onState, ended).Run(registration);
+        }
+
+        private async Task<GatehouseResult> WithKey(GatehouseOptions options, CancellationToken ended)
+        {
+            DeviceKey key = DeviceKey.Load(Storage, CheckedBaseUrl());
+            var asked = new Dictionary<string, object> { { "app_id", appId }, { "device_key", key.PublicText } };
+            Answer answer = await Post("/proxy/api/guest", asked, ended);
+            for (int attempt = 0; attempt < 2 && answer.Text("challenge") != ""; attempt++) // there may be a puzzle
+            {
+                Dictionary<string, object> proved = Registration(options);
+                key.Sign(answer.Text("challenge"), proved);
+                object found;
+                var puzzle = answer.Members.TryGetValue("puzzle", out found) ? found as Dictionary<string, object> : null;
+                if (puzzle != null)
+                {
+                    proved["puzzle"] = Json.Text(puzzle, "puzzle");
+                    proved["solution"] = await ProofOfWork.Solve(puzzle, ended);
+                }
+                answer = await Post("/proxy/api/guest", proved, ended);
+            }
+            return Results.FromLogin(answer);
+        }
+
+        private async Task<GatehouseResult> Upgrade(GatehouseOptions options, CancellationToken ended)
+        {
+            var asked = new Dictionary<string, object> { { "app_id", appId }, { "intent", "upgrade" } };
+            Answer answer = await Post("/proxy/api/guest", asked, ended);
+            if (answer.Text("challenge") == "")
+            {
+                return Results.FromLogin(answer);
+            }
+            Dictionary<string, object> registration = Registration(options);
+            registration["intent"] = "upgrade";
+            DeviceKey.Load(Storage, CheckedBaseUrl()).Sign(answer.Text("challenge"), registration);
+            GatehouseResult result = await WithBrowser(options, registration, ended);
+            if (result.Outcome == GatehouseOutcome.Ok)
+            {
+                ForgetGuest(); // the service has retired the key
+            }
+            return result;
+        }
+
+        private Task<Answer> Post(string path, object asked, CancellationToken ended)
+        {
+            return WebRequests.Post(CheckedBaseUrl() + path, asked, new Dictionary<string, string>(), Timeout, ended);
+        }
+
+        /// <summary>Until the JWT ends, by the clock of this device; the service decides.</summary>
+        private static double SecondsLeft(string jwt)
+        {
+            string payload = jwt.Split('.').ElementAtOrDefault(1) ?? "";
+            payload = payload.Replace('-', '+').Replace('_', '/') + new string('=', (4 - payload.Length % 4) % 4);
+            try
+            {
+                long ends = Json.Whole(Json.Read(Encoding.UTF8.GetString(Convert.FromBase64String(payload))), "exp");
+                return ends - (DateTime.UtcNow - new DateTime(1970, 1, 1)).TotalSeconds;
+            }
+            catch (FormatException)
+            {
+                return 0;
+            }
         }
 
         private Dictionary<string, object> Registration(GatehouseOptions options)
@@ -237,16 +361,6 @@ namespace Gatehouse
                 throw new ArgumentException("BaseUrl must be https, or http on this machine");
             }
             return baseUrl.TrimEnd('/');
-        }
-
-        private static byte[] RandomBytes(int count)
-        {
-            var bytes = new byte[count];
-            using (RandomNumberGenerator random = RandomNumberGenerator.Create())
-            {
-                random.GetBytes(bytes);
-            }
-            return bytes;
         }
     }
 }

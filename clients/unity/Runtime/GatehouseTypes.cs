@@ -24,7 +24,9 @@ namespace Gatehouse
 
         /// <summary>
         /// The player said no, or the service did; Error is a record id that its operators can look up. For a banned
-        /// player IsBanned is true: show PublicText, and Until (Unix time, 0 for no end).
+        /// player IsBanned is true: show PublicText, and Until (Unix time, 0 for no end). For guests and platforms, Reason
+        /// can be "second_factor" or "no_account": sign in through the browser; "terms": open Url, then sign in again;
+        /// "throttled"; "login_error": the key or ticket is not accepted.
         /// </summary>
         Refused,
 
@@ -49,6 +51,9 @@ namespace Gatehouse
         public string Reason { get; internal set; } = "";
         public string PublicText { get; internal set; } = "";
         public long Until { get; internal set; }
+
+        /// <summary>Where the player accepts the terms.</summary>
+        public string Url { get; internal set; } = "";
 
         public bool IsBanned
         {

@@ -51,6 +51,13 @@ namespace Gatehouse
             return rested.Task;
         }
 
+        public static Task<bool> NextFrame()
+        {
+            var reached = new TaskCompletionSource<bool>();
+            Start(PassFrame(reached));
+            return reached.Task;
+        }
+
         private static void Start(IEnumerator routine)
         {
             if (runner == null)
@@ -60,6 +67,12 @@ namespace Gatehouse
                 runner = owner.AddComponent<FrameRunner>();
             }
             runner.StartCoroutine(routine);
+        }
+
+        private static IEnumerator PassFrame(TaskCompletionSource<bool> reached)
+        {
+            yield return null;
+            reached.TrySetResult(true);
         }
 
         private static IEnumerator WaitFor(float seconds, CancellationToken cancel, TaskCompletionSource<bool> rested)

@@ -142,6 +142,7 @@ class EmailSignIn:
         known = await self._store.user_by_login(login_key(checked))
         if known is None or known.blocked:
             purpose = _Purpose(login=checked, lang=requester.lang, handle=handle)
+            await self._simulate_check(checked)
             await self._save(MailTemplate.EMAIL_SIGN_IN, purpose, browser, requester.origin, discards=True)
         else:
             await self._send_to(known, handle, browser, requester.origin)
@@ -162,9 +163,14 @@ class EmailSignIn:
         if known is None or known.blocked:
             purpose = _Purpose(login=checked, lang=requester.lang, handle=handle, nick=chosen)
             discards = known is not None
+            await self._simulate_check(checked)
             await self._save(MailTemplate.EMAIL_REGISTRATION, purpose, browser, requester.origin, discards=discards)
         else:
             await self._send_to(known, handle, browser, requester.origin)
+
+    async def _simulate_check(self, login: str) -> None:
+        """Look for the roles of an account that does not exist, so that it takes as long (LG-05)."""
+        await self.is_available_to(User(user_id=NO_USER_ID, login=login, nick="", reg_time=0))
 
     async def _send_to(self, known: User, handle: str, browser: bytes, origin: AuditOrigin) -> None:
         purpose = _Purpose(login=known.login or "", lang=known.lang, handle=handle, user_id=known.user_id)

@@ -12,6 +12,8 @@ from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import BadAccount, LoginDenied
 from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
 from gatehouse.accounts.store import ApplicationAccess, LoginStore
+from gatehouse.accounts.terms.acceptance import Terms
+from gatehouse.accounts.terms.model import TermsLink
 from gatehouse.accounts.user_tokens import UserTokens
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
@@ -138,6 +140,7 @@ class LoginResult:
         country_of: Callable[[str], str],
         tokens: UserTokens,
         devices: SignInDevices,
+        terms: Terms,
         recorder: Recorder,
         clock: Clock,
         settings: LoginSettings,
@@ -147,6 +150,7 @@ class LoginResult:
         self._country_of = country_of
         self._tokens = tokens
         self._devices = devices
+        self._terms = terms
         self._recorder = recorder
         self._clock = clock
         self._settings = settings
@@ -154,8 +158,14 @@ class LoginResult:
     async def login_data(
         self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
     ) -> dict[str, object]:
-        """Issue the requested tokens, store them and return the login data. Raises LoginDenied."""
+        """Issue the requested tokens, store them and return the login data. Raises LoginDenied.
+
+        With open terms the data is TERMS and the page where the person accepts them (R10).
+        """
         prepared = await self.prepare(user, auth, options, origin)
+        terms = await self._terms_data(user, options, origin)
+        if terms is not None:
+            return terms
         if not await self._store.save_login(prepared.token_record, prepared.entry):
             raise LoginDenied
         return prepared.data
@@ -187,6 +197,15 @@ class LoginResult:
         return PreparedLogin(
             data=data, token_record=self._token_record(user, named, token, stoken, origin), entry=entry
         )
+
+    async def _terms_data(self, user: User, options: LoginOptions, origin: AuditOrigin) -> dict[str, object] | None:
+        application = (await self._named_applications(options)).primary or 0
+        country = self._country_of(origin.address)
+        found = await self._terms.find_open(user.user_id, application, country=country)
+        if found is None:
+            return None
+        link = TermsLink(user_id=user.user_id, application_id=application, country=country)
+        return {"status": "TERMS", "url": self._terms.link(link), "version": found.version}
 
     async def refuse_protected_role(self, user: User, method: SignInMethod) -> None:
         """Refuse methods that are too weak for the account's roles, also with a second factor. Raises LoginDenied."""

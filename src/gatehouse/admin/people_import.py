@@ -29,7 +29,7 @@ class PeopleImport:
     async def run(
         self, actor: Actor, content: bytes, source: ImportFormat, *, dry_run: bool, import_id: str = ""
     ) -> ImportResult:
-        """Import what the content lists, or only say what would be imported. Raises FileUnfit and BadAccount."""
+        """Import what the content lists, or only say what would be imported. Raises BadImportFile and BadAccount."""
         require_operation(actor.rights, Operation.ADMINISTER)
         opened = await run_off_loop(OFF_LOOP_WEIGHT, open_import_file, io.BytesIO(content), source)
         job = ImportJob(source=source, import_id=import_id or opened.import_id, origin=actor.origin, dry_run=dry_run)

@@ -23,6 +23,7 @@ from gatehouse.web.pages.second_factor import SecondFactorPages
 from gatehouse.web.pages.setup import SampleCommands, SetupPage
 from gatehouse.web.pages.sign_in import ChooseAccountPage, SignInPages
 from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages
+from gatehouse.web.pages.terms import TermsPage
 
 
 def setup_endpoints(services: Services, pages: PageRenderer, samples: SampleCommands) -> list[Endpoint]:
@@ -97,12 +98,22 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         tokens=services.short_tokens, sessions=services.sessions, browsers=browsers, pages=pages
     )
     game = game_pages(services, pages)
+    terms = TermsPage(
+        terms=services.terms,
+        sign_in_flows=flows,
+        completion=completion,
+        game=services.game_purpose,
+        browsers=browsers,
+        flow_pages=flow_pages,
+        pages=pages,
+    )
     return [
         HomePage(browsers=browsers, sign_in=sign_in, short_token=short_token, game=game).endpoint(),
         short_token.endpoint(),
         *sign_in.endpoints(),
         *second_factor.endpoints(),
         *ChooseAccountPage(completion=completion, browsers=browsers, flow_pages=flow_pages).endpoints(),
+        *terms.endpoints(),
         *consent.endpoints(),
         *confirm_page(services, pages).endpoints(),
         *game.endpoints(),
@@ -183,6 +194,7 @@ def provider_endpoints(
     return ProviderPages(
         providers=services.provider_sign_in,
         identities=services.identity_accounts,
+        email_sign_in=services.email_sign_in,
         sign_in=sign_in_pages(services, pages, completion, flow_pages),
         completion=completion,
         browsers=services.browsers,
@@ -223,6 +235,7 @@ def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         passkeys=services.passkeys,
         email_codes=services.email_codes,
         recovery=services.recovery_codes,
+        email_sign_in=services.email_sign_in,
         account=account,
         view=view,
     )

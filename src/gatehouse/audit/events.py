@@ -32,6 +32,7 @@ class AuditEvent(StrEnum):
     USER_CHANGED = "user.changed", "An account was changed by an administrator."
     USER_BLOCKED = "user.blocked", "An account was blocked; its sessions and tokens ended."
     USER_UNBLOCKED = "user.unblocked", "An account was unblocked."
+    TERMS_ACCEPTED = "user.terms_accepted", "A person accepted the named versions of documents."
     USER_BANNED = "user.banned", "A person was banned from the installation, a project or an application."
     USER_BAN_LIFTED = "user.ban_lifted", "A ban of a person was lifted."
     USER_TOKEN_MADE = "user.token_made", "A user JWT was issued from the command line."

@@ -3,7 +3,7 @@
 import csv
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import TextIOWrapper
@@ -15,7 +15,7 @@ import msgspec
 
 from gatehouse.accounts.importing.files import ImportFile, open_import_file
 from gatehouse.accounts.importing.importer import ImportJob, ImportTotals
-from gatehouse.accounts.importing.model import ImportFormat, RefusedRow
+from gatehouse.accounts.importing.model import ImportedId, ImportFormat, RefusedRow
 from gatehouse.accounts.importing.vendors import FirebaseHashConfig, parse_hash_config
 from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json, printable, show_progress
@@ -26,42 +26,58 @@ EXIT_REFUSED: Final = 1
 PRIVATE_MODE: Final = 0o600
 MAX_SHOWN: Final = 20  # refused rows that are printed; the report has all
 REPORT_COLUMNS: Final = ("row", "account", "reason")
+ID_COLUMNS: Final = ("row", "account", "old_id", "user_id")
 
 
 @dataclass(slots=True)
-class RefusalReport:
-    """Writes every refused row into a file, which is created with the first one, and keeps the first few."""
+class ReportFile:
+    """A CSV file about one run, created with its first row. It names people, so only its owner may read it."""
 
     path: Path
-    shown: list[RefusedRow] = field(default_factory=list)
+    columns: Sequence[str]
     _file: TextIOWrapper | None = None
 
-    def add(self, row: RefusedRow) -> None:
+    def write(self, number: int, *texts: str) -> None:
         if self._file is None:
-            # Replaced, not appended to: it describes one run. It names people, so only its owner may read it.
-            self.path.unlink(missing_ok=True)
-            number = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_MODE)
-            self._file = os.fdopen(number, "w", encoding="utf-8", newline="")
-            csv.writer(self._file).writerow(REPORT_COLUMNS)
-        cells = (str(row.number), spreadsheet_cell(row.title), spreadsheet_cell(row.reason))
-        csv.writer(self._file).writerow(cells)
-        if len(self.shown) < MAX_SHOWN:
-            self.shown.append(row)
+            self.path.unlink(missing_ok=True)  # replaced, not appended to
+            opened = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_MODE)
+            self._file = os.fdopen(opened, "w", encoding="utf-8", newline="")
+            csv.writer(self._file).writerow(self.columns)
+        csv.writer(self._file).writerow((str(number), *map(spreadsheet_cell, texts)))
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
 
+@dataclass(slots=True)
+class ImportReport:
+    """What was not imported, with the first few rows to print, and the IDs of the accounts if they are wanted."""
+
+    refused: ReportFile
+    ids: ReportFile | None
+    shown: list[RefusedRow] = field(default_factory=list)
+
+    def add_refused(self, row: RefusedRow) -> None:
+        self.refused.write(row.number, row.title, row.reason)
+        if len(self.shown) < MAX_SHOWN:
+            self.shown.append(row)
+
+    def add_id(self, one: ImportedId) -> None:
+        if self.ids is not None:
+            self.ids.write(one.number, one.title, one.source_id, one.user_id)
+
+
 @contextmanager
-def open_report(path: Path) -> Iterator[RefusalReport]:
-    report = RefusalReport(path)
+def open_report(refused: Path, ids: Path | None) -> Iterator[ImportReport]:
+    files = [ReportFile(refused, REPORT_COLUMNS), *([] if ids is None else [ReportFile(ids, ID_COLUMNS)])]
     try:
-        yield report
+        yield ImportReport(files[0], None if ids is None else files[1])
     except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
+        raise click.ClickException(f"cannot write {error.filename or refused}: {error.strerror}") from error
     finally:
-        report.close()
+        for file in files:
+            file.close()
 
 
 @click.command("import")
@@ -81,6 +97,11 @@ def open_report(path: Path) -> Iterator[RefusalReport]:
     "report_file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the refused rows and their reasons to this file.  [default: FILE.refused.csv]",
+)
+@click.option(
+    "--id-map",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the old and the new ID of each imported account to this file.",
 )
 @click.option("--import-id", default="", help="Name of this import, to continue it with a corrected file.")
 @click.option(
@@ -102,6 +123,7 @@ def import_accounts(
     file: Path,
     dry_run: bool,
     report_file: Path | None,
+    id_map: Path | None,
     import_id: str,
     hash_config: Path | None,
     providers: tuple[str, ...],
@@ -115,9 +137,11 @@ def import_accounts(
     kind = ImportFormat(source)
     if (kind is ImportFormat.FIREBASE) != (hash_config is not None):
         raise click.UsageError("--hash-config is needed with --from firebase, and only there")
+    if id_map is not None and dry_run:
+        raise click.UsageError("--id-map has no IDs of a dry run.")
     config = None if hash_config is None else read_hash_config(hash_config)
     path = report_file or file.with_name(f"{file.name}.refused.csv")
-    with file.open("rb") as stream, open_report(path) as report:
+    with file.open("rb") as stream, open_report(path, id_map) as report:
         opened = open_import_file(stream, kind, hash_config=config)
         job = ImportJob(
             source=kind,
@@ -148,21 +172,23 @@ def read_hash_config(path: Path) -> FirebaseHashConfig:
         raise click.ClickException(f"cannot read {path}: {error}") from error
 
 
-async def run_import(services: Services, opened: ImportFile, job: ImportJob, report: RefusalReport) -> ImportTotals:
+async def run_import(services: Services, opened: ImportFile, job: ImportJob, report: ImportReport) -> ImportTotals:
     with show_progress("Checking" if job.dry_run else "Importing", opened.total) as progress:
-        return await services.importer.run(opened.rows, job, report=report.add, progress=progress)
+        return await services.importer.run(
+            opened.rows, job, report=report.add_refused, report_id=report.add_id, progress=progress
+        )
 
 
-def totals_summary(totals: ImportTotals, job: ImportJob, report: RefusalReport) -> dict[str, object]:
+def totals_summary(totals: ImportTotals, job: ImportJob, report: ImportReport) -> dict[str, object]:
     return {
         "dry_run": job.dry_run,
         "import_id": job.import_id,
         **msgspec.to_builtins(totals),
-        "report": str(report.path) if totals.refused or totals.left_out else None,
+        "report": str(report.refused.path) if totals.refused or totals.left_out else None,
     }
 
 
-def print_totals(totals: ImportTotals, job: ImportJob, report: RefusalReport) -> None:
+def print_totals(totals: ImportTotals, job: ImportJob, report: ImportReport) -> None:
     for row in report.shown:
         click.echo(f"row {row.number} {printable(row.title)}: {printable(row.reason)}", err=True)
     if (more := totals.refused + totals.left_out - len(report.shown)) > 0:
@@ -179,5 +205,5 @@ def print_totals(totals: ImportTotals, job: ImportJob, report: RefusalReport) ->
     if parts := [*kinds, *missing, *factors, *linked]:
         click.echo(f"{'To import' if job.dry_run else 'Imported'}: {', '.join(parts)}.")
     if totals.refused or totals.left_out:
-        click.echo(f"What was not imported, and why: {report.path}")
+        click.echo(f"What was not imported, and why: {report.refused.path}")
     click.echo(f"Import ID: {job.import_id}")

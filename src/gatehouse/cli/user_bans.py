@@ -48,6 +48,8 @@ def read_scope(application: int | None, project: str | None) -> BanScope:
 @click.option("--reason", help="Shown to those who manage bans.")
 @click.option("--until", type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"]), help="End, in UTC.")
 @click.option("--days", type=click.IntRange(1, 36_500), help="End after so many days.")
+@click.option("--device", is_flag=True, help="Also for every account on the devices of the last 30 days.")
+@click.option("--confirm", is_flag=True, help="With --device: even if more than three accounts used one.")
 def ban(
     invocation: Invocation,
     *,
@@ -58,6 +60,8 @@ def ban(
     reason: str | None,
     until: datetime | None,
     days: int | None,
+    device: bool,
+    confirm: bool,
     as_json: bool,
 ) -> None:
     """Ban a person from an application, a project or the whole installation.
@@ -71,7 +75,9 @@ def ban(
     async def work(services: Services) -> BanEntry:
         found, now = await find_user(services, user_name), services.clock.now()
         ends_at = now + days * DAY if days else int(until.replace(tzinfo=UTC).timestamp()) if until else 0
-        draft = BanDraft(public_text=public_text or "", reason=reason or "", until=ends_at)
+        draft = BanDraft(
+            public_text=public_text or "", reason=reason or "", until=ends_at, device=device, confirm=confirm
+        )
         saved = await services.ban_commands.save(await operator_actor(services), found.user_id, scope, draft)
         return ban_entry(saved, now)
 

@@ -15,6 +15,7 @@ class ProviderProtocol(StrEnum):
     OIDC = "oidc"  # OpenID Connect by its discovery document
     OAUTH = "oauth"  # OAuth 2.0 and an endpoint about the user; no id_token
     STEAM = "steam"  # OpenID 2.0
+    TOKENS = "tokens"  # only tokens of game clients: no sign-in in a browser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class ProviderPreset:
     scopes: tuple[str, ...] = ("openid", "email", "profile")
     has_pkce: bool = True
     posts_response: bool = False  # the browser posts the answer (Apple)
+    keys_path: str = ""  # of the key set, below the issuer, if there is no discovery document
+    scopes_audience: bool = False  # several audiences of a token say where it belongs, from project to environment
 
 
 TENANT_MARK: Final = "{tenantid}"
@@ -59,6 +62,14 @@ PRESETS: Final[Mapping[str, ProviderPreset]] = {
     "steam": ProviderPreset(
         title="Steam", protocol=ProviderProtocol.STEAM, issuer="https://steamcommunity.com", scopes=(), has_pkce=False
     ),
+    "unity": ProviderPreset(
+        title="Unity",
+        protocol=ProviderProtocol.TOKENS,
+        issuer="https://player-auth.services.api.unity.com",
+        keys_path="/.well-known/jwks.json",
+        scopes_audience=True,
+    ),
+    "jwt": ProviderPreset(title="", protocol=ProviderProtocol.TOKENS),
 }
 
 
@@ -81,15 +92,21 @@ class Provider:
     audiences: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of the tickets that an application takes
     ticket_identity: str = ""  # of Steam tickets: for whom the game asked for them
     publisher_key: str = field(default="", repr=False)  # of the Steam Web API
+    keys_url: str = ""  # of the key set, if there is no discovery document
     rules: IdentityRules
 
     @property
     def preset(self) -> ProviderPreset:
         return PRESETS[self.kind]
 
+    @property
+    def has_browser_sign_in(self) -> bool:
+        return self.preset.protocol is not ProviderProtocol.TOKENS
+
     def is_offered_by(self, application_id: int) -> bool:
         """0 is the account page, which offers what every application does."""
-        return not self.application_ids or application_id in self.application_ids
+        offered = not self.application_ids or application_id in self.application_ids
+        return offered and self.has_browser_sign_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

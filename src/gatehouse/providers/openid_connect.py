@@ -22,6 +22,7 @@ from gatehouse.providers.model import (
     Provider,
     ProviderAuthorization,
     ProviderUnavailable,
+    TicketRefused,
 )
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.tokens.verifier import (
@@ -39,6 +40,8 @@ CACHE_SECONDS: Final = 3_600
 KEY_RETRY_SECONDS: Final = 30  # a key that is not in the set makes us read it again, at most so often
 MAX_KEYS: Final = 50
 MAX_ID_TOKEN_AGE: Final = 600  # seconds since it was issued
+NICKS: Final = ("preferred_username", "nickname", "given_name")
+EPIC_NICKS: Final = ("preferred_username", "dn")
 TWITCH_CLAIMS: Final = '{"id_token":{"email":null,"email_verified":null,"preferred_username":null}}'
 
 
@@ -91,7 +94,10 @@ class OpenIdConnect:
         if (given or metadata.names_issuer) and given != metadata.issuer:
             raise ProviderUnavailable("the response names another issuer")
         tokens = await self._redeem(provider, metadata, request, answer.get("code", ""))
-        claims = await self._verified_claims(provider, metadata, text_in(tokens, "id_token", most=MAX_ACCEPTED_TOKEN))
+        id_token = text_in(tokens, "id_token", most=MAX_ACCEPTED_TOKEN)
+        claims = (await self.verified_token(provider, metadata, id_token)).payload
+        refuse_other_audience(provider, claims)
+        refuse_other_time(claims, self._clock.now(), max_age=MAX_ID_TOKEN_AGE)
         if not constant_time_equal(text_in(claims, "nonce"), request.nonce):
             raise ProviderUnavailable("the id_token has another nonce")
         if request.again:
@@ -101,6 +107,8 @@ class OpenIdConnect:
 
     async def metadata(self, provider: Provider) -> ProviderMetadata:
         """Return the discovery document, from a cache for an hour. Raises ProviderUnavailable."""
+        if provider.keys_url:
+            return metadata_without_discovery(provider)
         url = f"{discovery_base(provider)}{DISCOVERY_PATH}"
         cached = self._metadata.get(provider.provider_id, url)
         if cached is not None and cached[0] > self._clock.monotonic():
@@ -136,20 +144,20 @@ class OpenIdConnect:
             return client_secret_jwt(provider, self._clock.now())
         return provider.client_secret
 
-    async def _verified_claims(
-        self, provider: Provider, metadata: ProviderMetadata, id_token: str
-    ) -> dict[str, object]:
+    async def verified_token(self, provider: Provider, metadata: ProviderMetadata, token: str) -> ParsedJws:
+        """Return the token if a key of the provider signed it for its issuer; the caller checks the other claims.
+
+        Raises TicketRefused, and ProviderUnavailable if the keys cannot be read.
+        """
         try:
-            jws = parse_id_token(id_token)
+            jws = parse_id_token(token)
         except InvalidToken as error:
-            raise ProviderUnavailable(f"the id_token: {error.detail}") from None
+            raise TicketRefused(f"the id_token: {error.detail}") from None
+        refuse_other_issuer(provider, metadata, jws.payload)
         keys = await self._keys_of(provider, metadata, jws)
         if not any(is_signed_by(jws, key.public) for key in keys):
-            raise ProviderUnavailable("the signature of the id_token is wrong")
-        refuse_other_issuer(metadata, jws.payload)
-        refuse_other_audience(provider, jws.payload)
-        refuse_other_time(jws.payload, self._clock.now())
-        return jws.payload
+            raise TicketRefused("the signature of the id_token is wrong")
+        return jws
 
     async def _keys_of(self, provider: Provider, metadata: ProviderMetadata, jws: ParsedJws) -> Sequence[KeyOfSet]:
         """Return the keys that may have signed it; the set is read again if it has none, but not too often."""
@@ -183,6 +191,18 @@ def discovery_base(provider: Provider) -> str:
     if provider.kind == "microsoft":
         return f"{provider.issuer}/{provider.tenant or DEFAULT_TENANT}/v2.0"
     return provider.issuer.rstrip("/")
+
+
+def metadata_without_discovery(provider: Provider) -> ProviderMetadata:
+    return ProviderMetadata(
+        issuer=provider.issuer,
+        authorization_endpoint="",
+        token_endpoint="",
+        userinfo_endpoint="",
+        jwks_uri=provider.keys_url,
+        names_issuer=False,
+        basic_only=False,
+    )
 
 
 def read_metadata(provider: Provider, document: Mapping[str, object]) -> ProviderMetadata:
@@ -239,10 +259,12 @@ def parse_id_token(token: str) -> ParsedJws:
     )
 
 
-def refuse_other_issuer(metadata: ProviderMetadata, claims: Mapping[str, object]) -> None:
-    expected = metadata.issuer.replace(TENANT_MARK, text_in(claims, "tid"))
-    if claims.get("iss") != expected:
-        raise ProviderUnavailable("the id_token has another issuer")
+def refuse_other_issuer(provider: Provider, metadata: ProviderMetadata, claims: Mapping[str, object]) -> None:
+    expected = {metadata.issuer.replace(TENANT_MARK, text_in(claims, "tid"))}
+    if provider.kind == "google":  # it documents both spellings
+        expected.add(metadata.issuer.removeprefix("https://"))
+    if claims.get("iss") not in expected:
+        raise TicketRefused("the id_token has another issuer")
 
 
 def refuse_other_audience(provider: Provider, claims: Mapping[str, object]) -> None:
@@ -250,17 +272,17 @@ def refuse_other_audience(provider: Provider, claims: Mapping[str, object]) -> N
     audience = claims.get("aud")
     several = audience if isinstance(audience, list) else [audience]
     if provider.client_id not in several or claims.get("azp", provider.client_id) != provider.client_id:
-        raise ProviderUnavailable("the id_token is for another client")
+        raise TicketRefused("the id_token is for another client")
     if len(several) > 1 and "azp" not in claims:
-        raise ProviderUnavailable("the id_token has several audiences")
+        raise TicketRefused("the id_token has several audiences")
 
 
-def refuse_other_time(claims: Mapping[str, object], now: int) -> None:
+def refuse_other_time(claims: Mapping[str, object], now: int, *, max_age: int) -> None:
     issued, ends = claims.get("iat"), claims.get("exp")
     if not isinstance(issued, int) or not isinstance(ends, int):
-        raise ProviderUnavailable("the id_token has no times")
-    if ends + LEEWAY <= now or not now - MAX_ID_TOKEN_AGE <= issued <= now + LEEWAY:
-        raise ProviderUnavailable("the id_token has expired, or is not valid yet")
+        raise TicketRefused("the id_token has no times")
+    if ends + LEEWAY <= now or not now - max_age <= issued <= now + LEEWAY:
+        raise TicketRefused("the id_token has expired, or is not valid yet")
 
 
 def refuse_old_sign_in(claims: Mapping[str, object], now: int) -> None:
@@ -281,14 +303,14 @@ def person_of(
         subject = text_in(claims, "oid")
         verified = flag_in(claims, "xms_edov")
     if not subject or not is_plain_line(subject):
-        raise ProviderUnavailable("the id_token names no one")
+        raise TicketRefused("the id_token names no one")
     return ForeignPerson(
         issuer=issuer,
         subject=subject,
         email=email,
         email_verified=verified and bool(email),
         name=text_in(claims, "name", most=200) or name,
-        nick=first_text(claims, ("preferred_username", "nickname", "given_name")),
+        nick=first_text(claims, EPIC_NICKS if provider.kind == "epic" else NICKS),
         claims=claims,
     )
 

@@ -85,9 +85,9 @@ class ProviderSignIn:
         return self._providers()
 
     def find(self, provider_id: str) -> Provider:
-        """Raises NotFound for one that does not exist or is turned off."""
+        """Raises NotFound for one that does not exist, is turned off, or has no sign-in in a browser."""
         provider = self._providers().get(provider_id)
-        if provider is None:
+        if provider is None or not provider.has_browser_sign_in:
             raise NotFound("no such provider")
         return provider
 

@@ -57,16 +57,7 @@ class SteamTickets:
         )
         if answer.status == BAD_REQUEST:
             raise TicketRefused("Steam cannot read the ticket")
-        response = member(content_of(answer), "response")
-        error = member(response, "error")
-        if error.get("errorcode") == OTHER_APP:
-            return None
-        if error:
-            raise TicketRefused(f"Steam answered error {error.get('errorcode')!r:.20}")
-        params = member(response, "params")
-        if params.get("result") != "OK" or not STEAM_ID.fullmatch(text_in(params, "steamid")):
-            raise ProviderUnavailable("Steam answered neither a SteamID nor an error")
-        return params
+        return ticket_params(content_of(answer))
 
     async def _person(self, provider: Provider, app_id: str, params: Mapping[str, object]) -> ForeignPerson:
         steam_id = text_in(params, "steamid")
@@ -78,13 +69,8 @@ class SteamTickets:
         )
 
     async def _owns(self, provider: Provider, app_id: str, steam_id: str) -> bool:
-        """Return whether they bought the app; a borrowed copy and a free weekend do not count."""
         answer = await self._ask(provider, "ISteamUser/CheckAppOwnership/v4", {"steamid": steam_id, "appid": app_id})
-        ownership = member(content_of(answer), "appownership")
-        if "ownsapp" not in ownership:
-            raise ProviderUnavailable("Steam did not say who owns the app")
-        owner = str(ownership.get("ownersteamid", ""))
-        return ownership["ownsapp"] is True and ownership.get("permanent") is True and owner == steam_id
+        return is_bought(content_of(answer), steam_id)
 
     async def _ask(self, provider: Provider, method: str, fields: Mapping[str, str]) -> OutboundResponse:
         base = STEAM_WEB_API if provider.issuer == STEAM else provider.issuer
@@ -97,6 +83,29 @@ def content_of(answer: OutboundResponse) -> Mapping[str, object]:
     if not answer.is_success:
         raise ProviderUnavailable(f"Steam answered {answer.status}")
     return object_in(answer, "Steam")
+
+
+def ticket_params(content: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Return what Steam says about the owner of a ticket; None if it is for another app. Raises ProviderProblem."""
+    response = member(content, "response")
+    error = member(response, "error")
+    if error.get("errorcode") == OTHER_APP:
+        return None
+    if error:
+        raise TicketRefused(f"Steam answered error {error.get('errorcode')!r:.20}")
+    params = member(response, "params")
+    if params.get("result") != "OK" or not STEAM_ID.fullmatch(text_in(params, "steamid")):
+        raise ProviderUnavailable("Steam answered neither a SteamID nor an error")
+    return params
+
+
+def is_bought(content: Mapping[str, object], steam_id: str) -> bool:
+    """Whether the person bought the app; a borrowed copy and a free weekend do not count."""
+    ownership = member(content, "appownership")
+    if "ownsapp" not in ownership:
+        raise ProviderUnavailable("Steam did not say who owns the app")
+    is_owner = str(ownership.get("ownersteamid", "")) == steam_id
+    return is_owner and ownership["ownsapp"] is True and ownership.get("permanent") is True
 
 
 def member(values: Mapping[str, object], name: str) -> Mapping[str, object]:

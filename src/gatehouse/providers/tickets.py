@@ -1,8 +1,8 @@
 """Sign-in with a ticket or token that a game platform gave its client (R10); no browser takes part."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.own_account.identities import IdentityAccounts, IdentitySignIn
@@ -14,7 +14,6 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Unavailable
 from gatehouse.providers.model import Provider, ProviderProblem, ProviderProtocol, TicketRefused, VerifiedTicket
 from gatehouse.providers.sign_in import log_problem
-from gatehouse.providers.steam_tickets import SteamTickets
 from gatehouse.throttle.limits import AttemptLimiter, ThrottleSubject
 
 MAX_TICKET_LENGTH: Final = 8_192  # characters
@@ -29,13 +28,20 @@ class TicketAttempt:
     lang: str
 
 
+class TicketVerifier(Protocol):
+    """How tickets of one protocol are verified."""
+
+    async def verify(self, provider: Provider, audiences: Sequence[str], ticket: str) -> VerifiedTicket:
+        """Return whose ticket it is, if it is for one of the audiences. Raises TicketRefused, ProviderUnavailable."""
+
+
 class PlatformSignIn:
     def __init__(
         self,
         *,
         store: OwnAccountStore,
         providers: Callable[[], Mapping[str, Provider]],
-        verifiers: Mapping[ProviderProtocol, SteamTickets],
+        verifiers: Mapping[ProviderProtocol, TicketVerifier],
         identities: IdentityAccounts,
         limiter: AttemptLimiter,
         tally: SignInTally,

@@ -23,6 +23,7 @@ from gatehouse.settings.info import MIN_SECRET_LENGTH
 from gatehouse.settings.model import Settings
 from gatehouse.settings.providers import MAX_PROVIDERS
 from gatehouse.settings.secret import DEV_KEY_FILE, Secret, path_exists
+from gatehouse.settings.terms import MAX_DOCUMENTS
 
 MIN_DISTINCT_CHARACTERS: Final = 10
 GEOIP_METADATA_MARKER: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
@@ -278,6 +279,8 @@ PROVIDER_NEEDS: Final = {
     "oidc": ("issuer", "client_id"),
     "apple": ("client_id", "team_id", "key_id", "private_key"),
     "steam": (),
+    "unity": (),
+    "jwt": ("issuer", "keys_url"),
 }
 USUAL_NEEDS: Final = ("client_id", "client_secret")
 KINDS_WITHOUT_TICKETS: Final = frozenset({"github", "discord"})  # they have no id_token
@@ -286,7 +289,7 @@ STEAM_APP: Final = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 
 
 def checks_of(settings: Settings) -> list[tuple[str, Check]]:
-    """Return all checks, with those of every provider."""
+    """Return all checks, with those of every provider and document."""
     found = list(CHECKS)
     for number, (name, provider) in enumerate(settings.providers.items()):
         if number >= MAX_PROVIDERS:
@@ -300,7 +303,21 @@ def checks_of(settings: Settings) -> list[tuple[str, Check]]:
             found.append((f"providers.{name}.tickets", partial(tickets_are_usable, name)))
             if provider.kind == "steam":
                 found.append((f"providers.{name}.publisher_key", partial(publisher_key_is_given, name)))
+    for number, (name, document) in enumerate(settings.terms.items()):
+        if number >= MAX_DOCUMENTS:
+            found.append((f"terms.{name}.version", too_many_documents))
+        if document.enabled:
+            found += [(f"terms.{name}.{key}", partial(document_has, name, key)) for key in ("url", "version")]
     return found
+
+
+def document_has(name: str, key: str, candidate: Candidate) -> None:
+    if not getattr(candidate.settings.terms[name], key):
+        raise ValueError("is missing; a document needs it, unless enabled is false")
+
+
+def too_many_documents(candidate: Candidate) -> None:
+    raise ValueError(f"at most {MAX_DOCUMENTS} documents, not {len(candidate.settings.terms)}")
 
 
 def tickets_are_usable(name: str, candidate: Candidate) -> None:

@@ -14,6 +14,7 @@ from gatehouse.settings.info import SettingInfo
 from gatehouse.settings.model import Settings
 from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import Secret
+from gatehouse.settings.terms import DOCUMENT_ID, TermsSettings
 
 PREFIX: Final = "GATEHOUSE__"
 FILE_SUFFIX: Final = "__FILE"
@@ -26,7 +27,7 @@ Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...] | t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    section: str  # of a provider: providers.<ID>
+    section: str  # of a provider: providers.<ID>; of a document: terms.<ID>
     key: str
     kind: object  # the annotated type: of the setting itself, or of the members of a list
     is_list: bool
@@ -157,9 +158,12 @@ def setting_of_field(section: str, key: str, hint: object, default: Value) -> Se
     )
 
 
-PROVIDERS: Final = "providers"  # the section that has a table of its own for each provider
+PROVIDERS: Final = "providers"
+TERMS: Final = "terms"
+# Sections that have a table of their own for each ID.
+TABLES: Final[Mapping[str, type]] = {PROVIDERS: ProviderSettings, TERMS: TermsSettings}
 SECTIONS: Final[Mapping[str, type]] = {
-    name: sheet for name, sheet in get_type_hints(Settings).items() if name != PROVIDERS
+    name: sheet for name, sheet in get_type_hints(Settings).items() if name not in TABLES
 }
 ALL_SETTINGS: Final[Mapping[str, Setting]] = {
     entry.name: entry for section, sheet in SECTIONS.items() for entry in settings_of_section(section, sheet)
@@ -168,21 +172,29 @@ ALL_SETTINGS: Final[Mapping[str, Setting]] = {
 STORED_SETTINGS: Final[Mapping[str, Setting]] = {
     name: entry for name, entry in ALL_SETTINGS.items() if entry.about.stored
 }
-PROVIDER_SETTINGS: Final[Mapping[str, Setting]] = {
-    entry.key: entry for entry in settings_of_section(f"{PROVIDERS}.<id>", ProviderSettings)
+TABLE_SETTINGS: Final[Mapping[str, Mapping[str, Setting]]] = {
+    table: {entry.key: entry for entry in settings_of_section(f"{table}.<id>", sheet)}
+    for table, sheet in TABLES.items()
 }
 # Part of variables and of tags; `guest` is the tag of guests.
 PROVIDER_ID: Final = re.compile(r"(?!guest$)[a-z][a-z0-9]{0,19}", re.ASCII)
-NO_PROVIDER: Final = ProviderSettings()
+TABLE_IDS: Final = {PROVIDERS: PROVIDER_ID, TERMS: DOCUMENT_ID}
+EMPTY_TABLES: Final[Mapping[str, object]] = {PROVIDERS: ProviderSettings(), TERMS: TermsSettings()}
+
+
+def table_of(section: str) -> tuple[str, str] | None:
+    """Return the table and the ID that a section like `providers.google` names."""
+    table, _, table_id = section.partition(".")
+    return (table, table_id) if table in TABLES and TABLE_IDS[table].fullmatch(table_id) else None
 
 
 def find_setting(name: str) -> Setting | None:
-    """Return the setting of this name, also one of a provider that does not exist yet."""
+    """Return the setting of this name, also one of a provider or document that does not exist yet."""
     section, _, key = name.rpartition(".")
-    provider = section.removeprefix(f"{PROVIDERS}.")
-    if provider == section or not PROVIDER_ID.fullmatch(provider):
+    found = table_of(section)
+    if found is None:
         return ALL_SETTINGS.get(name)
-    entry = PROVIDER_SETTINGS.get(key)
+    entry = TABLE_SETTINGS[found[0]].get(key)
     return None if entry is None else replace(entry, section=section)
 
 
@@ -201,8 +213,14 @@ def find_stored_setting(name: str) -> Setting | None:
 
 
 def all_names(settings: Settings) -> list[str]:
-    """Return the names of all settings, with those of every provider."""
-    return [*ALL_SETTINGS, *(f"{PROVIDERS}.{one}.{key}" for one in settings.providers for key in PROVIDER_SETTINGS)]
+    """Return the names of all settings, with those of every provider and document."""
+    rows = (
+        f"{table}.{one}.{key}"
+        for table, entries in TABLE_SETTINGS.items()
+        for one in getattr(settings, table)
+        for key in entries
+    )
+    return [*ALL_SETTINGS, *rows]
 
 
 def all_values(settings: Settings) -> dict[str, Value]:
@@ -220,26 +238,27 @@ def build_settings(values: Mapping[str, Value]) -> Settings:
         section: cast("Callable[..., object]", sheet)(**sheets.get(section, {}))
         for section, sheet in SECTIONS.items()
     }
-    providers = {
-        section.removeprefix(f"{PROVIDERS}."): cast("Callable[..., ProviderSettings]", ProviderSettings)(**sheet)
-        for section, sheet in sorted(sheets.items())
-        if section.startswith(f"{PROVIDERS}.")
-    }
-    return cast("Callable[..., Settings]", Settings)(**sections, providers=providers)
+    tables: dict[str, dict[str, object]] = {table: {} for table in TABLES}
+    for section, sheet in sorted(sheets.items()):
+        table, _, table_id = section.partition(".")
+        if table_id and table in TABLES:
+            tables[table][table_id] = cast("Callable[..., object]", TABLES[table])(**sheet)
+    return cast("Callable[..., Settings]", Settings)(**sections, **tables)
 
 
 def value_of(settings: Settings, entry: Setting) -> Value:
-    provider = entry.section.removeprefix(f"{PROVIDERS}.")
-    if provider != entry.section:
-        return cast("Value", getattr(settings.providers.get(provider, NO_PROVIDER), entry.key))
-    return cast("Value", getattr(getattr(settings, entry.section), entry.key))
+    found = table_of(entry.section)
+    if found is None:
+        return cast("Value", getattr(getattr(settings, entry.section), entry.key))
+    table, table_id = found
+    return cast("Value", getattr(getattr(settings, table).get(table_id, EMPTY_TABLES[table]), entry.key))
 
 
 def nearest_setting(name: str) -> Setting | None:
     """Return the existing setting that an unknown name most likely means."""
     section, _, key = name.lower().rpartition(".")
-    if PROVIDER_ID.fullmatch(section.removeprefix(f"{PROVIDERS}.")) and section.startswith(f"{PROVIDERS}."):
-        close = get_close_matches(key, PROVIDER_SETTINGS, n=1)
+    if found := table_of(section):
+        close = get_close_matches(key, TABLE_SETTINGS[found[0]], n=1)
         return find_setting(f"{section}.{close[0]}") if close else None
     by_letters = {normalized_name(entry.name): entry for entry in ALL_SETTINGS.values()}
     by_key = {entry.key: entry for entry in ALL_SETTINGS.values()}  # for a wrong or forgotten section
@@ -251,7 +270,7 @@ def nearest_setting(name: str) -> Setting | None:
 
 
 def nearest_section(name: str) -> str:
-    return next(iter(get_close_matches(name.lower(), [*SECTIONS, PROVIDERS], n=1)), "")
+    return next(iter(get_close_matches(name.lower(), [*SECTIONS, *TABLES], n=1)), "")
 
 
 def normalized_name(name: str) -> str:

@@ -13,6 +13,7 @@ from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingInfo, days, image, long_secret, number, per_minute, seconds, text
 from gatehouse.settings.providers import ProviderSettings, application_id
 from gatehouse.settings.secret import DatabaseUrl, Secret
+from gatehouse.settings.terms import TermsSettings
 
 Networks = tuple[Network, ...]
 NO_SECRET: Final = Secret()
@@ -471,3 +472,4 @@ class Settings:
     rates: RateSettings = field(default_factory=RateSettings)
     protection: ProtectionSettings = field(default_factory=ProtectionSettings)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)  # by ID
+    terms: Mapping[str, TermsSettings] = field(default_factory=dict)  # by ID of the document

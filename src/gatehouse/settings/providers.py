@@ -66,7 +66,9 @@ def tag_rule(given: str) -> None:
         raise ValueError(f"{found[1]} cannot be set: it is managed automatically or contains a comma")
 
 
-ProviderKind = Literal["oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic", "steam"]
+ProviderKind = Literal[
+    "oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic", "steam", "unity", "jwt"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ class ProviderSettings:
         tuple[str, ...],
         text(
             "Tickets of game clients that may sign in, as `APPLICATION:AUDIENCE`: the ID of the application, and the "
-            "app ID at Steam.",
+            "app ID at Steam or the audience of the token.",
             ticket_audience,
             without="none",
             stored=True,
@@ -143,6 +145,14 @@ class ProviderSettings:
             stored=True,
         ),
     ] = "gatehouse"
+    keys_url: Annotated[
+        str,
+        text(
+            "URL of the key set of a `jwt` provider, which has no discovery document.",
+            issuer_url,
+            stored=True,
+        ),
+    ] = ""
     publisher_key: Annotated[
         Secret, SettingInfo("Publisher Web API key of a `steam` provider, for tickets.", stored=True)
     ] = NO_SECRET

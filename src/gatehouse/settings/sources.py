@@ -10,8 +10,8 @@ from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings.entries import (
     FILE_SUFFIX,
     PREFIX,
-    PROVIDERS,
     SECTIONS,
+    TABLES,
     Setting,
     Value,
     find_setting,
@@ -142,9 +142,9 @@ class TomlFile:
                 yield from self._section(section, sheet, exposed)
 
     def _section(self, section: str, sheet: object, exposed: str) -> Iterator[SourceItem]:
-        if section == PROVIDERS and isinstance(sheet, dict):
-            for provider, fields in sheet.items():
-                yield from self._keys(f"{PROVIDERS}.{provider}", fields, exposed)
+        if section in TABLES and isinstance(sheet, dict):
+            for table_id, fields in sheet.items():
+                yield from self._keys(f"{section}.{table_id}", fields, exposed)
         elif section not in SECTIONS:
             near = nearest_section(section)
             yield unknown_setting(f"{self.path}: [{section}]", near and f"[{near}]", thing="section")

@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.terms.acceptance import Terms
+from gatehouse.accounts.terms.model import OpenTerms
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.addresses import parse_address, source_of
 from gatehouse.kernel.clock import Clock
@@ -44,7 +46,18 @@ class SignInPurpose(Protocol):
 
 
 class SignInFlows:
-    def __init__(self, *, store: SignInFlowStore, purposes: Mapping[str, SignInPurpose], clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: SignInFlowStore,
+        purposes: Mapping[str, SignInPurpose],
+        terms: Terms,
+        with_terms: frozenset[str],
+        clock: Clock,
+    ) -> None:
+        """`with_terms` are the kinds of purposes for which people accept documents first."""
+        self._terms = terms
+        self._with_terms = with_terms
         self._store = store
         self._purposes = purposes
         self._clock = clock
@@ -70,12 +83,19 @@ class SignInFlows:
         return handle
 
     async def start_with_proof(
-        self, kind: str, ask: Mapping[str, str], proof: SignInProof, *, browser: str, request: str = ""
+        self,
+        kind: str,
+        ask: Mapping[str, str],
+        proof: SignInProof,
+        *,
+        browser: str,
+        address: str,
+        request: str = "",
     ) -> tuple[str, SignInFlow]:
         """Start a flow for a signed-in person, at the step the purpose requires."""
         handle = new_handle(request)
         known = with_proof(self._new_flow(handle, kind, ask, browser), proof)
-        flow = replace(known, step=await self._purpose_of(known).next_step(known))
+        flow = replace(known, step=await self._next_step(known, address))
         await self._store.create_flow(flow)
         return handle, flow
 
@@ -98,10 +118,28 @@ class SignInFlows:
     async def destination(self, flow: SignInFlow) -> Destination:
         return await self._purpose_of(flow).destination(flow)
 
-    async def accept_proof(self, flow: SignInFlow, proof: SignInProof) -> SignInFlow:
-        """Record the completed authentication; the purpose decides the next step."""
+    async def accept_proof(self, flow: SignInFlow, proof: SignInProof, *, address: str) -> SignInFlow:
+        """Record the completed authentication; open terms or the purpose decide the next step."""
         known = with_proof(flow, proof)
-        return await self._store.update_flow(replace(known, step=await self._purpose_of(known).next_step(known)))
+        return await self._store.update_flow(replace(known, step=await self._next_step(known, address)))
+
+    async def pass_terms(self, flow: SignInFlow, *, address: str) -> SignInFlow:
+        """Continue a flow whose terms were accepted."""
+        return await self._store.update_flow(replace(flow, step=await self._next_step(flow, address)))
+
+    async def find_terms(self, flow: SignInFlow, address: str) -> OpenTerms | None:
+        """Return what the authenticated person has to accept for the purpose of the flow."""
+        application_id = (await self.destination(flow)).application_id
+        return await self.find_terms_for(flow.user_id or "", application_id, address)
+
+    async def find_terms_for(self, user_id: str, application_id: int, address: str) -> OpenTerms | None:
+        return await self._terms.find_open(user_id, application_id, country=self._terms.country_of(address))
+
+    async def _next_step(self, flow: SignInFlow, address: str) -> FlowStep:
+        step = await self._purpose_of(flow).next_step(flow)
+        if step is FlowStep.LOGIN or flow.kind not in self._with_terms:
+            return step
+        return FlowStep.TERMS if await self.find_terms(flow, address) else step
 
     async def approve(self, flow: SignInFlow) -> SignInFlow:
         """Record that the purpose's question was answered with yes."""

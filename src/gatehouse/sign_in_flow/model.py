@@ -38,6 +38,7 @@ FIRST_FACTOR: Final = "first"  # reserved in `ask`: the account's rev at the fir
 class FlowStep(StrEnum):
     LOGIN = "login"
     FACTOR = "factor"
+    TERMS = "terms"  # documents to accept, before the purpose's own questions
     CONSENT = "consent"
     CONFIRM = "confirm"
     DONE = "done"

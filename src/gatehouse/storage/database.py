@@ -11,6 +11,7 @@ from gatehouse.storage.accounts.own_account import OwnAccountStorage
 from gatehouse.storage.accounts.registration import RegistrationStorage
 from gatehouse.storage.accounts.second_factors import PasskeyStorage, SecondFactorStorage
 from gatehouse.storage.accounts.sessions import LoginStorage, SessionStorage
+from gatehouse.storage.accounts.terms import TermsStorage
 from gatehouse.storage.accounts.users import AccountStorage
 from gatehouse.storage.audit import AuditStorage, TallyStorage
 from gatehouse.storage.dry_run import DryRunStorage
@@ -82,6 +83,7 @@ class Storage:
     sites: SiteStorage
     settings: SettingsStorage
     tallies: TallyStorage
+    terms: TermsStorage
     throttle: AttemptStorage
     user_records: UserRecordStorage
     webhooks: WebhookStorage
@@ -161,6 +163,7 @@ def build_storage(runner: Runner) -> Storage:
         sites=SiteStorage(runner),
         settings=SettingsStorage(runner),
         tallies=TallyStorage(runner),
+        terms=TermsStorage(runner),
         throttle=AttemptStorage(runner),
         user_records=UserRecordStorage(runner),
         webhooks=WebhookStorage(runner),

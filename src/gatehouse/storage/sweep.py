@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, delete, select, tuple_
 
-from gatehouse.accounts.bans.model import kept_since
+from gatehouse.accounts.bans.model import earliest_device_use
 from gatehouse.storage import audit, gamesessions, mail, personal_data, webhooks
 from gatehouse.storage.accounts import bans
 from gatehouse.storage.oauth import clients, device_requests, grants, logout_calls
@@ -62,7 +62,7 @@ def expired_deletes(now: int) -> Iterator[BoundStatement]:
     yield ATTEMPTS(now=now, by=long_ago)
     for statement in (ENDED_SESSIONS, IDLE_SESSIONS, SITE_SESSIONS, TOKENS, INTERACTIONS, GAMES, IDEMPOTENCY_KEYS):
         yield statement(by=now)
-    yield DEVICES(by=kept_since(now))
+    yield DEVICES(by=earliest_device_use(now))
     yield WATCHERS(by=now - gamesessions.WATCHER_TIMEOUT)
     yield from (statement(by=long_ago) for statement in GRANTS)
 

@@ -21,6 +21,7 @@ ACCOUNT_EVENTS: Final = (
         AuditEvent.USER_CHANGED,
         AuditEvent.USER_BLOCKED,
         AuditEvent.USER_UNBLOCKED,
+        AuditEvent.TERMS_ACCEPTED,
         AuditEvent.USER_BANNED,
         AuditEvent.USER_BAN_LIFTED,
         AuditEvent.USER_ERASED,

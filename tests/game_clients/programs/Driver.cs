@@ -1,9 +1,11 @@
 // A game for the tests: follows its arguments and prints what the client reports.
 using System;
+using System.Collections.Generic;
 using System.Linq;
 using System.Net.Http;
 using System.Text;
 using System.Threading;
+using System.Threading.Tasks;
 
 public static class Driver
 {
@@ -42,7 +44,10 @@ public static class Driver
         WarmUp();
         foreach (string baseUrl in words[0].Split(','))
         {
-            Play(baseUrl, options, cancel.Token);
+            foreach (string action in (asked.ContainsKey("do") ? asked["do"] : "sign_in").Split(','))
+            {
+                Play(Act(action, baseUrl, asked, options, cancel.Token));
+            }
         }
         Say("end", "");
     }
@@ -64,11 +69,29 @@ public static class Driver
         }
     }
 
-    private static void Play(string baseUrl, GatehouseOptions options, CancellationToken cancel)
+    private static Task<GatehouseResult> Act(
+        string action, string baseUrl, Dictionary<string, string> asked, GatehouseOptions options, CancellationToken cancel)
+    {
+        string hex = asked.ContainsKey("key") ? asked["key"] : "";
+        byte[] key = Enumerable.Range(0, hex.Length / 2).Select(at => Convert.ToByte(hex.Substring(2 * at, 2), 16)).ToArray();
+        switch (action)
+        {
+            case "guest":
+                return GatehouseLogin.SignInGuestAsync(baseUrl, key, options, cancel);
+            case "platform":
+                return GatehouseLogin.SignInPlatformAsync(baseUrl, "steam", asked["ticket"], options, cancel);
+            case "upgrade":
+                return GatehouseLogin.UpgradeAsync(baseUrl, key, options, cancel);
+            default:
+                return GatehouseLogin.SignInAsync(baseUrl, options, cancel);
+        }
+    }
+
+    private static void Play(Task<GatehouseResult> signIn)
     {
         try
         {
-            GatehouseResult result = GatehouseLogin.SignInAsync(baseUrl, options, cancel).GetAwaiter().GetResult();
+            GatehouseResult result = signIn.GetAwaiter().GetResult();
             Say("outcome", result.Outcome.ToString().ToLowerInvariant());
             Say("user_id", result.UserId);
             Say("nick", result.Nick);

@@ -52,6 +52,18 @@ public static class UnityDriver
             case "sign_in":
                 Report(await client.SignInAsync(Options(), Cancel.Token));
                 break;
+            case "guest":
+                Report(await client.SignInAsGuestAsync(Options(), Cancel.Token));
+                break;
+            case "platform":
+                Report(await client.SignInWithPlatformAsync("steam", asked["ticket"], Options(), Cancel.Token));
+                break;
+            case "upgrade":
+                Report(await client.UpgradeAsync(Options(), Cancel.Token));
+                break;
+            case "has_guest":
+                Say("has_guest", client.HasGuest().ToString().ToLowerInvariant());
+                break;
             case "resume":
                 Report(await client.ResumeAsync());
                 break;

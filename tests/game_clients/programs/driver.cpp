@@ -2,15 +2,26 @@
 #include <iostream>
 #include <sstream>
 
+#include "gatehouse_guest.hpp"
 #include "gatehouse_login.hpp"
 
 using namespace gatehouse;
 
 static void say(const std::string& name, const std::string& told) { std::cout << name << " " << told << std::endl; }
 
-static void play(const std::string& base_url, const Options& options) {
+using Words = std::map<std::string, std::string>;
+
+static Result act(const std::string& action, const std::string& base_url, Words& asked, const Options& options) {
+    DeviceKey key{};
+    sodium_hex2bin(key.data(), key.size(), asked["key"].data(), asked["key"].size(), nullptr, nullptr, nullptr);
+    if (action == "guest") return sign_in_guest(base_url, key, options);
+    if (action == "platform") return sign_in_platform(base_url, "steam", asked["ticket"], options);
+    return action == "upgrade" ? upgrade(base_url, key, options) : sign_in(base_url, options);
+}
+
+static void play(const std::string& action, const std::string& base_url, Words& asked, const Options& options) {
     try {
-        const Result result = sign_in(base_url, options);
+        const Result result = act(action, base_url, asked, options);
         static const char* const outcomes[] = {"ok", "refused", "cancelled", "unreachable"};
         say("outcome", outcomes[static_cast<int>(result.outcome)]);
         say("user_id", result.user_id);
@@ -25,7 +36,8 @@ static void play(const std::string& base_url, const Options& options) {
 
 int main(int count, char** words) {
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    std::map<std::string, std::string> asked;
+    if (sodium_init() < 0) return 1;
+    Words asked;
     for (int at = 2; at < count; ++at) {
         const std::string word = words[at];
         const auto equals = word.find('=');
@@ -60,6 +72,9 @@ int main(int count, char** words) {
         }}.detach();
     };
     std::istringstream base_urls{words[1]};
-    for (std::string base_url; std::getline(base_urls, base_url, ',');) play(base_url, options);
+    for (std::string base_url; std::getline(base_urls, base_url, ',');) {
+        std::istringstream actions{asked.count("do") != 0 ? asked["do"] : "sign_in"};
+        for (std::string action; std::getline(actions, action, ',');) play(action, base_url, asked, options);
+    }
     say("end", "");
 }

@@ -2,8 +2,9 @@
 
 import sys
 import threading
+from typing import Any
 
-from gatehouse_login import Session, open_browser, sign_in
+from gatehouse_login import Result, Session, open_browser, sign_in, sign_in_guest, sign_in_platform, upgrade
 
 base_urls, *words = sys.argv[1:]
 asked = dict(word.split("=", 1) for word in words)
@@ -29,29 +30,49 @@ def on_state(state: str) -> None:
         threading.Timer(0.3, cancel.set).start()
 
 
+def options() -> dict[str, Any]:
+    """What all calls take."""
+    return {
+        "app_id": int(asked.get("app_id", "0")),
+        "factor": asked.get("factor", ""),
+        "more": {"distr": asked["distr"]} if "distr" in asked else None,
+        "cancel": cancel,
+        "patience": float(asked.get("patience", "60")),
+    }
+
+
+def browser_options() -> dict[str, Any]:
+    return {
+        "code": "code" in asked,
+        "qr": "qr" in asked,
+        "show": None if "default" in asked else show,
+        "on_state": on_state,
+        "poll_timeout": float(asked.get("poll_timeout", "40")),
+    }
+
+
+def act(action: str, base_url: str) -> Result:
+    if action == "guest":
+        return sign_in_guest(base_url, device_key=bytes.fromhex(asked["key"]), **options())
+    if action == "platform":
+        return sign_in_platform(base_url, platform="steam", ticket=asked["ticket"], **options())
+    if action == "upgrade":
+        return upgrade(base_url, device_key=bytes.fromhex(asked["key"]), **options(), **browser_options())
+    return sign_in(base_url, **options(), **browser_options())
+
+
 for base_url in base_urls.split(","):
-    try:
-        result = sign_in(
-            base_url,
-            app_id=int(asked.get("app_id", "0")),
-            factor=asked.get("factor", ""),
-            code="code" in asked,
-            qr="qr" in asked,
-            more={"distr": asked["distr"]} if "distr" in asked else None,
-            show=None if "default" in asked else show,
-            on_state=on_state,
-            cancel=cancel,
-            poll_timeout=float(asked.get("poll_timeout", "40")),
-            patience=float(asked.get("patience", "60")),
-        )
-    except ValueError:
-        print_line("outcome", "invalid")
-    else:
-        print_line("outcome", result.outcome)
-        print_line("user_id", result.user_id)
-        print_line("nick", result.nick)
-        print_line("jwt", result.jwt)
-        print_line("error", result.error)
-        print_line("ban", f"{result.reason} {result.public_text} {result.until}")
-        print_line("printed", repr(result))
+    for action in asked.get("do", "sign_in").split(","):
+        try:
+            result = act(action, base_url)
+        except ValueError:
+            print_line("outcome", "invalid")
+        else:
+            print_line("outcome", result.outcome)
+            print_line("user_id", result.user_id)
+            print_line("nick", result.nick)
+            print_line("jwt", result.jwt)
+            print_line("error", result.error)
+            print_line("ban", f"{result.reason} {result.public_text} {result.until}")
+            print_line("printed", repr(result))
 print_line("end")

@@ -1,5 +1,5 @@
 // A game for the tests: follows its arguments and prints what the client reports.
-import { openBrowser, type Result, signIn, type Session } from "./gatehouse_login.js";
+import { openBrowser, type Options, type Result, type Session, signIn, signInGuest, signInPlatform, upgrade } from "./gatehouse_login.js";
 
 declare const process: { argv: string[] };
 
@@ -28,30 +28,40 @@ function tell(result: Result): void {
   }
   if ("error" in result) say("error", result.error);
   if (result.outcome === "refused") say("ban", `${result.reason} ${result.publicText} ${result.until}`);
+  else say("ban", "  0");
+}
+
+const key = Uint8Array.from(asked.get("key")?.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+const options: Options = {
+  appId: Number(asked.get("app_id") ?? 0),
+  factor: asked.get("factor") ?? "",
+  code: asked.has("code"),
+  qr: asked.has("qr"),
+  more: asked.has("distr") ? { distr: asked.get("distr") } : {},
+  signal: abort.signal,
+  pollTimeoutMs: seconds("poll_timeout", 40),
+  patienceMs: seconds("patience", 60),
+  onState: (state) => {
+    say("state", state);
+    if (state === asked.get("cancel_on")) setTimeout(() => abort.abort(), 300);
+  },
+  ...(asked.has("default") ? {} : { show }),
+};
+
+function act(action: string, baseUrl: string): Promise<Result> {
+  if (action === "guest") return signInGuest(baseUrl, key, options);
+  if (action === "platform") return signInPlatform(baseUrl, "steam", asked.get("ticket") ?? "", options);
+  return action === "upgrade" ? upgrade(baseUrl, key, options) : signIn(baseUrl, options);
 }
 
 for (const baseUrl of baseUrls.split(",")) {
-  try {
-    tell(
-      await signIn(baseUrl, {
-        appId: Number(asked.get("app_id") ?? 0),
-        factor: asked.get("factor") ?? "",
-        code: asked.has("code"),
-        qr: asked.has("qr"),
-        more: asked.has("distr") ? { distr: asked.get("distr") } : {},
-        signal: abort.signal,
-        pollTimeoutMs: seconds("poll_timeout", 40),
-        patienceMs: seconds("patience", 60),
-        onState: (state) => {
-          say("state", state);
-          if (state === asked.get("cancel_on")) setTimeout(() => abort.abort(), 300);
-        },
-        ...(asked.has("default") ? {} : { show }),
-      }),
-    );
-  } catch (trouble) {
-    if (!(trouble instanceof TypeError)) throw trouble;
-    say("outcome", "invalid");
+  for (const action of (asked.get("do") ?? "sign_in").split(",")) {
+    try {
+      tell(await act(action, baseUrl));
+    } catch (trouble) {
+      if (!(trouble instanceof TypeError)) throw trouble;
+      say("outcome", "invalid");
+    }
   }
 }
 say("end", "");

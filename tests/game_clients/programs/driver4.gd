@@ -29,6 +29,14 @@ func _act(action: String) -> void:
 	match action:
 		"sign_in":
 			_print(await gatehouse.sign_in(_options()))
+		"guest":
+			_print(await gatehouse.sign_in_guest(_options()))
+		"platform":
+			_print(await gatehouse.sign_in_platform("steam", asked.ticket, _options()))
+		"upgrade":
+			_print(await gatehouse.upgrade(_options()))
+		"has_guest":
+			print("has_guest " + str(gatehouse.has_guest()).to_lower())
 		"resume":
 			_print(await gatehouse.resume())
 		"check":

@@ -32,7 +32,7 @@ BUILT: Final = DOWNLOADS / "game-clients"
 ENDS_WITHIN: Final = 45.0  # seconds
 
 TYPESCRIPT: Final = Capability(name="TypeScript", find=cache(find_typescript))
-CPP: Final = Capability(name="C++ with libcurl", find=cache(find_cpp), optional=True)
+CPP: Final = Capability(name="C++ with libcurl and libsodium", find=cache(find_cpp), optional=True)
 MONO: Final = Capability(name="Mono (C#)", find=cache(find_mono), optional=True)
 GODOT: Final = Capability(name="Godot 3", find=cache(find_godot), optional=True)
 GODOT_4: Final = Capability(name="Godot 4", find=cache(find_godot_4), optional=True)
@@ -116,7 +116,8 @@ def cpp_game(home: Path) -> Game:
     compiler = require_program(CPP)
     strictly = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
     commands = [
-        [compiler, *strictly, f"{name}.cpp", "-o", name, "-lcurl", "-pthread"] for name in ("driver", "example")
+        [compiler, *strictly, f"{name}.cpp", "-o", name, *libraries, "-pthread"]
+        for name, libraries in {"driver": ("-lcurl", "-lsodium"), "example": ("-lcurl",)}.items()
     ]
     build(home, "cpp", "driver.cpp", *commands)
     return Game(language="cpp", home=home, driver=["./driver"], example=["./example"])
@@ -126,8 +127,12 @@ def csharp_game(home: Path) -> Game:
     compiler, mono = require_program(MONO), shutil.which("mono")
     assert mono is not None
     strictly = ["-langversion:7.2", "-warn:4", "-warnaserror", "-r:System.Net.Http"]
-    commands = [[compiler, *strictly, f"{name}.cs", "GatehouseLogin.cs"] for name in ("Driver", "Example")]
-    build(home, "csharp", "Driver.cs", *commands)
+    commands = [
+        [compiler, *strictly, "Driver.cs", "GatehouseLogin.cs", "GatehouseGuest.cs", "Ed25519.cs"],
+        [compiler, *strictly, "Example.cs", "GatehouseLogin.cs"],
+    ]
+    signatures = CLIENTS / "unity" / "Runtime" / "Ed25519.cs"
+    build_package(home, "csharp", PROGRAMS / "Driver.cs", signatures, commands=commands)
     return Game(language="csharp", home=home, driver=[mono, "Driver.exe"], example=[mono, "Example.exe"])
 
 

@@ -14,6 +14,14 @@ allowed_domains = ["studio.example"]
 """
 SECRET = {"GATEHOUSE__PROVIDERS__GOOGLE__CLIENT_SECRET": "s3cret-of-google"}
 
+STEAM = {**SECRET, "GATEHOUSE__PROVIDERS__STEAM__KIND": "steam"}
+HUB = {
+    **SECRET,
+    "GATEHOUSE__PROVIDERS__HUB__KIND": "github",
+    "GATEHOUSE__PROVIDERS__HUB__CLIENT_ID": "1",
+    "GATEHOUSE__PROVIDERS__HUB__CLIENT_SECRET": "s3cret-of-the-hub",
+}
+
 
 def load_with(data: Path, environment: dict[str, str], file: str = FILE) -> LoadedSettings:
     (data / "gatehouse.toml").write_text(file)
@@ -39,6 +47,11 @@ def test_provider_is_read_from_the_file_and_the_environment_together(tmp_path: P
         ({**SECRET, "GATEHOUSE__PROVIDERS__ACME__ISSUER": "ftp://acme.example"}, "must be a URL"),
         ({**SECRET, "GATEHOUSE__PROVIDERS__ACME__KIND": "myspace"}, "must be one of oidc, google"),
         ({**SECRET, "GATEHOUSE__PROVIDERS__GOOGLE__TAGS": "hd=x:2step"}, "managed automatically"),
+        ({**SECRET, "GATEHOUSE__PROVIDERS__GOOGLE__TICKETS": "game"}, "must be APPLICATION:AUDIENCE"),
+        ({**STEAM, "GATEHOUSE__PROVIDERS__STEAM__TICKETS": "7:480"}, "providers.steam.publisher_key: is missing"),
+        ({**STEAM, "GATEHOUSE__PROVIDERS__STEAM__TICKETS": "7:portal"}, "app ID, which is a number"),
+        ({**HUB, "GATEHOUSE__PROVIDERS__HUB__TICKETS": "7:game"}, "kind github has no tickets"),
+        ({**SECRET, "GATEHOUSE__PROVIDERS__PSN__KIND": "jwt"}, "providers.psn.keys_url: is missing"),
     ],
 )
 def test_incomplete_misspelled_and_reserved_providers_prevent_a_start(

@@ -244,6 +244,65 @@ async def test_last_sign_in_method_is_not_removed(
     assert (await read_user(service, anna)).passkeys == 1
 
 
+async def test_pf_01_last_passkey_is_removed_only_where_email_signs_in(
+    service: RunningService, account_browser: AccountBrowser, anna: User
+) -> None:
+    await service.services.settings_editor.save({"accounts.email_sign_in": True}, AuditOrigin(actor="test"))
+    await add_passkey(service, account_browser)
+    await change(service, anna, password_hash=None, email_verified=False)
+    await account_browser.get("/account")
+    assert (await account_browser.submit("/account/passkey/remove")).status_code == 409
+    await change(service, anna, password_hash=None, email_verified=True, email_code=True)
+    await account_browser.get("/account")
+    assert (await account_browser.submit("/account/passkey/remove")).status_code == 409  # two codes by email
+    await change(service, anna, password_hash=None, email_verified=True, email_code=False)
+    await account_browser.get("/account")
+    assert (await account_browser.submit("/account/passkey/remove")).status_code == 303
+
+
+async def test_pf_02_password_is_removed_beside_a_passkey_and_another_way_to_recover(
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
+) -> None:
+    assert "/account/password/remove" not in (await account_browser.get("/account")).text
+    assert (await account_browser.post_with_csrf("/account/password/remove")).status_code == 409
+    await add_passkey(service, account_browser)
+    await change(service, anna, email_verified=False)
+    assert (await account_browser.post_with_csrf("/account/password/remove")).status_code == 409
+    await change(service, anna, email_verified=True)
+    await new_messages(service)
+    notice = await account_browser.submit_and_read_notice("/account/password/remove")
+    assert notice == "Password removed"
+    assert (await read_user(service, anna)).password_hash is None
+    assert [message.subject for message in await new_messages(service)] == ["Your password was removed"]
+    assert (await browser_client.sign_in(LOGIN)).status_code == 403
+    refused = await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
+    assert refused.json()["status"] == "LOGINERROR"
+    await account_browser.get("/account")
+    assert (await account_browser.submit("/account/passkey/remove")).status_code == 409  # the last method now
+
+
+async def test_pf_02_removing_the_password_needs_a_recent_sign_in(
+    service: RunningService, account_browser: AccountBrowser, anna: User
+) -> None:
+    await add_passkey(service, account_browser)
+    await change(service, anna, email_verified=True)
+    await account_browser.get("/account")
+    await service.clock.advance(601)
+    response = await account_browser.submit("/account/password/remove")
+    assert response.headers["location"].startswith("/confirm")
+    assert (await read_user(service, anna)).password_hash is not None
+
+
+async def test_pf_03_code_by_email_is_no_second_factor_of_a_person_who_signs_in_by_email(
+    service: RunningService, account_browser: AccountBrowser, anna: User
+) -> None:
+    await change(service, anna, password_hash=None, email_verified=True)
+    await account_browser.get("/account")
+    response = await account_browser.submit("/account/email-code")
+    assert response.status_code == 409
+    assert "not a second factor" in account_browser.problem_in(response)
+
+
 # -- codes --------------------------------------------------------------------------------------------
 
 

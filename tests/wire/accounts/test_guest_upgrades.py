@@ -1,7 +1,9 @@
 """A guest gets an account, or is merged into one: in the game, in the browser, with a code (R10, GU-06 to GU-12)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.support.guests import (
     post_guest,
     register_upgrade,
 )
+from tests.support.mailbox import link_in_new_message
 from tests.support.permission_builders import a_role
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
@@ -34,12 +37,15 @@ from tests.support.studio import (
     audit_records,
     bearer_headers,
     create_administrator,
+    create_person_with,
     own_record,
     put_roles,
     question_body,
     role_meta,
+    secret_document,
     set_user_roles,
 )
+from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, find_user, leave
 
 ORIGIN = AuditOrigin(actor="test")
 NEW = "kim@studio.example"
@@ -48,7 +54,7 @@ ANNA = "anna@studio.example"
 
 @pytest.fixture
 async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    environment = {"GATEHOUSE__GUESTS__ENABLED": "true"}
+    environment = {"GATEHOUSE__GUESTS__ENABLED": "true", "GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
         yield running
 
@@ -91,6 +97,9 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
     assert (answer["nick"], answer["tags"]) == ("Kim", "")
     user = await user_of(service, guest["user_id"])
     assert (user.login, user.may_add_factors) == (NEW, False)
+    await browser_client.get(await link_in_new_message(service))
+    await browser_client.post("/verify-email")
+    assert (await user_of(service, guest["user_id"])).email_verified, "the link that was mailed before works"
     assert (await browser_client.get("/account")).status_code == 200, "the browser is signed in to the same account"
     assert await device.log_in(service) == {"status": "LOGINERROR"}
     assert await status_of_token(studio, guest["jwt"]) == 401, "tokens of the guest ended"
@@ -104,6 +113,49 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
 async def status_of_token(studio: Studio, jwt: str) -> int:
     headers = {**bearer_headers(jwt), "Factor": "pc"}
     return (await studio.post("meta/data", own_record(studio.shop), headers)).status_code
+
+
+async def test_gu_09_guest_that_was_upgraded_is_not_merged_by_an_older_game_session(
+    service: RunningService, browser_client: HttpBrowser, other: HttpBrowser, anna: User
+) -> None:
+    """Otherwise an account with a password would end in someone else's."""
+    device = Device()
+    guest = await device.log_in(service)
+    older, newer = [await register_upgrade(service, device) for _ in range(2)]
+    await open_upgrade(other, older, ANNA)
+    await register_account(service, browser_client)
+    assert (await confirm_upgrade(browser_client, newer, NEW)).url.path == "/game/done"
+    page = await other.post("/sign-in/confirm", decision="confirm", code=older.answer["code"])
+    assert page.status_code == 404
+    assert (await user_of(service, guest["user_id"])).login == NEW
+    assert (await user_of(service, anna.user_id)).login == ANNA
+    assert (await poll_ended_session(older)).json()["status"] == "ERROR"
+
+
+async def test_first_sign_in_with_a_provider_keeps_the_id_of_the_guest(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    device = Device()
+    guest = await device.log_in(service)
+    game = await register_upgrade(service, device)
+    await service.clock.advance(1)
+    async with a_vendor(service, create_accounts=True) as vendor:
+        await browser_client.get(f"/?gsid={game.gsid}")
+        page = await browser_client.follow()
+        link = re.search(r'href="(/sign-in/with/vendor[^"]+)"', page.text)
+        assert link is not None
+        await come_back(browser_client, vendor.sign_in(await leave(browser_client, unescape(link[1])), **KIM))
+        await browser_client.follow()
+        await browser_client.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+        answer = await result_of(game)
+        assert (answer["auth"], answer["user_id"], answer["tags"]) == (
+            "provider",
+            guest["user_id"],
+            "email_verified,linked_vendor",
+        )
+        found = await find_user(service, vendor)
+    assert found is not None
+    assert found.user_id == guest["user_id"]
 
 
 async def test_gu_06_upgrade_needs_the_device_key_a_fresh_sign_in_and_the_code(
@@ -310,6 +362,13 @@ async def test_gu_10_former_id_answers_services_and_administrators_for_ninety_da
     answer = await studio.expect_ok("check", check, administrator.headers)
     assert (answer["user_id"], answer["data"]) == (anna.user_id, [True])
     await studio.expect_error(403, "check", check, studio.other_user.headers)
+    reads = dict.fromkeys(("roles", "public", "private"), ("all", "none"))
+    reader = await create_person_with(studio, secret_data=secret_document(**reads))
+    about_anna = question_body(studio, user_id=anna.user_id, checks=[{"rule": "user.kick"}])
+    await studio.expect_ok("check", about_anna, reader.headers)
+    await studio.expect_error(404, "check", check, reader.headers)
+    person = {"action": "get", "data": {"user_id": guest["user_id"]}}
+    assert (await studio.expect_ok("user", person, administrator.headers))["data"]["user_id"] == anna.user_id
     save = {**get, "action": "save", "data": {"user_id": guest["user_id"], "roles": ["player"]}}
     await studio.expect_error(404, "meta/data", save, administrator.headers)
     await service.clock.advance(90 * DAY)

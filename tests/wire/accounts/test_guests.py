@@ -133,7 +133,11 @@ async def test_gu_04_guest_gets_no_protected_role(studio: Studio) -> None:
     await set_user_roles(studio, guest["user_id"], {ROOT: ["player"]})
     with pytest.raises(GuestNotTrusted):
         await set_user_roles(studio, guest["user_id"], {ROOT: ["player", "moderator"]})
+    await put_roles(studio, a_role("player", protected=True))  # has it already, and it becomes protected
     administrator = await create_administrator(studio)
+    get = {"action": "get", "application_id": studio.shop.application_id}
+    about = {**get, "data": {"user_id": guest["user_id"], "type": "roles"}}
+    assert (await studio.expect_ok("meta/data", about, administrator.headers))["data"] == []
     ask = {
         "action": "save",
         "application_id": 1,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from gatehouse.permissions.model.rules import ROOT
 from tests.support.builders import ORIGIN, a_record
 from tests.support.permission_builders import create_application
 from tests.support.platforms import PUBLISHER_KEY, STEAM_APP, SteamWebApi, run_steam
+from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
+from tests.support.stub_server import http_response
 from tests.support.studio import Studio, a_studio, create_administrator, set_user_roles
 from tests.support.vendors import STEAM_ID
 from tests.wire.accounts.test_login import ALWAYS, with_totp
@@ -184,6 +187,36 @@ async def test_pl_05_steam_away_is_503_and_uses_and_creates_nothing(
     assert PUBLISHER_KEY not in written
 
 
+NONSENSE: tuple[bytes, ...] = (
+    b"",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+    http_response(b"<h1>Steam is down for maintenance</h1>"),
+    http_response(b"[]"),
+    http_response(b'{"response":{}}'),
+    http_response(b'{"response":{"params":{"result":"OK","steamid":"1"}}}'),
+    http_response(b'{"response":{"params":{"result":"Failure"}}}'),
+    http_response(b"", "302 Found", Location="https://attacker.example/"),
+    http_response(b" " * 300_000),
+)
+
+
+async def test_pl_05_nonsense_from_steam_is_503_and_creates_nothing(
+    service: RunningService, steam: SteamWebApi, game: int
+) -> None:
+    ticket = steam.ticket()
+    for answer in NONSENSE:
+        steam.server.respond = partial(give, answer)
+        response = await post_ticket(service, ticket=ticket, app_id=game)
+        assert response.status_code == 503, answer[:100]
+    steam.server.respond = steam.respond
+    assert await find_player(service, steam) is None
+    assert (await log_in(service, ticket=ticket, app_id=game))["status"] == "OK"
+
+
+def give(answer: bytes, _request: object) -> bytes:
+    return answer
+
+
 async def test_pl_06_second_factor_is_asked_for(service: RunningService, steam: SteamWebApi, game: int) -> None:
     await log_in(service, ticket=steam.ticket(), app_id=game)
     user = await find_player(service, steam)
@@ -251,6 +284,33 @@ async def test_pl_09_refused_tickets_block_their_source_and_right_ones_do_not(
     assert (response.json()["status"], len(steam.server.received)) == ("BLOCKED", asked)
     await service.clock.advance(int(response.headers["retry-after"]))
     assert (await log_in(service, ticket=steam.ticket(), app_id=game))["status"] == "OK"
+
+
+async def test_pl_01_two_nodes_take_a_ticket_once_and_make_one_account(
+    installed_postgres_url: str, tmp_path: Path
+) -> None:
+    environment = {
+        "GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}",
+        "GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8",
+    }
+    async with (
+        running_service(installed_postgres_url, tmp_path, environment=environment) as first,
+        run_steam() as steam,
+    ):
+        game = (await create_application(first.services.storage, name="Sky Raiders")).application_id
+        await first.services.settings_editor.save(steam.settings(game), ORIGIN)
+        async with running_service(
+            installed_postgres_url, tmp_path, environment=environment, clock=first.clock
+        ) as second:
+            nodes, ticket = (first, second), steam.ticket()
+            answers = await asyncio.gather(*(log_in(node, ticket=ticket, app_id=game) for node in nodes * 2))
+            assert sorted(answer["status"] for answer in answers) == ["LOGINERROR"] * 3 + ["OK"]
+            fresh = [steam.ticket(steam_id="76561197960287931") for _ in nodes * 2]
+            at_once = await asyncio.gather(
+                *(log_in(node, ticket=one, app_id=game) for node, one in zip(nodes * 2, fresh, strict=True))
+            )
+            assert len({answer["user_id"] for answer in at_once}) == 1
+            assert [answer.get("created") for answer in at_once].count(True) == 1
 
 
 async def test_ownership_becomes_a_purchase_and_ends_with_it(

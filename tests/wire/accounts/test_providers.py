@@ -1,6 +1,7 @@
 """Sign-in with a provider: vendors on loopback, each with its oddities (checklist ID-01 to ID-10)."""
 
 import re
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from urllib.parse import urlencode
 
 import httpx2
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 from joserfc.jwk import RSAKey
 
 from gatehouse.accounts.model import SignInMethod, User
@@ -221,6 +223,7 @@ async def test_id_02_answer_through_another_provider_is_refused(
         ("iat", 1_800_001_000),
         ("sub", ""),
         ("sub", 7),
+        ("sub", "person\0-1"),
     ],
 )
 async def test_id_03_id_token_that_does_not_fit_signs_no_one_in(
@@ -437,6 +440,28 @@ async def test_id_10_last_sign_in_method_cannot_be_removed(service: RunningServi
     assert "only sign-in method" in response.text
     assert await find_user(service, vendor) is not None
     await browser.client.aclose()
+
+
+async def test_issuer_with_a_slash_more_names_the_same_identities(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    async with run_vendor("oidc", service.clock) as vendor:
+        wanted = {**vendor.settings, "providers.vendor.issuer": f"{vendor.issuer}/"}
+        await service.services.settings_editor.save(wanted, ORIGIN)
+        assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
+        assert await find_user(service, vendor) is not None
+
+
+async def test_encrypted_key_of_apple_is_refused(service: RunningService, browser_client: HttpBrowser) -> None:
+    async with run_vendor("apple", service.clock) as vendor:
+        locked = vendor.apple_key.private_bytes(
+            Encoding.DER, PrivateFormat.PKCS8, BestAvailableEncryption(b"password")
+        )
+        wanted = {**vendor.settings, "providers.vendor.private_key": b64encode(locked).decode()}
+        await service.services.settings_editor.save(wanted, ORIGIN)
+        answer = vendor.sign_in(await leave(browser_client), email=EMAIL)
+        assert (await come_back(browser_client, answer)).status_code == 502
+        assert await find_user(service, vendor) is None
 
 
 async def test_connecting_needs_a_fresh_sign_in(

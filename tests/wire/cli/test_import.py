@@ -1,6 +1,7 @@
 """`gatehouse import`, with the examples of its guide."""
 
 import csv
+import json
 import re
 import shlex
 import stat
@@ -62,6 +63,25 @@ def test_every_example_of_the_guide_works(gatehouse: CommandLine, tmp_path: Path
     assert "3 rows: 0 imported, 2 imported before, 1 refused." in again.out
     other = gatehouse.run(*commands[1], "--import-id", "another", "--json")
     assert (other.json()["imported"], other.json()["refused"]) == (0, 3)
+
+
+def test_the_map_lists_old_and_new_ids_also_of_an_earlier_run(gatehouse: CommandLine, tmp_path: Path) -> None:
+    file, ids = tmp_path / "realm.json", tmp_path / "ids.csv"
+    users = [
+        {"id": f"old-{name}", "username": name, "email": f"{name}@studio.example", "enabled": name != "ben"}
+        for name in ("anna", "ben")
+    ]
+    file.write_text(json.dumps({"users": users}))
+    command = ("import", "--from", "keycloak", file, "--id-map", ids)
+    assert "dry run" in gatehouse.expect_failure(*command, "--dry-run", code=2)
+    for _ in range(2):
+        gatehouse(*command)
+        rows = list(csv.DictReader(ids.read_text().splitlines()))
+        assert [row["old_id"] for row in rows] == ["old-anna", "old-ben"]
+        for row in rows:
+            shown = gatehouse.json("user", "show", row["user_id"])
+            assert (shown["login"], shown["blocked"]) == (row["account"], row["old_id"] == "old-ben")
+    assert ids.stat().st_mode & 0o777 == 0o600
 
 
 def test_im_07_a_report_is_not_run_by_a_spreadsheet_and_colors_no_terminal(

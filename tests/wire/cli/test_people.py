@@ -125,6 +125,7 @@ def test_a_person_is_banned_listed_and_let_in_again(gatehouse: CommandLine) -> N
     assert gatehouse.json("user", "lift-ban", "bob@studio.example")["state"] == "lifted"
     assert gatehouse.json("user", "bans", "--state", "active") == []
     assert "no such ban" in gatehouse.expect_failure("user", "lift-ban", user_id)
+    assert gatehouse.json("user", "ban", user_id, "--device", "--confirm")["state"] == "active"
     assert "either" in gatehouse.expect_failure(
         "user", "ban", user_id, "--application", "1", "--project", "p", code=2
     )

@@ -68,7 +68,7 @@ WITHOUT = {
         *("roles/list", "groups/who"),
     ),
     "a form that is a part of its tab, which has the call": (
-        *("people/email", "projects/lists", "settings/change", "settings/providers"),
+        *("people/email", "projects/lists", "settings/change", "settings/providers", "settings/terms"),
     ),
     "people, each of whom has a page": ("assignments/table",),
     "no object at all": ("greeting", "home", "refused"),

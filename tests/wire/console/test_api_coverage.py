@@ -93,6 +93,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/settings/email": ("settings", "test_email"),
     "/settings/change": ("settings", "save"),
     "/settings/providers": ("settings", "save"),
+    "/settings/terms": ("settings", "save"),
+    "/settings/terms/{document}/remove": ("settings", "save"),
     "/settings/providers/{provider}/remove": ("settings", "save"),
     "/settings/branding/light": ("settings", "save"),
     "/settings/branding/light/remove": ("settings", "save"),

@@ -68,6 +68,7 @@ NO_LISTS = {
     "settings/branding.html": "four colours",
     "settings/health.html": "what is checked now",
     "settings/lines.html": "stands in the configuration, which has the file",
+    "settings/terms.html": "parts of the configuration, which has the file",
     "settings/providers.html": "parts of the configuration, which has the file",
     "settings/policies.html": "parts of the configuration, which has the file",
 }

@@ -17,6 +17,7 @@ from gatehouse.oauth.model import Consent
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import NOW, a_passkey, a_record
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document
+from tests.support.guests import Device, confirm_upgrade, register_upgrade, turn_guests_on
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 from tests.wire.console.test_api_calls import jwt_of, shown_in
@@ -57,6 +58,22 @@ async def test_only_administrators_see_people_and_settings(console_browsers: Con
         assert sent.status_code == (303 if user_id == ADA else 403)
         offered = "/console" in (await browser_client.get("/account")).text
         assert offered is (user_id != PIA)  # the account page links to the console for people who can use it
+
+
+async def test_guests_are_found_by_their_tag_and_named_by_the_account_they_were_merged_into(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    await turn_guests_on(studio)
+    merged, playing = Device(), Device()
+    former, guest = await merged.log_in(studio), await playing.log_in(studio)
+    pia = await console_browsers(PIA)
+    page = await confirm_upgrade(pia, await register_upgrade(studio, merged), "pia@players.example")
+    assert page.url.path == "/game/done"
+    ada = await console_browsers(ADA)
+    listed = (await ada.get(f"{HERE}?tag=guest")).text
+    assert (guest["nick"] in listed, former["nick"] in listed) == (True, False)
+    assert former["user_id"] in (await ada.get(f"{HERE}/{PIA}")).text
+    assert await act(ada, guest["user_id"], "promote") == 403, "a guest holds no protected role"
 
 
 async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
@@ -366,3 +383,18 @@ async def test_a_person_is_banned_listed_and_let_in_again(
     await ada.post(f"{path}/lift", application_id=str(SHOP))
     assert "Ban lifted" in (await ada.follow()).text
     assert (await read_user(studio, PIA)).bans == ()
+
+
+async def test_devices_are_banned_and_shared_ones_are_confirmed(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, path = await console_browsers(ADA), f"{HERE}/{PIA}/bans"
+    for user_id in (PIA, DEV, MAX, OLGA):
+        await studio.services.sign_in_devices.record_sign_in(user_id, FACTOR)
+    assert "Ban shared devices" not in (await ada.get(path)).text
+    asked = await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes")
+    assert "More than 3 accounts used a device" in asked.text
+    assert "Ban shared devices" in asked.text
+    await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes", confirm="yes")
+    assert "devices: 1" in (await ada.follow()).text
+    assert len(await studio.services.sign_in_devices.find_bans(FACTOR)) == 1

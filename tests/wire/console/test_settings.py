@@ -158,6 +158,29 @@ async def test_settings_are_changed_in_a_form_and_errors_keep_what_was_typed(
     assert (await ada.get(f"{HERE}/change?part=server")).status_code == 404
 
 
+async def test_tickets_of_a_platform_are_set_up_in_the_form_of_its_provider(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/providers")
+    await ada.post(f"{HERE}/providers", provider="steam", kind="steam")
+    form = f"{HERE}/change?part=providers.steam"
+    entered = {"part": "providers.steam", "provider__enabled": "true", "provider__tickets": "50001:480\n50001:570"}
+    await ada.get(form)
+    incomplete = await ada.post(f"{HERE}/change", **entered)
+    assert (incomplete.status_code, "providers.steam.publisher_key" in incomplete.text) == (400, True)
+    await ada.get(form)
+    await ada.post(f"{HERE}/change", **entered, provider__publisher_key="key-of-the-publisher")
+    page = (await ada.get(form)).text
+    assert ("50001:480" in page, "key-of-the-publisher" in page, "/callback" in page) == (True, False, True)
+    (provider,) = studio.services.provider_sign_in.all_providers().values()
+    assert provider.audiences == {50_001: ("480", "570")}
+    await ada.get(f"{HERE}/providers")
+    await ada.post(f"{HERE}/providers", provider="unity", kind="unity")
+    page = (await ada.get(f"{HERE}/change?part=providers.unity")).text
+    assert ("provider__tickets" in page, "provider__client_id" in page, "/callback" in page) == (True, False, False)
+
+
 async def test_provider_is_added_filled_in_enabled_and_removed(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -192,3 +215,33 @@ async def test_provider_is_added_filled_in_enabled_and_removed(
     await ada.post(f"{HERE}/providers/google/remove")
     assert "Provider removed" in (await ada.follow()).text
     assert studio.services.settings.providers == {}
+
+
+async def test_document_is_added_filled_in_enabled_and_removed(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/terms")
+    refused = await ada.post(f"{HERE}/terms", document="age", title="Age")
+    assert (refused.status_code, 'value="age"' in refused.text) == (400, True)
+    await ada.get(f"{HERE}/terms")
+    await ada.post(f"{HERE}/terms", document="privacy", title="Privacy policy")
+    assert "Document added" in (await ada.follow()).text
+    incomplete = await ada.post(f"{HERE}/change", part="terms.privacy", document__enabled="true")
+    assert (incomplete.status_code, "terms.privacy.url" in incomplete.text) == (400, True)
+    await ada.get(f"{HERE}/change?part=terms.privacy")
+    filled = {
+        "document__enabled": "true",
+        "document__url": "https://studio.example/privacy",
+        "document__version": "3",
+    }
+    more = {"document__countries": "DE\nAT", "document__minimum_age": "16"}
+    await ada.post(f"{HERE}/change", part="terms.privacy", **filled, **more)
+    page = (await ada.follow()).text
+    assert all(text in page for text in ("Settings saved.", "Privacy policy", "DE, AT"))
+    document = studio.services.settings.terms["privacy"]
+    assert (document.version, document.countries, document.minimum_age) == ("3", ("DE", "AT"), 16)
+    await ada.get(f"{HERE}/terms/privacy/remove")
+    await ada.post(f"{HERE}/terms/privacy/remove")
+    assert "Document removed" in (await ada.follow()).text
+    assert studio.services.settings.terms == {}

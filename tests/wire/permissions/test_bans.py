@@ -8,8 +8,12 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.events import AuditEvent
+from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.central import roles as central_roles
+from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import ROOT, application_scope
+from gatehouse.storage.accounts.bans import MAX_DEVICES
+from gatehouse.storage.tables.accounts import user_devices
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.game import approve_in_storage, confirm_in_browser, poll_ended_session, register_game
@@ -29,8 +33,10 @@ from tests.support.studio import (
     put_roles,
     role_meta,
     set_user_roles,
+    write_record,
 )
 from tests.support.websockets import close_code_and_reason, connect_game_socket, receive_json
+from tests.wire.oauth.authorize_responses import count_rows
 
 LOGIN: Final = "anna@studio.example"
 TEXT: Final = "Cheating in ranked games"
@@ -130,6 +136,27 @@ async def test_bn_02_no_one_bans_a_person_above_them(studio: Studio, moderator: 
 async def test_bn_02_no_one_lifts_a_ban_of_their_own(studio: Studio, moderator: Person) -> None:
     own = ban_request(moderator.user_id, action="lift", application_id=studio.shop.application_id)
     assert "of your own" in await studio.expect_error(403, "user/ban", own, moderator.headers)
+
+
+async def test_bn_02_a_banned_moderator_lifts_no_ban_in_the_console(
+    service: RunningService, studio: Studio, anna: User
+) -> None:
+    shop, player = studio.shop.application_id, studio.other_user.user_id
+    moderates = {application_scope(PROJECT, shop): holdings_with_rules("app.can_ban")}
+    await write_record(studio, UserRecord(application_id=CENTRAL_ID, user_id=anna.user_id, scopes=moderates))
+    administrator = await create_administrator(studio)
+    browser = AccountBrowser(service)
+    await browser.sign_in(LOGIN)
+    for is_banned, answer in ((False, 303), (True, 403)):
+        await ban(studio, administrator, player, application_id=shop)
+        if is_banned:
+            await ban(studio, administrator, anna.user_id, application_id=shop)
+        lifted = await browser.post_with_csrf(f"/console/people/{player}/bans/lift", application_id=str(shop))
+        assert lifted.status_code == answer, lifted.text
+    assert "where you are banned" in lifted.text
+    saved = await browser.post_with_csrf(f"/console/people/{player}/bans", application_id=str(shop))
+    assert saved.status_code == 403
+    await browser.client.aclose()
 
 
 async def test_bn_02_one_administrator_is_always_left(studio: Studio) -> None:
@@ -405,6 +432,18 @@ async def test_bn_09_a_shared_device_asks_for_confirmation_and_old_devices_are_f
     await lift(studio, moderator, anna.user_id, application_id=shop)
     await service.clock.advance(30 * DAY + 1)
     assert (await ban(studio, moderator, anna.user_id, application_id=shop, device=True)).get("devices", 0) == 0
+
+
+async def test_bn_09_made_up_devices_of_a_person_are_bounded(studio: Studio, moderator: Person, anna: User) -> None:
+    service, shop = studio.service, studio.shop.application_id
+    devices = service.services.sign_in_devices
+    for number in range(MAX_DEVICES + 5):
+        await devices.record_sign_in(anna.user_id, f"made up {number}")
+    await service.clock.advance(1)
+    assert (await log_in(service, app_id=shop, factor=PC))["status"] == "OK"
+    assert await count_rows(service, user_devices) == MAX_DEVICES
+    await ban(studio, moderator, anna.user_id, application_id=shop, device=True)
+    assert (await devices.find_bans(PC))[0].application_id == shop
 
 
 # -- history -----------------------------------------------------------------------------------------------

@@ -12,8 +12,10 @@ extends Node
 ##
 ## A result is {outcome, user_id, nick, jwt, token, error, reason, public_text, until, data}, where outcome is
 ##   "ok": signed in; `data` is everything the service told
-##   "refused": the player said no, or the service did; `error` is a record id that its operators can look up. For a
-##     banned player `reason` is "banned": show `public_text`, and `until` (Unix time, 0 for no end)
+##   "refused": the player said no, or the service did; `error` is a record id that its operators can look up. `reason`
+##     is "banned": show `public_text`, and `until` (Unix time, 0 for no end); or, for guests and platforms, one of
+##     "second_factor" and "no_account": sign in through the browser; "terms": open `data.url`, then sign in again;
+##     "throttled": try again after `data.retry_after` seconds; "login_error": the key or ticket is not accepted
 ##   "signed_out": there is no session, or it has ended: sign in
 ##   "cancelled": the game cancelled
 ##   "unreachable": the service cannot be reached; `error` says how
@@ -28,6 +30,8 @@ signal _rested
 
 const Request := preload("request.gd")
 const Storage := preload("storage.gd")
+const Ed25519 := preload("ed25519.gd")
+const ProofOfWork := preload("proof_of_work.gd")
 
 const GAME_SESSION := "/proxy/api/gameSession/"
 const SHORT_TIMEOUT := 15.0  # seconds for everything that is not held
@@ -36,6 +40,12 @@ const SESSION_LIVES := 1200.0  # seconds; no session of the service gets older
 const LONGEST_PAUSE := 90  # seconds: an unpolled session ends after 120, so a longer Retry-After is an end
 const MARGIN := 0.05  # seconds: timers may be a frame early, polls may not
 const FACTOR_BYTES := 32
+const KEY_BYTES := 32
+const RENEW_BEFORE := 604800.0  # seconds: a week before its end, the JWT of a guest is renewed
+const REASONS := {
+	"2STEP": "second_factor", "2STEPERROR": "second_factor", "TERMS": "terms", "BLOCKED": "throttled",
+	"LOGINERROR": "login_error", "DENIED": "denied"
+}
 # https anywhere, plain http to this very machine; no user part, no blanks, nothing a command line could misread.
 const ADDRESS := "^(?:https://(?:[A-Za-z0-9.-]+|\\[[0-9A-Fa-f:.]+\\])|http://(?:localhost|127\\.0\\.0\\.1|\\[::1\\]))(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?(?<query>\\?[A-Za-z0-9._~%&=+/-]*)?$"
 const LOCATION := "[?&]location=([A-Za-z0-9._~%+/=-]{1,500})"
@@ -59,10 +69,57 @@ var _timer: Timer = null
 ## (true: false leaves it to the listener of link_ready), factor (that of the device), poll_timeout (40 seconds; a poll
 ## is held for up to 30) and patience (90 seconds without a whole answer until the service counts as unreachable).
 func sign_in(options := {}) -> Dictionary:
+	options = options.duplicate()  # the caller's stay as they are
 	if not _begin(options):
 		return _invalid()
 	var result := await _sign_in_with_browser(options)
 	return _finished(result, options)
+
+
+## Sign in without an account, with a key that is made once on this device. The same key finds the same guest again.
+## Options: more (further fields of the request), factor, patience.
+func sign_in_guest(options := {}) -> Dictionary:
+	options = options.duplicate()
+	if not _begin(options):
+		return _invalid()
+	return _finished(await _sign_in_with_key(options), options)
+
+
+## Sign in with a ticket of the player's game platform, such as "steam". Options as for guests.
+func sign_in_platform(platform: String, ticket: String, options := {}) -> Dictionary:
+	options = options.duplicate()
+	if not _begin(options):
+		return _invalid()
+	var asked := _registration(options)
+	asked.merge({"platform": platform, "ticket": ticket})
+	return _finished(_logged_in(await _send("/proxy/api/platformLogin", asked, SHORT_TIMEOUT)), options)
+
+
+## Give the guest of this device an account, through the browser: the player registers, or signs in to the account that
+## gets everything the guest has. Show the code of `link_ready`, the player has to pick it. Options as for `sign_in`.
+func upgrade(options := {}) -> Dictionary:
+	options = options.duplicate()
+	if not _begin(options):
+		return _invalid()
+	var answer := await _send("/proxy/api/guest", {"app_id": app_id, "intent": "upgrade"}, SHORT_TIMEOUT)
+	if _text(answer.body, "challenge") == "":
+		return _finished(_logged_in(answer), options)
+	var signed := _signed(_text(answer.body, "challenge"))
+	options.more = options.get("more", {}).merged(signed.merged({"intent": "upgrade"}))
+	var result := await _sign_in_with_browser(options)
+	if result.outcome == "ok":
+		forget_guest()  # the service has retired the key
+	return _finished(result, options)
+
+
+## Whether this device has the key of a guest.
+func has_guest() -> bool:
+	return storage.read(base_url, "device_key") != ""
+
+
+## Remove the key: the guest is lost, unless it has an account. The next `sign_in_guest` makes a new one.
+func forget_guest() -> void:
+	storage.write(base_url, "device_key", "")
 
 
 ## Ends the sign-in that is under way with the outcome "cancelled".
@@ -78,15 +135,21 @@ func cancel() -> void:
 
 
 ## The stored session, if the service still accepts it: call it when the game starts. A session that ended is "signed_out".
+## A guest whose session has ended, or ends within a week, is signed in again with the key of the device.
 func resume() -> Dictionary:
 	if not _is_address(base_url, false):
 		return _invalid()
 	if stored_session().is_empty():
 		return _result("signed_out")
+	var session := stored_session()
+	var is_guest := _text(session, "auth") == "guest" and has_guest()
+	if is_guest and _seconds_left(session) < RENEW_BEFORE:
+		return await sign_in_guest()
 	var answer := await _post_signed("/api/permissions/user/info", {})
 	if answer.http == 200 and _text(answer.body, "status") == "OK":
-		return _signed_in(stored_session())
-	return _not_allowed(answer)
+		return _signed_in(session)
+	var result := _not_allowed(answer)
+	return await sign_in_guest() if is_guest and result.outcome == "signed_out" else result
 
 
 ## Forget the session on this device. Its JWT is not revoked: the player does that with "Sign out everywhere" on the
@@ -245,6 +308,73 @@ func _tell(state: String) -> void:
 	if state != "" and state != _state:
 		_state = state
 		state_changed.emit(state)
+
+
+# -- Guests and platforms ----------------------------------------------------------------------------------------------
+
+func _sign_in_with_key(options: Dictionary) -> Dictionary:
+	var asked := {"app_id": app_id, "device_key": Marshalls.raw_to_base64(_public_key())}
+	var answer := await _send("/proxy/api/guest", asked, SHORT_TIMEOUT)
+	for _attempt in 2:  # the first may be asked to solve a puzzle
+		if answer.cancelled or _text(answer.body, "challenge") == "":
+			break
+		var proved := _registration(options).merged(_signed(_text(answer.body, "challenge")))
+		if answer.body.get("puzzle") is Dictionary:
+			proved.puzzle = _text(answer.body.puzzle, "puzzle")
+			proved.solution = await ProofOfWork.solve(answer.body.puzzle, get_tree(), func(): return _cancelled)
+			_answered = Time.get_ticks_msec()
+		if _cancelled:
+			return _result("cancelled")
+		answer = await _send("/proxy/api/guest", proved, SHORT_TIMEOUT)
+	return _logged_in(answer)
+
+
+func _logged_in(answer: Dictionary) -> Dictionary:
+	var status := _text(answer.body, "status")
+	if answer.cancelled:
+		return _result("cancelled")
+	if answer.http == 200 and status == "OK":
+		return _signed_in(answer.body)
+	if answer.http == 0 or answer.http >= 500 or (answer.http == 200 and not status in REASONS):
+		return _unreachable(answer)
+	var result := _refused(answer)
+	result.data = answer.body
+	if result.reason == "":
+		result.reason = "throttled" if answer.http == 429 else REASONS.get(status, "")
+	return result
+
+
+func _device_key() -> PackedByteArray:
+	var key := Marshalls.base64_to_raw(storage.read(base_url, "device_key"))
+	if key.size() != KEY_BYTES:
+		key = Crypto.new().generate_random_bytes(KEY_BYTES)
+		storage.write(base_url, "device_key", Marshalls.raw_to_base64(key))
+		storage.write(base_url, "public_key", "")
+	return key
+
+
+func _public_key() -> PackedByteArray:
+	var key := _device_key()
+	if storage.read(base_url, "public_key") == "":
+		storage.write(base_url, "public_key", Marshalls.raw_to_base64(Ed25519.public_key(key)))
+	return Marshalls.base64_to_raw(storage.read(base_url, "public_key"))
+
+
+func _signed(challenge: String) -> Dictionary:
+	var signature := Ed25519.sign(_device_key(), _public_key(), challenge.to_utf8_buffer())
+	return {
+		"device_key": Marshalls.raw_to_base64(_public_key()), "challenge": challenge,
+		"signature": Marshalls.raw_to_base64(signature)
+	}
+
+
+## Until the JWT ends, by the clock of this device; the service decides.
+static func _seconds_left(session: Dictionary) -> float:
+	var payload := _text(session, "jwt").get_slice(".", 1).replace("-", "+").replace("_", "/")
+	payload += "=".repeat((4 - payload.length() % 4) % 4)
+	var claims = JSON.parse_string(Marshalls.base64_to_utf8(payload))
+	var ends = claims.get("exp", 0) if claims is Dictionary else 0
+	return ends - Time.get_unix_time_from_system() if ends is float else 0.0
 
 
 # -- One sign-in at a time ---------------------------------------------------------------------------------------------

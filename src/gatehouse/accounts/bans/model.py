@@ -105,7 +105,7 @@ class Ban:
         return BanState.ENDED if 0 < self.until <= now else BanState.ACTIVE
 
 
-def kept_since(now: int) -> int:
+def earliest_device_use(now: int) -> int:
     """Return the time since which devices at sign-ins are kept."""
     return now - DEVICE_DAYS * DAY
 
@@ -117,7 +117,7 @@ class BanNotFound(NotFound):
 class DeviceShared(Conflict):
     public = (
         f"More than {MAX_SILENT_ACCOUNTS} accounts used a device of this person. "
-        "Send data.confirm to ban all of them on it."
+        "Confirm that all of them are banned on it (data.confirm)."
     )
 
 

@@ -43,7 +43,7 @@ class BanStore(Protocol):
         """Return the accounts on each device that the person has used since then."""
 
     async def record_device(self, user_id: str, device: str, now: int) -> None:
-        """Store that the account signs in on the device, at most once a day."""
+        """Store that the account signs in on the device, at most once a day; the 100 newest are kept."""
 
     async def bans_of_device(self, device: str, now: int) -> tuple[UserBan, ...]:
         """Return the active bans that count for every account on the device."""

@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 
 MAX_SUBJECT_LENGTH: Final = 255
+MAX_SOURCE_ID: Final = 256  # characters that a report shows
 MAX_NAME_SHOWN: Final = 40  # of a provider that a file names
 
 
@@ -66,6 +67,7 @@ class RowChecker:
         return AccountCandidate(
             number=number,
             title=entry.title,
+            source_id=(entry.source_id or entry.user_id)[:MAX_SOURCE_ID],
             user=user,
             record=record,
             identities=identities,

@@ -23,7 +23,7 @@ class ImportFile:
 def open_import_file(
     file: BinaryIO, source: ImportFormat, *, hash_config: FirebaseHashConfig | None = None
 ) -> ImportFile:
-    """Read the file once for its ID and size. The rows are read lazily; FileUnfit may be raised by either."""
+    """Read the file once for its ID and size. The rows are read lazily; BadImportFile may be raised by either."""
     digest, lines = hashlib.sha256(source.value.encode()), 0
     while block := file.read(READ_BYTES):
         digest.update(block)

@@ -13,6 +13,7 @@ from gatehouse.accounts.importing.model import (
     AccountCandidate,
     BatchFunction,
     FileRow,
+    ImportedId,
     ImportFormat,
     ImportOutcome,
     RefusedRow,
@@ -87,11 +88,12 @@ class Importer:
         job: ImportJob,
         *,
         report: Callable[[RefusedRow], object],
+        report_id: Callable[[ImportedId], object] = lambda _: None,
         progress: Callable[[int], object] = lambda _: None,
     ) -> ImportTotals:
-        """Import the rows; what is not taken goes to `report`, in the order of the file.
+        """Import the rows; what is not taken goes to `report`, in the order of the file, and new IDs to `report_id`.
 
-        `rows` is read in a worker thread, a batch at a time. Raises FileUnfit when it does.
+        `rows` is read in a worker thread, a batch at a time. Raises BadImportFile when it does.
         """
         check_import_id(job.import_id)
         run = ImportRun(self._checker(job))
@@ -101,6 +103,8 @@ class Importer:
             run.totals.refused += len(refused)
             for one in sorted(refused + run.take_left_out(), key=lambda one: one.number):
                 report(one)
+            for imported in run.take_ids():
+                report_id(imported)
             progress(run.totals.rows)
         return run.totals
 
@@ -133,8 +137,10 @@ class Importer:
                 match verdict.outcome:
                     case ImportOutcome.IMPORTED:
                         run.count(candidate)
+                        run.keep_id(candidate, candidate.user.user_id)
                     case ImportOutcome.KNOWN:
                         run.totals.known += 1
+                        run.keep_id(candidate, verdict.user_id)
                     case ImportOutcome.REFUSED:
                         refused.append(RefusedRow(candidate.number, candidate.title, verdict.reason))
                     case ImportOutcome.ID_USED:
@@ -165,6 +171,7 @@ class ImportRun:
         self._seen: dict[str, int] = {}  # the row of each name, to refuse a second one
         self._rows: dict[int, FileRow] = {}  # of the current batch
         self._left_out: list[RefusedRow] = []
+        self._ids: list[ImportedId] = []
         self.totals = ImportTotals()
 
     def count(self, candidate: AccountCandidate) -> None:
@@ -176,6 +183,16 @@ class ImportRun:
     def take_left_out(self) -> list[RefusedRow]:
         """Return what is missing from the accounts counted since the last call."""
         taken, self._left_out = self._left_out, []
+        return taken
+
+    def keep_id(self, candidate: AccountCandidate, user_id: str) -> None:
+        self._ids.append(
+            ImportedId(number=candidate.number, title=candidate.title, source_id=candidate.source_id, user_id=user_id)
+        )
+
+    def take_ids(self) -> list[ImportedId]:
+        """Return the IDs of the accounts since the last call."""
+        taken, self._ids = self._ids, []
         return taken
 
     def next_batch(self, rows: Iterator[FileRow]) -> tuple[list[AccountCandidate], list[RefusedRow]] | None:

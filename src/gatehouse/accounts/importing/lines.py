@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from gatehouse.accounts.importing.model import FileRow, FileUnfit, ForeignIdentity, ImportEntry
+from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
 
 MAX_LINE_BYTES: Final = 65_536
 CHUNK_BYTES: Final = 65_536  # in which the rest of a longer line is skipped
@@ -17,8 +17,9 @@ BOM: Final = b"\xef\xbb\xbf"
 DELIMITERS: Final = (",", ";", "\t")
 COLUMNS: Final = (
     *("login", "nick", "name", "username", "password_hash", "totp_secret", "tags", "purchases"),
-    *("email_verified", "user_id", "provider", "subject"),
+    *("email_verified", "blocked", "user_id", "provider", "subject"),
 )
+FLAG_COLUMNS: Final = ("email_verified", "blocked")
 LISTS: Final = frozenset({"tags", "purchases"})
 FLAGS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "1"), True),
@@ -51,11 +52,11 @@ def skip_line(file: BinaryIO) -> None:
 
 
 def read_csv(file: BinaryIO) -> Iterator[FileRow]:
-    """Yield the rows below the header. Raises FileUnfit for a file without a usable header."""
+    """Yield the rows below the header. Raises BadImportFile for a file without a usable header."""
     lines = read_lines(file)
     _, header, problem = next(lines, (1, None, "the file is empty"))
     if header is None:
-        raise FileUnfit(problem)
+        raise BadImportFile(problem)
     delimiter = max(DELIMITERS, key=header.count)
     columns = check_columns([cell.strip().lower() for cell in split_line(header, delimiter)])
     for number, text, trouble in lines:
@@ -65,11 +66,11 @@ def read_csv(file: BinaryIO) -> Iterator[FileRow]:
 def check_columns(columns: Sequence[str]) -> Sequence[str]:
     unknown = [name for name in columns if name not in COLUMNS]
     if unknown:
-        raise FileUnfit(f"unknown column {unknown[0][:40]!r}; the columns are {', '.join(COLUMNS)}")
+        raise BadImportFile(f"unknown column {unknown[0][:40]!r}; the columns are {', '.join(COLUMNS)}")
     if len(set(columns)) < len(columns):
-        raise FileUnfit("a column is named twice")
+        raise BadImportFile("a column is named twice")
     if not {"login", "subject"} & set(columns):
-        raise FileUnfit("the file needs a column login, or provider and subject")
+        raise BadImportFile("the file needs a column login, or provider and subject")
     return columns
 
 
@@ -77,22 +78,24 @@ def split_line(text: str, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([text], delimiter=delimiter, strict=True))
     except csv.Error as error:
-        raise FileUnfit(f"the line is not CSV: {error}") from error
+        raise BadImportFile(f"the line is not CSV: {error}") from error
 
 
 def read_csv_row(number: int, text: str, delimiter: str, columns: Sequence[str]) -> FileRow:
     try:
         cells = split_line(text, delimiter)
-    except FileUnfit as error:
+    except BadImportFile as error:
         return FileRow(number, NOTHING, str(error))
     if len(cells) != len(columns):
         return FileRow(number, NOTHING, f"has {len(cells)} cells, the header has {len(columns)}")
     given = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
-    verified = FLAGS.get(given.pop("email_verified", "").lower())
+    flags = {name: FLAGS.get(given.pop(name, "").lower()) for name in FLAG_COLUMNS}
     identities = read_identities(given.pop("provider", ""), given.pop("subject", ""))
     fields: dict[str, Any] = {name: split_words(cell) if name in LISTS else cell for name, cell in given.items()}
-    entry = ImportEntry(**fields, identities=identities, email_verified=verified or False)
-    return FileRow(number, entry, "" if verified is not None else "email_verified must be true or false")
+    fields |= {name: bool(value) for name, value in flags.items()}
+    entry = ImportEntry(**fields, identities=identities)
+    wrong = next((name for name, value in flags.items() if value is None), "")
+    return FileRow(number, entry, f"{wrong} must be true or false" if wrong else "")
 
 
 def read_identities(provider: str, subject: str) -> tuple[ForeignIdentity, ...]:
@@ -120,6 +123,7 @@ class JsonLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tags: list[str] | None = None
     purchases: list[str] | None = None
     email_verified: bool | None = None
+    blocked: bool | None = None
     user_id: str | int | None = None
     provider: str | None = None
     subject: str | None = None
@@ -156,6 +160,7 @@ def json_line_entry(line: JsonLine) -> ImportEntry:
         tags=frozenset(line.tags or ()),
         purchases=frozenset(line.purchases or ()),
         email_verified=bool(line.email_verified),
+        blocked=bool(line.blocked),
         user_id="" if line.user_id is None else str(line.user_id),
         identities=(
             *read_identities(line.provider or "", line.subject or ""),

@@ -21,7 +21,7 @@ class ImportFormat(StrEnum):
     FIREBASE = "firebase"
 
 
-class FileUnfit(BadInput):
+class BadImportFile(BadInput):
     """The file as a whole cannot be read: no header, unknown columns, not JSON."""
 
 
@@ -50,6 +50,7 @@ class ImportEntry:
     email_verified: bool = False
     blocked: bool = False
     user_id: str = ""
+    source_id: str = ""  # the account's ID in the other system, if it is not kept as user_id
     identities: tuple[ForeignIdentity, ...] = ()
 
     @property
@@ -77,11 +78,22 @@ class RefusedRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedId:
+    """An account in the other system and here."""
+
+    number: int
+    title: str
+    source_id: str
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccountCandidate:
     """A checked account, ready to be stored."""
 
     number: int
     title: str
+    source_id: str = ""
     user: User = field(repr=False)
     record: AuditRecord
     identities: tuple[Identity, ...] = ()
@@ -108,10 +120,10 @@ class ImportOutcome(StrEnum):
 class Verdict:
     outcome: ImportOutcome
     reason: str = ""
+    user_id: str = ""  # of a known account
 
 
 NEW: Final = Verdict(ImportOutcome.IMPORTED)
-KNOWN: Final = Verdict(ImportOutcome.KNOWN)
 ID_USED: Final = Verdict(ImportOutcome.ID_USED)
 
 
@@ -132,7 +144,7 @@ class StoredNames:
         with_identity = next(filter(None, map(self._owner, candidate.identities)), None)
         found = with_login or (self.by_id.get(user.user_id) if candidate.has_own_id else with_identity)
         if found is not None and self._is_same(found, candidate, import_id):
-            return KNOWN
+            return Verdict(ImportOutcome.KNOWN, user_id=found.user_id)
         if candidate.has_own_id and user.user_id in self.used_ids:
             return refusal_verdict(f"the user ID {user.user_id} is in use or was used before")
         if with_login is not None:

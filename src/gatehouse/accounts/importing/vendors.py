@@ -16,7 +16,7 @@ import msgspec
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.importing.hashes import BadHash, decode_base64, encode_base64
 from gatehouse.accounts.importing.lines import MAX_LINE_BYTES, NOTHING, json_problem, read_lines
-from gatehouse.accounts.importing.model import FileRow, FileUnfit, ForeignIdentity, ImportEntry
+from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry
 
 MAX_DOCUMENT_BYTES: Final = 2**30  # of a file that is one JSON document
 TOTP_DIGITS: Final = 6  # this and the next two: what this service checks (RFC 6238)
@@ -34,17 +34,17 @@ class UserDocument(msgspec.Struct):
 
 
 def split_document(file: BinaryIO, kind: type[T]) -> T:
-    """Decode the outermost level of the file. Raises FileUnfit."""
+    """Decode the outermost level of the file. Raises BadImportFile."""
     try:
         content: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):  # not a file, or an empty one
         content = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(content) > MAX_DOCUMENT_BYTES:
-        raise FileUnfit(f"the file is larger than {MAX_DOCUMENT_BYTES:,} bytes")
+        raise BadImportFile(f"the file is larger than {MAX_DOCUMENT_BYTES:,} bytes")
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise FileUnfit(f"the file {json_problem(error)}") from error
+        raise BadImportFile(f"the file {json_problem(error)}") from error
 
 
 def decode_entries(
@@ -93,6 +93,7 @@ class KeycloakLink(msgspec.Struct, rename="camel"):
 
 
 class KeycloakUser(msgspec.Struct, rename="camel"):
+    id: str | None = None
     username: str | None = None
     email: str | None = None
     email_verified: bool = False
@@ -149,6 +150,7 @@ def keycloak_entry(user: KeycloakUser) -> ImportEntry:
         totp_secret=keycloak_totp(credentials["otp"]) if "otp" in credentials else "",
         email_verified=user.email_verified,
         blocked=not user.enabled,
+        source_id=user.id or "",
         identities=tuple(ForeignIdentity(one.identity_provider, one.user_id) for one in user.federated_identities),
     )
 
@@ -219,6 +221,7 @@ class Auth0Identity(msgspec.Struct):
 
 
 class Auth0User(msgspec.Struct):
+    user_id: str | None = None
     email: str | None = None
     email_verified: bool = False
     username: str | None = None
@@ -274,6 +277,7 @@ def auth0_entry(user: Auth0User) -> ImportEntry:
         totp_secret=secrets[0] if secrets else "",
         email_verified=user.email_verified,
         blocked=user.blocked,
+        source_id=user.user_id or "",
         identities=tuple(
             ForeignIdentity(one.provider, str(one.user_id))
             for one in user.identities
@@ -320,6 +324,7 @@ class FirebaseProvider(msgspec.Struct, rename="camel"):
 
 
 class FirebaseUser(msgspec.Struct, rename="camel"):
+    local_id: str | None = None
     email: str | None = None
     email_verified: bool = False
     display_name: str | None = None
@@ -354,12 +359,12 @@ PASSWORD_PROVIDERS: Final = frozenset({"password", "phone", "emailLink"})
 
 
 def parse_hash_config(text: str) -> FirebaseHashConfig:
-    """Parse the parameters as the console shows them. Raises FileUnfit."""
+    """Parse the parameters as the console shows them. Raises BadImportFile."""
     pairs = (line.strip().rstrip(",").partition(":") for line in text.splitlines())
     given = {name.strip(): value.strip().strip('"') for name, colon, value in pairs if colon}
     missing = [name for name in FIREBASE_SETTINGS if name not in given]
     if missing or given.get("algorithm", "SCRYPT") != "SCRYPT":
-        raise FileUnfit(f"the hash parameters need algorithm SCRYPT and {', '.join(FIREBASE_SETTINGS)}")
+        raise BadImportFile(f"the hash parameters need algorithm SCRYPT and {', '.join(FIREBASE_SETTINGS)}")
     try:
         return FirebaseHashConfig(
             signer_key=decode_base64(given["base64_signer_key"]),
@@ -368,7 +373,7 @@ def parse_hash_config(text: str) -> FirebaseHashConfig:
             mem_cost=int(given["mem_cost"]),
         )
     except (ValueError, BadHash) as error:
-        raise FileUnfit("the hash parameters are malformed") from error
+        raise BadImportFile("the hash parameters are malformed") from error
 
 
 def read_firebase(file: BinaryIO, config: FirebaseHashConfig | None) -> tuple[int, Iterator[FileRow]]:
@@ -389,6 +394,7 @@ def firebase_entry(user: FirebaseUser, config: FirebaseHashConfig | None) -> Imp
         password_hash=hashed,
         email_verified=user.email_verified,
         blocked=user.disabled,
+        source_id=user.local_id or "",
         identities=tuple(
             ForeignIdentity(one.provider_id, one.raw_id)
             for one in user.provider_user_info

@@ -21,6 +21,7 @@ from gatehouse.accounts.own_account.model import (
     SiteSignInRecord,
 )
 from gatehouse.accounts.own_account.profile import visible_address
+from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
@@ -142,6 +143,12 @@ class ExportedBan(msgspec.Struct, frozen=True, kw_only=True):
     lifted: str
 
 
+class ExportedTerms(msgspec.Struct, frozen=True, kw_only=True):
+    document: str  # `age`: the version is the lowest age of the person's band
+    version: str
+    accepted: str
+
+
 class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     service: str
     made: str
@@ -154,6 +161,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     client_sign_ins: Sequence[ExportedSignIn]
     site_sign_ins: Sequence[ExportedSiteSignIn]
     bans: Sequence[ExportedBan]
+    terms: Sequence[ExportedTerms]
     applications: Sequence[ExportedApplicationData]  # answered so far; each answer is exported once
     activity: Sequence[ExportedRecord]
 
@@ -197,6 +205,7 @@ class DataExport:
             client_sign_ins=[exported_sign_in(sign_in) for sign_in in everything.sign_ins],
             site_sign_ins=[exported_site_sign_in(one) for one in everything.sites],
             bans=[exported_ban(ban) for ban in everything.bans],
+            terms=[exported_terms(one) for one in everything.terms],
             applications=[exported_application_data(answer) for answer in answers],
             activity=[exported_record(record, user.user_id) for record in details.records],
         )
@@ -211,6 +220,10 @@ def exported_ban(ban: Ban) -> ExportedBan:
         until=iso8601(ban.until) if ban.until else "",
         lifted=iso8601(ban.lifted_at) if ban.lifted_at else "",
     )
+
+
+def exported_terms(one: AcceptedVersion) -> ExportedTerms:
+    return ExportedTerms(document=one.document, version=one.version, accepted=iso8601(one.accepted_at))
 
 
 def exported_account(user: User, everything: PersonalRecords) -> ExportedAccount:

@@ -83,12 +83,20 @@ class IdentityAccounts:
         await self._record_use(person, rules, user, origin)
 
     async def unlink(
-        self, user: User, issuer: str, subject: str, *, provider_name: str, origin: AuditOrigin, device: str
+        self,
+        user: User,
+        issuer: str,
+        subject: str,
+        *,
+        provider_name: str,
+        origin: AuditOrigin,
+        device: str,
+        email_counts: bool = False,
     ) -> None:
-        """Raises IdentityNotFound and LastSignInMethod."""
+        """`email_counts`: the person can sign in by email. Raises IdentityNotFound and LastSignInMethod."""
         record = self._notifier.record(AuditEvent.IDENTITY_UNLINKED, user, origin, issuer=issuer)
         mails = self._notifier.mails(MailTemplate.IDENTITY_UNLINKED, user, origin, device, provider=provider_name)
-        await self._store.unlink_identity(user.user_id, issuer, subject, record, mails)
+        await self._store.unlink_identity(user.user_id, issuer, subject, record, mails, email_counts=email_counts)
 
     async def _create(
         self, person: ForeignPerson, rules: IdentityRules, lang: str, origin: AuditOrigin

@@ -9,6 +9,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.guests.model import GuestUpgrade
 from gatehouse.accounts.model import EmailLink, Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.second_factors.model import Factor, FactorOverview, Passkey
+from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.images.model import StoredImage
 from gatehouse.kernel.errors import Conflict, Refused
@@ -110,6 +111,7 @@ class PersonalRecords:
     sign_ins: Sequence[ClientSignIn]
     sites: Sequence[SiteSignInRecord]
     bans: Sequence[Ban]  # also ended and lifted ones
+    terms: Sequence[AcceptedVersion]
     former_ids: Sequence[str]  # of guests that were merged into the account
 
 
@@ -305,9 +307,25 @@ class OwnAccountStore(Protocol):
         """Add the identity to its account. Raises IdentityTaken, TooManyIdentities and UserNotFound."""
 
     async def unlink_identity(
-        self, user_id: str, issuer: str, subject: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+        self,
+        user_id: str,
+        issuer: str,
+        subject: str,
+        entry: AuditRecord,
+        mails: Sequence[OutboxMail],
+        *,
+        email_counts: bool = False,
     ) -> None:
-        """Remove the identity. Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once."""
+        """Remove the identity. Raises IdentityNotFound, and LastSignInMethod, also when two are removed at once.
+
+        `email_counts`: the person can sign in by email.
+        """
+
+    async def remove_password(self, user: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+        """Remove the password if the account has a passkey and a second passkey, an identity or a verified address.
+
+        Raises LastSignInMethod otherwise, and UserChanged when there is none or the account's sessions were ended.
+        """
 
     async def record_identity_use(
         self, identity: Identity, tags: Mapping[str, bool], entry: AuditRecord, *, purchases: Mapping[str, bool]

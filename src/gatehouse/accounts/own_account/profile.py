@@ -175,6 +175,15 @@ class PasswordChange:
             now=self._clock.now(),
         )
 
+    async def remove_password(self, user: User, *, origin: AuditOrigin, device: str) -> None:
+        """Remove the password of an account that has a passkey and another way to recover it; sessions stay.
+
+        Raises LastSignInMethod and UserChanged.
+        """
+        entry = self._notifier.record(AuditEvent.PASSWORD_REMOVED, user, origin)
+        mails = self._notifier.mails(MailTemplate.PASSWORD_REMOVED, user, origin, device)
+        await self._store.remove_password(user, entry, mails)
+
 
 # Deletion of an account: personal data is erased, the ID is never reused, the audit log stays complete (OP-14).
 

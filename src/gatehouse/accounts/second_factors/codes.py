@@ -18,6 +18,7 @@ from gatehouse.accounts.second_factors.model import (
     Factor,
     FactorMissing,
     NewRecoveryCodes,
+    SameMailbox,
     SecondFactorStore,
     SecondFactorWrong,
     TotpEnrollment,
@@ -135,10 +136,12 @@ class EmailCodes:
     async def enable(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
         """Enable codes by email and return recovery codes to show, if the account had none left.
 
-        Raises EmailNotVerified or FactorExists.
+        Raises EmailNotVerified, FactorExists, and SameMailbox for an account with no other sign-in method.
         """
         if user.login is None or not user.email_verified:
             raise EmailNotVerified
+        if user.password_hash is None and not user.passkeys and not user.service_tags:
+            raise SameMailbox
         codes = self._recovery.generate(user)
         entry, mails = self._notifier.factor_added(Factor.EMAIL, user, origin, device)
         kept = await self._store.enable_email_codes(user.user_id, codes.digests, entry, mails)

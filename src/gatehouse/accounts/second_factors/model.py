@@ -129,6 +129,12 @@ class FactorExists(Conflict):
     public = "The account already has this second factor."
 
 
+class SameMailbox(Conflict):
+    """The person signs in by email only: a code by email would prove the same mailbox again."""
+
+    public = "You sign in by email, so a code by email is not a second factor. Use an authenticator app or a passkey."
+
+
 class EnrollmentGone(Conflict):
     public = "This setup has expired. Start again."
 
@@ -255,6 +261,15 @@ class PasskeyStore(Protocol):
         """Rename the passkey. Raises FactorMissing when it is not the account's."""
 
     async def remove_passkey(
-        self, user_id: str, credential_id: bytes, entry: AuditRecord, mails: Sequence[OutboxMail]
+        self,
+        user_id: str,
+        credential_id: bytes,
+        entry: AuditRecord,
+        mails: Sequence[OutboxMail],
+        *,
+        email_counts: bool = False,
     ) -> None:
-        """Remove the account's passkey, and with the last factor the recovery codes. Raises FactorMissing."""
+        """Remove the account's passkey, and with the last factor the recovery codes.
+
+        `email_counts`: the person can sign in by email. Raises FactorMissing and LastSignInMethod.
+        """

@@ -194,10 +194,20 @@ class Passkeys:
         await self._store.rename_passkey(user.user_id, credential_id_of(passkey_id), check_passkey_name(name), entry)
 
     async def remove(
-        self, user: User, passkey_id: str, *, origin: AuditOrigin, device: str = "", reason: str = ""
+        self,
+        user: User,
+        passkey_id: str,
+        *,
+        origin: AuditOrigin,
+        device: str = "",
+        reason: str = "",
+        email_counts: bool = False,
     ) -> None:
+        """`email_counts`: the person can sign in by email. Raises FactorMissing and LastSignInMethod."""
         entry, mails = self._notifier.factor_removed(Factor.PASSKEY, user, origin, device, reason)
-        await self._store.remove_passkey(user.user_id, credential_id_of(passkey_id), entry, mails)
+        await self._store.remove_passkey(
+            user.user_id, credential_id_of(passkey_id), entry, mails, email_counts=email_counts
+        )
 
     async def _find_owned(self, response: UnverifiedResponse, user: User | None) -> Passkey:
         passkey = await self._store.find_passkey(response.credential_id)

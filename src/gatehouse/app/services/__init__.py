@@ -42,6 +42,8 @@ class Services(GameServices):
                 GAME: self.game_purpose,
                 SITE: SiteSignInPurpose(self.site_sign_in),
             },
+            terms=self.terms,
+            with_terms=frozenset({AUTHORIZE, DEVICE, GAME}),
             clock=self.clock,
         )
 

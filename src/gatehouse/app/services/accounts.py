@@ -1,6 +1,5 @@
 """People's accounts: how they sign in, their sessions and second factors, registration, their own account."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
@@ -9,8 +8,6 @@ from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
 from gatehouse.accounts.email_sign_in import EmailSignIn, EmailSignInPolicy
 from gatehouse.accounts.guests.sign_in import DeviceChallenges, GuestSignIn
-from gatehouse.accounts.identities import IdentityRules, TagRule
-from gatehouse.accounts.importing.checks import ProviderIssuer
 from gatehouse.accounts.importing.importer import Importer
 from gatehouse.accounts.login_result import LoginResult, LoginSettings
 from gatehouse.accounts.own_account.claims import ProfileClaims
@@ -27,12 +24,16 @@ from gatehouse.accounts.second_factors.passkeys import Passkeys, RelyingParty
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions, ShortTokens
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
+from gatehouse.accounts.terms.acceptance import Terms
+from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
 from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_client
 from gatehouse.app.services.permissions import PermissionServices
+from gatehouse.app.services.provider_settings import enabled_providers, provider_issuers
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
-from gatehouse.providers.model import PRESETS, Provider, ProviderProtocol
+from gatehouse.providers.jwt_tickets import JwtTickets
+from gatehouse.providers.model import ProviderProtocol
 from gatehouse.providers.oauth_user import OAuthUsers
 from gatehouse.providers.openid_connect import OpenIdConnect
 from gatehouse.providers.sign_in import ProviderSignIn
@@ -40,8 +41,8 @@ from gatehouse.providers.steam import SteamOpenId
 from gatehouse.providers.steam_tickets import SteamTickets
 from gatehouse.providers.tickets import PlatformSignIn
 from gatehouse.settings.grammar import parse_origin
-from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings
-from gatehouse.settings.providers import ProviderSettings
+from gatehouse.settings.model import AccountSettings, ProtectionSettings, SessionSettings, Settings
+from gatehouse.settings.terms import TermsSettings
 from gatehouse.throttle.limits import Quota
 from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
 from gatehouse.web.http.browser import BrowserSessions
@@ -110,12 +111,26 @@ class AccountServices(PermissionServices):
             country_of=self.geoip.country,
             tokens=self.user_tokens,
             devices=self.sign_in_devices,
+            terms=self.terms,
             recorder=self.recorder,
             clock=self.clock,
             settings=LoginSettings(
                 vendor_nick_field=self.settings.accounts.vendor_nick_field,
                 jwt_without_factor=self.settings.tokens.jwt_without_factor,
             ),
+        )
+
+    @cached_property
+    def terms(self) -> Terms:
+        return Terms(
+            read_accepted=self.storage.terms.terms_of_user,
+            store_accepted=self.storage.terms.accept_terms,
+            documents=lambda: enabled_documents(self.settings.terms),
+            country_of=self.geoip.country,
+            recorder=self.recorder,
+            key=derive_key(self.instance_key, "terms"),
+            clock=self.clock,
+            base_url=self.base_url,
         )
 
     # Second factors
@@ -337,18 +352,27 @@ class AccountServices(PermissionServices):
 
     @cached_property
     def provider_calls(self) -> ProviderCalls:
-        return ProviderCalls(outbound_client(self.settings, PROVIDER_LIMITS))
+        return provider_calls(self.settings)
 
     @cached_property
     def openid_connect(self) -> OpenIdConnect:
         return OpenIdConnect(calls=self.provider_calls, clock=self.clock)
 
     @cached_property
+    def jwt_tickets(self) -> JwtTickets:
+        return JwtTickets(openid_connect=self.openid_connect, clock=self.clock)
+
+    @cached_property
     def platform_sign_in(self) -> PlatformSignIn:
         return PlatformSignIn(
             store=self.storage.profile,
             providers=lambda: enabled_providers(self.settings.providers),
-            verifiers={ProviderProtocol.STEAM: SteamTickets(calls=self.provider_calls, clock=self.clock)},
+            verifiers={
+                # Calls of its own: a slow Web API must not delay sign-ins in browsers.
+                ProviderProtocol.STEAM: SteamTickets(calls=provider_calls(self.settings), clock=self.clock),
+                ProviderProtocol.OIDC: self.jwt_tickets,
+                ProviderProtocol.TOKENS: self.jwt_tickets,
+            },
             identities=self.identity_accounts,
             limiter=self.attempt_limiter,
             tally=self.tally,
@@ -393,6 +417,10 @@ class AccountServices(PermissionServices):
         )
 
 
+def provider_calls(settings: Settings) -> ProviderCalls:
+    return ProviderCalls(outbound_client(settings, PROVIDER_LIMITS))
+
+
 def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
     return SessionLifetimes(
         idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * MINUTE
@@ -417,83 +445,18 @@ def proof_of_work_policy(wanted: ProtectionSettings) -> ProofOfWorkPolicy:
     )
 
 
-# Names of providers in exports of other systems, and the kind of each; where the subject is the provider's own.
-EXPORTED_PROVIDERS: Final = {
-    "google.com": "google",
-    "google-oauth2": "google",
-    "apple.com": "apple",
-    "github.com": "github",
-}
-TENANT_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
-
-
-def provider_issuers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, ProviderIssuer]:
-    """Return the issuers of imported identities, by the ID of the provider and by the names that exports have."""
-    known = {name: ProviderIssuer(name, identity_issuer(one)) for name, one in wanted.items()}
-    for exported, kind in EXPORTED_PROVIDERS.items():
-        of_kind = [name for name, one in wanted.items() if one.kind == kind]
-        if len(of_kind) == 1:
-            known.setdefault(exported, known[of_kind[0]])
-    return known
-
-
-def identity_issuer(wanted: ProviderSettings) -> str:
-    """Return the issuer that a sign-in with the provider finds identities by; empty if it depends on the person."""
-    issuer = wanted.issuer or PRESETS[wanted.kind].issuer
-    match wanted.kind:
-        case "steam":
-            return f"{issuer.rstrip('/')}/openid"
-        case "microsoft":
-            return f"{issuer.rstrip('/')}/{wanted.tenant}/v2.0" if TENANT_ID.fullmatch(wanted.tenant) else ""
-        case _:
-            return issuer.rstrip("/")
-
-
-def enabled_providers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, Provider]:
-    return {name: provider_of(name, one) for name, one in wanted.items() if one.enabled}
-
-
-def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
-    preset = PRESETS[wanted.kind]
-    name = wanted.name or preset.title or provider_id
-    rules = IdentityRules(
-        provider_id=provider_id,
-        provider_name=name,
-        creates_accounts=wanted.create_accounts,
-        domains=wanted.allowed_domains,
-        tags=tuple(map(tag_rule_of, wanted.tags)),
-    )
-    return Provider(
-        provider_id=provider_id,
-        kind=wanted.kind,
-        name=name,
-        issuer=(wanted.issuer or preset.issuer).rstrip("/"),
-        tenant=wanted.tenant,
-        client_id=wanted.client_id,
-        client_secret=wanted.client_secret.reveal(),
-        team_id=wanted.team_id,
-        key_id=wanted.key_id,
-        private_key=wanted.private_key.reveal(),
-        scopes=wanted.scopes or preset.scopes,
-        application_ids=frozenset(map(int, wanted.applications)),
-        audiences=audiences_of(wanted.tickets),
-        ticket_identity=wanted.ticket_identity,
-        publisher_key=wanted.publisher_key.reveal(),
-        rules=rules,
-    )
-
-
-def audiences_of(tickets: Sequence[str]) -> Mapping[int, tuple[str, ...]]:
-    """Read APPLICATION:AUDIENCE, which the settings have checked."""
-    found: dict[int, tuple[str, ...]] = {}
-    for one in tickets:
-        application, _, audience = one.partition(":")
-        found[int(application)] = (*found.get(int(application), ()), audience)
-    return found
-
-
-def tag_rule_of(text: str) -> TagRule:
-    """Read CLAIM=VALUE:TAG, which the settings have checked."""
-    claim, _, rest = text.partition("=")
-    value, _, tag = rest.partition(":")
-    return TagRule(claim=claim, value=value, tag=tag)
+def enabled_documents(wanted: Mapping[str, TermsSettings]) -> Sequence[TermsDocument]:
+    return [
+        TermsDocument(
+            document_id=document_id,
+            title=one.title or document_id,
+            url=one.url,
+            version=one.version,
+            application_ids=frozenset(map(int, one.applications)),
+            countries=frozenset(one.countries),
+            replaces=one.replaces,
+            minimum_age=one.minimum_age,
+        )
+        for document_id, one in wanted.items()
+        if one.enabled
+    ]

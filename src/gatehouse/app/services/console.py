@@ -25,7 +25,7 @@ from gatehouse.app.services.installation import installation_admin, posture
 from gatehouse.app.services.people import people_admin
 from gatehouse.permissions.questions.who_can import WhoCan
 from gatehouse.providers.sign_in import callback_path
-from gatehouse.settings.entries import PROVIDER_SETTINGS, PROVIDERS, STORED_SETTINGS, setting_of_name
+from gatehouse.settings.entries import STORED_SETTINGS, TABLE_SETTINGS, setting_of_name
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
 from gatehouse.web.console.access_check import CheckScreens
@@ -75,6 +75,7 @@ from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.roles import RoleScreens
 from gatehouse.web.console.settings import SettingScreens, SigningKeyScreens
 from gatehouse.web.console.settings_form import SettingFormScreens
+from gatehouse.web.console.terms import TermsScreens
 from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter, ConsoleView
 from gatehouse.web.console.webhooks import WebhookScreens
 from gatehouse.web.pages.rendering import PageRenderer
@@ -472,29 +473,27 @@ def webhook_screens(console: ConsoleServices) -> WebhookScreens:
 
 def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services = console.services
+    installation, save, view = console.installation, services.settings_editor.save, console.view
     screens = SettingScreens(
-        installation=console.installation,
+        installation=installation,
         composer=services.mail_composer,
         outbox_worker=services.outbox_worker,
-        view=console.view,
-    )
-    providers = ProviderScreens(
-        installation=console.installation, save=services.settings_editor.save, view=console.view
+        view=view,
     )
     forms = SettingFormScreens(
-        installation=console.installation,
-        save=services.settings_editor.save,
+        installation=installation,
+        save=save,
         parse=lambda name, text: setting_of_name(name).parse(text),
         callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
-        view=console.view,
+        view=view,
     )
-    branding = BrandingScreens(
-        installation=console.installation, save=services.settings_editor.save, view=console.view
-    )
+    branding = BrandingScreens(installation=installation, save=save, view=view)
+    in_tables = (f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)
     return [
         *branding.routes(),
-        *SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(),
+        *SigningKeyScreens(key_admin=installation.keys, view=view).routes(),
         *screens.routes(),
-        *forms.routes([*STORED_SETTINGS, *(f"{PROVIDERS}.one.{key}" for key in PROVIDER_SETTINGS)]),
-        *providers.routes(),
+        *forms.routes([*STORED_SETTINGS, *in_tables]),
+        *ProviderScreens(installation=installation, save=save, view=view).routes(),
+        *TermsScreens(installation=installation, save=save, view=view).routes(),
     ]

@@ -178,6 +178,7 @@ KIND_BY_EVENT: Final[Mapping[AuditEvent, StreamChangeKind | None]] = {
             AuditEvent.GRANT_MADE,
             AuditEvent.SITE_SIGNED_IN,
             AuditEvent.CONSENT_GIVEN,
+            AuditEvent.TERMS_ACCEPTED,
             AuditEvent.CONSENT_DENIED,
             AuditEvent.DEVICE_DENIED,
             AuditEvent.MACHINE_TOKEN_MADE,

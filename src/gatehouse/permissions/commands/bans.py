@@ -16,7 +16,8 @@ from gatehouse.accounts.bans.model import (
     BanScope,
     BanState,
     DeviceShared,
-    kept_since,
+    earliest_device_use,
+    find_ban,
 )
 from gatehouse.accounts.bans.store import BanFilter, BanStore
 from gatehouse.accounts.errors import UserNotFound
@@ -51,6 +52,12 @@ class NotAboveTarget(NoRight):
 
 class NotYourself(NoRight):
     public = "You cannot ban yourself or lift a ban of your own."
+
+
+class BannedAuthor(NoRight):
+    """The API refuses every request about an application that its caller is banned from; the console asks here."""
+
+    public = "You cannot manage bans where you are banned yourself."
 
 
 class BanDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +123,7 @@ class BanCommands:
             return ban, self._record(AuditEvent.USER_BANNED, actor, ban)
 
         try:
-            since = kept_since(now) if draft.device is True else None
+            since = earliest_device_use(now) if draft.device is True else None
             return await self._store.save_ban(user_id, target.scope, make, by=by, now=now, devices_since=since)
         except UserNotFound:
             raise PersonNotFound from None
@@ -153,6 +160,20 @@ class BanCommands:
 
     async def _allowed_target(self, actor: Actor, scope: BanScope) -> BanTarget:
         """Return the scope, if the caller may ban there; NoRight is checked before NotFound (R6)."""
+        target = await self._find_target(actor, scope)
+        await self._refuse_banned_author(actor, target)
+        return target
+
+    async def _refuse_banned_author(self, actor: Actor, target: BanTarget) -> None:
+        """Refuse a caller whom a ban covers in the scope: they could lift the bans of others, and others theirs."""
+        facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_ID,)) if actor.user_id else None
+        if facts is None:
+            return
+        application_id, project_id = target.scope.application_id, target.project_id
+        if find_ban(facts.bans, self._clock.now(), application_id=application_id, project_id=project_id) is not None:
+            raise BannedAuthor
+
+    async def _find_target(self, actor: Actor, scope: BanScope) -> BanTarget:
         rights = actor.rights
         if scope.application_id:
             return await self._application_target(actor, scope.application_id)
@@ -197,7 +218,7 @@ class BanCommands:
 
     async def _refuse_shared_devices(self, actor: Actor, user_id: str, target: BanTarget, *, confirmed: bool) -> None:
         """Refuse devices that many accounts use, unless it is confirmed, and those of people above the caller."""
-        found = await self._store.accounts_on_devices(user_id, kept_since(self._clock.now()))
+        found = await self._store.accounts_on_devices(user_id, earliest_device_use(self._clock.now()))
         if any(actor.user_id in accounts for accounts in found):
             raise NotYourself
         if any(len(accounts) > MAX_SILENT_ACCOUNTS for accounts in found) and not confirmed:

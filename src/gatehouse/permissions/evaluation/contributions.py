@@ -7,6 +7,7 @@ from enum import IntEnum, StrEnum
 from itertools import chain
 from typing import Final, TypeAlias
 
+from gatehouse.accounts.model import GUEST_TAG
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.documents.rules import section_entries
 from gatehouse.permissions.evaluation.compiled import (
@@ -218,10 +219,14 @@ class EvaluationContext:
     def meets_condition(self, role: Role) -> bool:
         return meets_condition(role, self.facts, self.address)
 
+    def may_hold(self, role: Role, scope: Scope) -> bool:
+        """Whether an assignment counts: a protected role only at the root (R5), and not of a guest (R10)."""
+        return not role.protected or (scope.is_root and GUEST_TAG not in self.facts.subject.tags)
+
     def usable_role(self, key: str, scope: Scope) -> CompiledRole | None:
-        """The role, if it counts in this scope: protected ones only at the root, gated ones by condition (R5)."""
+        """The role, if it counts in this scope: protected ones as `may_hold` says, gated ones by condition (R5)."""
         found = self.model.roles.get(key)
-        if found is None or (found.role.protected and not scope.is_root):
+        if found is None or not self.may_hold(found.role, scope):
             return None
         gated = found.role.condition_mode is ConditionMode.REQUIRE
         return None if gated and not self.meets_condition(found.role) else found

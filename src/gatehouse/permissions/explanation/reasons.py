@@ -142,7 +142,7 @@ class MissingSearch:
         assignment = self._assignment(role, scope)
         granting = grants.granting_groups.get(role.key, [])
         revoking = [one for one in grants.revoking_groups.get(role.key, ()) if one in grants.own_groups]
-        if role.protected and not scope.is_root:
+        if not self.context.may_hold(role, scope):
             if assignment is not None or granting:
                 yield MissingRequirement(kind=MissingKind.ROLE_PROTECTED, scope=scope, role=role.name)
         elif revoking:

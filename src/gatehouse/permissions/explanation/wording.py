@@ -131,7 +131,8 @@ SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
         f"The role {one.role} is revoked {scope_phrase(one.scope)} from members of {_groups(one.groups)}."
     ),
     MissingKind.ROLE_PROTECTED: lambda one: (
-        f"The role {one.role} is assigned {scope_phrase(one.scope)}, but protected roles apply only at the root."
+        f"The role {one.role} is assigned {scope_phrase(one.scope)}, but protected roles apply only at the root,"
+        " and not to guests."
     ),
     MissingKind.NOT_A_MEMBER: _not_a_member,
     MissingKind.ROLE_NOT_ASSIGNED: lambda one: (

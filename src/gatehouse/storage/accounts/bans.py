@@ -78,6 +78,16 @@ LAST_USE = Statement(
         user_devices.c.user_id == bindparam("of"), user_devices.c.device == bindparam("on")
     )
 )
+_PERSONS_DEVICES = user_devices.c.user_id == bindparam("of")
+_SURPLUS_DEVICES = (
+    select(user_devices.c.device)
+    .where(_PERSONS_DEVICES)
+    .order_by(user_devices.c.seen_at.desc(), user_devices.c.device)
+    .offset(MAX_DEVICES)
+)
+DROP_SURPLUS_DEVICES = Statement(
+    delete(user_devices).where(_PERSONS_DEVICES, user_devices.c.device.in_(_SURPLUS_DEVICES))
+)
 BANS_OF_DEVICE = Statement(
     select(*(bans.c[name] for name in COPIED))
     .join(ban_devices, ban_devices.c.ban_id == bans.c.ban_id)
@@ -98,10 +108,10 @@ INSERT_BAN_DEVICE = Statement(insert(ban_devices))
 _OLD_BAN: Final = ban_devices.c.ban_id == bindparam("old")
 MOVE_BAN_DEVICES = Statement(update(ban_devices).where(_OLD_BAN).values(ban_id=bindparam("to")))
 DROP_BAN_DEVICES = Statement(delete(ban_devices).where(_OLD_BAN))
-_DEAD_BANS = select(bans.c.ban_id).where(
+_INACTIVE_BANS = select(bans.c.ban_id).where(
     or_(bans.c.lifted_at != 0, and_(bans.c.until != 0, bans.c.until <= bindparam("now")))
 )
-DROP_DEVICES_OF_DEAD_BANS = Statement(delete(ban_devices).where(ban_devices.c.ban_id.in_(_DEAD_BANS)))
+DROP_DEVICES_OF_INACTIVE_BANS = Statement(delete(ban_devices).where(ban_devices.c.ban_id.in_(_INACTIVE_BANS)))
 
 
 def save_ban(
@@ -180,6 +190,7 @@ def _move_devices(replaced: Sequence[Row], ban: Ban) -> Verb[None]:
 
 def record_device(user_id: str, device: str, now: int) -> Verb[None]:
     yield RECORD_DEVICE(user_id=user_id, device=device, seen_at=now)
+    yield DROP_SURPLUS_DEVICES(of=user_id)
 
 
 def last_device_use(user_id: str, device: str) -> Verb[int]:
@@ -204,7 +215,7 @@ def accounts_on_devices(user_id: str, since: int) -> Verb[Sequence[frozenset[str
 
 
 def drop_devices_of_dead_bans(now: int) -> Verb[None]:
-    yield DROP_DEVICES_OF_DEAD_BANS(now=now)
+    yield DROP_DEVICES_OF_INACTIVE_BANS(now=now)
 
 
 def _place(user_id: str, scope: BanScope) -> Mapping[str, object]:

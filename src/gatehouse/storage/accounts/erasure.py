@@ -17,6 +17,7 @@ from gatehouse.storage.permissions.record_checks import refuse_last_owner
 from gatehouse.storage.permissions.structure import begin_structure_change
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import (
+    accepted_terms,
     ban_devices,
     bans,
     identities,
@@ -60,7 +61,7 @@ DROP_USER_DATA = tuple(
         *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
         group_members,
         *(identities, totp_factors, passkeys, recovery_codes, sessions, site_sessions, login_tokens, outbox),
-        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases),
+        *(grants, consents, idempotency_keys, bans, user_devices, retired_device_keys, user_aliases, accepted_terms),
     )
 )
 DROP_ACCOUNT = Statement(delete(users).where(users.c.user_id == bindparam("of")).returning(users.c.user_id))

@@ -13,6 +13,7 @@ from gatehouse.accounts.errors import (
     IdentityTaken,
     LastSignInMethod,
     TooManyIdentities,
+    UserChanged,
     UserNotFound,
 )
 from gatehouse.accounts.model import CENTRAL_APPLICATION, Identity, User, service_tag
@@ -64,6 +65,7 @@ SIGN_IN_METHODS = Statement(
         and_(
             users.c.password_hash.is_not(None), or_(users.c.login_key.is_not(None), users.c.username.is_not(None))
         ).label("password"),
+        and_(users.c.login_key.is_not(None), users.c.email_verified).label("email"),
     ).where(users.c.user_id == bindparam("of"))
 )
 # The address of another account that never proved to own it. Those with a role of application 1 keep theirs.
@@ -80,6 +82,12 @@ FREE_ADDRESS = Statement(
     .returning(users.c.user_id)
 )
 ADD_TAG_ONCE = Statement(insert(user_tags).on_conflict_do_nothing())
+REMOVE_PASSWORD = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("seen"), users.c.password_hash.is_not(None))
+    .values(password_hash=null(), version=users.c.version + 1)
+    .returning(users.c.user_id)
+)
 DROP_TAG = Statement(
     delete(user_tags).where(user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"))
 )
@@ -120,13 +128,19 @@ def link_identity(identity: Identity, entry: AuditRecord, mails: Sequence[Outbox
 
 
 def unlink_identity(
-    user_id: str, issuer: str, subject: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+    user_id: str,
+    issuer: str,
+    subject: str,
+    entry: AuditRecord,
+    mails: Sequence[OutboxMail],
+    *,
+    email_counts: bool = False,
 ) -> Verb[None]:
     yield from _lock_user(user_id)
     removed = yield DROP_IDENTITY(of=user_id, of_issuer=issuer, of_subject=subject)
     if not removed:
         raise IdentityNotFound
-    yield from refuse_without_sign_in_method(user_id)
+    yield from refuse_without_sign_in_method(user_id, email_counts=email_counts)
     provider = removed[0].provider
     if not (yield IDENTITIES_OF_PROVIDER(of=user_id, at_provider=provider))[0].found:
         yield DROP_TAG(of=user_id, the=service_tag(provider))
@@ -134,11 +148,24 @@ def unlink_identity(
     yield from queue_mails(mails, user_id)
 
 
-def refuse_without_sign_in_method(user_id: str) -> Verb[None]:
-    """Refuse to remove the last sign-in method; the caller has locked the account. Raises LastSignInMethod."""
+def refuse_without_sign_in_method(user_id: str, *, email_counts: bool = False) -> Verb[None]:
+    """Refuse to remove the last sign-in method; the caller has locked the account. Raises LastSignInMethod.
+
+    With `email_counts` the person can sign in by email, if the address is verified.
+    """
     (methods,) = yield SIGN_IN_METHODS(of=user_id)
-    if not (methods.identities or methods.passkeys or methods.password):
+    if not (methods.identities or methods.passkeys or methods.password or (email_counts and methods.email)):
         raise LastSignInMethod
+
+
+def remove_password(user: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    if not (yield REMOVE_PASSWORD(of=user.user_id, seen=user.rev)):
+        raise UserChanged
+    (methods,) = yield SIGN_IN_METHODS(of=user.user_id)
+    if not methods.passkeys or not (methods.email or methods.identities or methods.passkeys > 1):
+        raise LastSignInMethod
+    yield from add_audit_record(entry)
+    yield from queue_mails(mails, user.user_id)
 
 
 def record_identity_use(

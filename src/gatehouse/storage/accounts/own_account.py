@@ -38,6 +38,7 @@ from gatehouse.storage.accounts.identities import (
     identities_of_user,
     link_identity,
     record_identity_use,
+    remove_password,
     save_provider_request,
     take_provider_request,
     unlink_identity,
@@ -47,6 +48,7 @@ from gatehouse.storage.accounts.identities import (
 from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
 from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
 from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
+from gatehouse.storage.accounts.terms import accepted_by_user
 from gatehouse.storage.accounts.users import (
     SET_USERNAME,
     assign_username,
@@ -170,12 +172,14 @@ def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
     sign_ins = yield GRANTS_OF_USER(of=user_id)
     sites = yield SITES_OF_USER(of=user_id)
     banned = yield BANS_OF_USER(of=user_id)
+    terms = yield from accepted_by_user(user_id)
     return PersonalRecords(
         details=held,
         allowed=[ConsentedClient(**row._asdict()) for row in allowed],
         sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
         sites=[SiteSignInRecord(**row._asdict()) for row in sites],
         bans=[Ban(**row._asdict()) for row in banned],
+        terms=terms,
         former_ids=(yield from former_ids(user_id)),
         roles=[
             AssignedRole(
@@ -351,6 +355,7 @@ class OwnAccountStorage(SqlStore):
     create_with_identity = write(create_with_identity)
     link_identity = write(link_identity)
     unlink_identity = write(unlink_identity)
+    remove_password = write(remove_password)
     record_identity_use = write(record_identity_use)
     use_ticket = write(use_ticket)
     save_provider_request = write(save_provider_request)

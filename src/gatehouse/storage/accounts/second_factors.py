@@ -372,11 +372,18 @@ def rename_passkey(user_id: str, credential_id: bytes, name: str, entry: AuditRe
     yield from add_audit_record(entry)
 
 
-def remove_passkey(user_id: str, credential_id: bytes, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+def remove_passkey(
+    user_id: str,
+    credential_id: bytes,
+    entry: AuditRecord,
+    mails: Sequence[OutboxMail],
+    *,
+    email_counts: bool = False,
+) -> Verb[None]:
     yield from bump_user_version(user_id)
     if not (yield DROP_PASSKEY(of=user_id, named=credential_id)):
         raise FactorMissing
-    yield from refuse_without_sign_in_method(user_id)
+    yield from refuse_without_sign_in_method(user_id, email_counts=email_counts)
     yield from finish_removing_factor(user_id, entry, mails)
 
 

@@ -132,6 +132,16 @@ user_devices = Table(  # devices at sign-ins: an HMAC of the factor, deleted aft
     Index(None, "seen_at"),
 )
 
+accepted_terms = Table(  # documents that people accepted, and as `age` the band of their age (R10)
+    "accepted_terms",
+    metadata,
+    text_column("user_id"),
+    text_column("document"),
+    text_column("version"),
+    time_column("accepted_at"),
+    PrimaryKeyConstraint("user_id", "document", "version"),
+)
+
 ban_devices = Table(  # devices on which a ban counts for every account
     "ban_devices",
     metadata,

@@ -107,7 +107,7 @@ class LoginMeta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One of: OK with the login data, LOGINERROR, 2STEP, 2STEPERROR, BLOCKED, DENIED."""
+    """One of: OK with the login data, LOGINERROR, 2STEP, 2STEPERROR, BLOCKED, DENIED, TERMS."""
 
     status: str
     request_id: str = ""
@@ -116,6 +116,8 @@ class LoginResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     reason: str = ""  # this and the next two: of DENIED, when a ban is the reason
     public_text: str = ""
     until: int = 0  # Unix seconds; 0 for no end
+    url: str = ""  # this and the next: of TERMS, the page where the person accepts them
+    version: str = ""
     auth: str = ""
     country: str = ""
     lang: str = ""

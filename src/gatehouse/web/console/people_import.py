@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.importing.lines import COLUMNS
-from gatehouse.accounts.importing.model import FileUnfit, ImportFormat
+from gatehouse.accounts.importing.model import BadImportFile, ImportFormat
 from gatehouse.admin.people_import import ImportResult, PeopleImport
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.console.paths import ConsoleEntry
@@ -100,13 +100,13 @@ class ImportScreens:
 
 def decode_file(content: bytes) -> str:
     if not content:
-        raise FileUnfit("choose a CSV file")
+        raise BadImportFile("choose a CSV file")
     if len(content) > MAX_FILE_BYTES:
-        raise FileUnfit(f"the file is larger than {MAX_FILE_BYTES:,} bytes; use gatehouse import for larger ones")
+        raise BadImportFile(f"the file is larger than {MAX_FILE_BYTES:,} bytes; use gatehouse import for larger ones")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileUnfit("the file is not UTF-8") from error
+        raise BadImportFile("the file is not UTF-8") from error
 
 
 def split_parts(text: str) -> list[str]:

@@ -43,6 +43,7 @@ COLUMNS: Final = {
     "created": lambda one: one.created,
     "lifted": lambda one: one.lifted,
     "lifted_by": lambda one: one.lifted_by,
+    "devices": lambda one: one.devices or "",
 }
 
 
@@ -54,10 +55,18 @@ class BanForm(CsrfForm, frozen=True, kw_only=True):
     public_text: str = ""
     reason: str = ""
     until: str = ""  # in UTC, to the minute
+    device: str = ""  # "yes": also for every account on the person's devices
+    confirm: str = ""  # "yes": even if many accounts used one of them
 
     def draft(self) -> BanDraft:
         reason = self.reason.replace("\r\n", "\n")
-        return BanDraft(public_text=self.public_text.strip(), reason=reason.strip(), until=parse_end(self.until))
+        return BanDraft(
+            public_text=self.public_text.strip(),
+            reason=reason.strip(),
+            until=parse_end(self.until),
+            device=self.device == "yes",
+            confirm=self.confirm == "yes",
+        )
 
 
 class LiftBanForm(CsrfForm, frozen=True, kw_only=True):
@@ -73,11 +82,11 @@ class BanListQuery(msgspec.Struct, frozen=True, kw_only=True):
     format: str = ""
 
     @property
-    def chosen(self) -> BanState | None:
+    def state_filter(self) -> BanState | None:
         return BanState(self.state) if self.state in list(BanState) else None
 
     @property
-    def kept(self) -> str:
+    def query_string(self) -> str:
         """The query string of the next page and the file."""
         given = {"state": self.state, "application_id": self.application_id, "project_id": self.project_id}
         return f"{urlencode(given)}&"
@@ -136,9 +145,9 @@ class PersonBanScreens:
         query = read_query(request, BanListQuery)
         scope = parse_scope(query) if query.application_id or query.project_id else None
         if query.format == "csv":
-            return csv_stream("bans", COLUMNS, self._all_pages(admin.actor, scope, query.chosen))
+            return csv_stream("bans", COLUMNS, self._all_pages(admin.actor, scope, query.state_filter))
         found = await self._bans.list(
-            admin.actor, scope=scope, state=query.chosen, before=query.before, limit=PAGE_ROWS + 1
+            admin.actor, scope=scope, state=query.state_filter, before=query.before, limit=PAGE_ROWS + 1
         )
         shown, now = found[:PAGE_ROWS], self._clock.now()
         nicks = await self._names.people_by_id({ban.user_id for ban in shown})

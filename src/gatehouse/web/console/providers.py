@@ -19,7 +19,8 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 PATH: Final = f"{ENTRY.path}/providers"
-KIND_TITLES: Final[Mapping[str, str]] = {kind: preset.title or "OpenID Connect" for kind, preset in PRESETS.items()}
+UNTITLED: Final = {"oidc": "OpenID Connect", "jwt": "JWT issuer"}
+KIND_TITLES: Final[Mapping[str, str]] = {kind: preset.title or UNTITLED[kind] for kind, preset in PRESETS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.SETTINGS
 TAB_NAMES: Final = (
-    *("keys", "email", "branding", "providers", "webhooks", "policies", "health", "configuration", "risks"),
+    *("keys", "email", "branding", "providers", "terms", "webhooks", "policies", "health", "configuration", "risks"),
 )
 SETTINGS_TABS: Final = tuple((tab, ENTRY.path if tab == "keys" else f"{ENTRY.path}/{tab}") for tab in TAB_NAMES)
 BAD_GATEWAY: Final = 502

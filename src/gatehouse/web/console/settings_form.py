@@ -30,12 +30,17 @@ FORM_SECTIONS: Final[Mapping[str, Sequence[str]]] = {
 # Fields that only some kinds of providers have.
 KINDS_WITH: Final[Mapping[str, Sequence[str]]] = {
     "provider__kind": (),  # fixed
-    "provider__issuer": ("oidc", "github"),
+    "provider__issuer": ("oidc", "github", "jwt"),
+    "provider__keys_url": ("jwt",),
     "provider__tenant": ("microsoft",),
     "provider__team_id": ("apple",),
     "provider__key_id": ("apple",),
     "provider__private_key": ("apple",),
-    "provider__tickets": ("steam",),
+    "provider__tickets": ("oidc", "google", "apple", "microsoft", "twitch", "epic", "steam", "unity", "jwt"),
+    "provider__applications": (
+        *("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
+        "steam",
+    ),
     "provider__ticket_identity": ("steam",),
     "provider__publisher_key": ("steam",),
     "provider__client_id": ("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
@@ -61,17 +66,20 @@ class SettingFormContext(PageContext):
 
 
 PROVIDER_PART: Final = re.compile(r"providers\.[a-z][a-z0-9]{0,19}", re.ASCII)
+DOCUMENT_PART: Final = re.compile(r"terms\.[a-z][a-z0-9]{0,19}", re.ASCII)
 
 
 def field_name(setting: str) -> str:
-    """The same for all providers: a form changes one of them."""
+    """The same for all providers and documents: a form changes one of them."""
     section, _, key = setting.rpartition(".")
+    if DOCUMENT_PART.fullmatch(section):
+        return f"document__{key}"
     return f"{'provider' if PROVIDER_PART.fullmatch(section) else section}__{key}"
 
 
 def sections_of(part: str) -> Sequence[str]:
     """Return the sections whose settings a form changes. Raises NotFound."""
-    if PROVIDER_PART.fullmatch(part):
+    if PROVIDER_PART.fullmatch(part) or DOCUMENT_PART.fullmatch(part):
         return (part,)
     if part not in FORM_SECTIONS:
         raise NotFound("no such settings")
@@ -79,7 +87,7 @@ def sections_of(part: str) -> Sequence[str]:
 
 
 def tab_of(part: str) -> str:
-    return "providers" if PROVIDER_PART.fullmatch(part) else part
+    return part.partition(".")[0]
 
 
 def form_with(settings: Sequence[str]) -> type[CsrfForm]:
@@ -150,7 +158,7 @@ class SettingFormScreens:
             if line.stored and line.control != "image" and line.name.rpartition(".")[0] in sections
         ]
         if not found:
-            raise NotFound("no such provider")
+            raise NotFound("no such provider or document")
         kind = next((line.value for line in found if line.name.endswith(".kind")), "")
         return [line for line in found if kind in KINDS_WITH.get(field_name(line.name), (kind,))]
 
@@ -163,13 +171,14 @@ class SettingFormScreens:
         problem: FormProblem | None = None,
     ) -> Response:
         lines = self._lines(admin, part)
+        names = {line.name: field_name(line.name) for line in lines}
         context = SettingFormContext(
             part=part,
             tab=tab_of(part),
             back=f"{ENTRY.path}/{tab_of(part)}",
             lines=lines,
-            names={line.name: field_name(line.name) for line in lines},
-            callback=self._callback(part.partition(".")[2]) if PROVIDER_PART.fullmatch(part) else "",
+            names=names,
+            callback=self._callback(part.partition(".")[2]) if f"{part}.applications" in names else "",
             values=values,
             problem=problem,
         )

@@ -318,6 +318,7 @@ class AccountPage:
             login=user.login or "",
             email_verified=user.email_verified,
             has_password=user.password_hash is not None,
+            may_remove_password=may_remove_password(user, len(details.identities)),
             pending_login=details.pending_login,
             typed=typed if isinstance(typed, str) else "",
             problem=problem,
@@ -329,6 +330,7 @@ class AccountPage:
             connectable=tuple(
                 shown.ConnectableProvider(provider=provider.provider_id, name=provider.name)
                 for provider in self._providers().values()
+                if provider.has_browser_sign_in
             ),
             totp_since=details.overview.totp_since,
             email_code=user.email_code,
@@ -360,6 +362,12 @@ class AccountPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [self._view.page(Path.ACCOUNT, self.show, name="account.show", summary="Show the account page")]
+
+
+def may_remove_password(user: User, identities: int) -> bool:
+    """Whether the page offers it; the store decides."""
+    beside = user.email_verified or user.passkeys > 1 or identities > 0
+    return user.password_hash is not None and user.passkeys > 0 and beside
 
 
 def passkey_rows(held: Sequence[Passkey]) -> tuple[shown.AccountPasskeyRow, ...]:

@@ -83,6 +83,7 @@ class AccountContext(PageContext):
     login: str
     email_verified: bool
     has_password: bool
+    may_remove_password: bool = False
     pending_login: str = ""  # a new address that is not verified yet
     typed: str = ""  # the submitted value of the form with the problem
     problem: PageProblem | None = None

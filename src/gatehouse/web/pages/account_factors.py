@@ -1,11 +1,13 @@
 """Second factors on the account page: set up, rename, remove; recovery codes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.email_sign_in import EmailSignIn
 from gatehouse.accounts.errors import LastSignInMethod
 from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
 from gatehouse.accounts.second_factors.model import (
@@ -16,6 +18,7 @@ from gatehouse.accounts.second_factors.model import (
     FactorMissing,
     PasskeyRefused,
     PasskeyTaken,
+    SameMailbox,
     SecondFactorWrong,
     TooManyPasskeys,
 )
@@ -68,9 +71,11 @@ class FactorForms:
         passkeys: Passkeys,
         email_codes: EmailCodes,
         recovery: RecoveryCodes,
+        email_sign_in: EmailSignIn,
         account: AccountPage,
         view: AccountView,
     ) -> None:
+        self._email_sign_in = email_sign_in
         self._totp = totp
         self._passkeys = passkeys
         self._email_codes = email_codes
@@ -162,7 +167,15 @@ class FactorForms:
 
     async def remove_passkey(self, request: Request, account: AccountRequest, form: RemovePasskeyForm) -> Response:
         try:
-            await self._passkeys.remove(account.user, form.passkey_id, origin=account.origin, device=account.device)
+            await self._passkeys.remove(
+                account.user,
+                form.passkey_id,
+                origin=account.origin,
+                device=account.device,
+                email_counts=await self._email_sign_in.is_available_to(
+                    replace(account.user, passkeys=account.user.passkeys - 1)
+                ),
+            )
         except LastSignInMethod:
             return await self._problem_page(request, account, ProblemKind.LAST_SIGN_IN_METHOD, status=CONFLICT)
         except FactorMissing:
@@ -196,6 +209,8 @@ class FactorForms:
             codes = await self._email_codes.enable(account.user, origin=account.origin, device=account.device)
         except EmailNotVerified:
             return await self._problem_page(request, account, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
+        except SameMailbox:
+            return await self._problem_page(request, account, ProblemKind.SAME_MAILBOX, status=CONFLICT)
         except (FactorExists, FactorMissing):
             return await self._conflict(request, account)
         return self._factor_added(request, account, codes, Notice.EMAIL_CODE_ON)

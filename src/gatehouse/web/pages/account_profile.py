@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import (
     BadAccount,
+    LastSignInMethod,
     SignInRefused,
     UserChanged,
     UsernameChangedRecently,
@@ -172,6 +173,17 @@ class ProfileForms:
             )
         return self._view.redirect_with_notice(Notice.PASSWORD_CHANGED)
 
+    async def remove_password(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        try:
+            await self._new_password.remove_password(account.user, origin=account.origin, device=account.device)
+        except LastSignInMethod:
+            problem = PageProblem(what=ProblemKind.PASSWORD_NEEDED)
+            return await self._password_problem(request, account, problem, CONFLICT)
+        except UserChanged:
+            problem = PageProblem(what=ProblemKind.CHANGED_MEANWHILE)
+            return await self._password_problem(request, account, problem, CONFLICT)
+        return self._view.redirect_with_notice(Notice.PASSWORD_REMOVED)
+
     async def _save_password(self, account: AccountRequest, form: PasswordChangeForm) -> None:
         present = PasswordAttempt(
             login=account.user.login or "",
@@ -250,6 +262,14 @@ class ProfileForms:
                 name="account.password",
                 summary="Change the password",
                 rate_class=RateClass.LOGIN,
+            ),
+            posted(
+                Path.PASSWORD_REMOVE,
+                CsrfForm,
+                self.remove_password,
+                name="account.password_remove",
+                summary="Remove the password",
+                fresh=True,
             ),
             Endpoint(
                 name="account.change_password",

@@ -19,6 +19,7 @@ from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_sess
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session, is_prefetch
 from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE, json_response, see_other
@@ -105,7 +106,12 @@ class GamePages:
             return step_address(FlowStep.LOGIN, handle)
         proof = proof_of_session(signed_in.session)
         handle, flow = await self._sign_in_flows.start_with_proof(
-            KIND, ask, proof, browser=browser.browser_id, request=again
+            KIND,
+            ask,
+            proof,
+            browser=browser.browser_id,
+            address=origin_of(request, proof.user_id).address,
+            request=again,
         )
         return step_address(flow.step, handle)
 

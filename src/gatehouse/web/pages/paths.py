@@ -18,6 +18,7 @@ class Path(StrEnum):
     AUTHORIZE = "/proxy/oauth/authorize"  # interface §4.2
     SITE_SIGN_IN = "/proxy/auth/sign-in"  # ?site=, to=, challenge= (R9)
     CONSENT = "/sign-in/consent"  # GET what an application wants; POST decision = allow | deny
+    TERMS = "/terms"  # GET ?interaction= or ?token=; POST decision = accept | decline, version, and birth
     SECOND_FACTOR = "/sign-in/factor"  # POST otp or credential, and method
     SECOND_FACTOR_METHOD = "/sign-in/factor/method"  # POST method: show another one; `email` sends a code
     SHORT_TOKEN = "/sign-in/stoken"  # POST stoken  # noqa: S105 - an address

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.email_sign_in import EmailSignIn
 from gatehouse.accounts.errors import IdentityNotFound, IdentityTaken, LastSignInMethod, TooManyIdentities
 from gatehouse.accounts.identities import AddressHasAccount, ForeignDomainRefused, NoAccountForIdentity, NotSignedIn
 from gatehouse.accounts.model import SignInMethod
@@ -78,6 +79,7 @@ class ProviderPages:
         *,
         providers: ProviderSignIn,
         identities: IdentityAccounts,
+        email_sign_in: EmailSignIn,
         sign_in: SignInPages,
         completion: SignInCompletion,
         browsers: BrowserSessions,
@@ -88,6 +90,7 @@ class ProviderPages:
     ) -> None:
         self._providers = providers
         self._identities = identities
+        self._email_sign_in = email_sign_in
         self._sign_in = sign_in
         self._completion = completion
         self._browsers = browsers
@@ -228,6 +231,7 @@ class ProviderPages:
                 provider_name=provider.name if provider else form.provider,
                 origin=account.origin,
                 device=account.device,
+                email_counts=await self._email_sign_in.is_available_to(account.user),
             )
         except LastSignInMethod:
             problem = PageProblem(what=ProblemKind.LAST_SIGN_IN_METHOD)

@@ -171,6 +171,7 @@ NEW_ACCOUNT_SECONDS: Final = 600  # seconds after registration without new-devic
 STEP_PATHS: Final = {
     FlowStep.LOGIN: Path.SIGN_IN,
     FlowStep.FACTOR: Path.SECOND_FACTOR,
+    FlowStep.TERMS: Path.TERMS,
     FlowStep.CONSENT: Path.CONSENT,
     FlowStep.CONFIRM: Path.CONFIRM_SIGN_IN,
 }
@@ -256,9 +257,14 @@ class SignInCompletion:
         if not handle:
             return see_other(Path.ACCOUNT)
         flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        moved = await self._sign_in_flows.accept_proof(flow, proof)
+        address = origin_of(request, proof.user_id).address
+        moved = await self._sign_in_flows.accept_proof(flow, proof, address=address)
+        return await self.go_on(request, moved, handle)
+
+    async def go_on(self, request: Request, moved: SignInFlow, handle: str) -> Response:
+        """Send the browser to the next step of the flow, or where the flow ends."""
         if moved.step is FlowStep.DONE:
-            target = await self._sign_in_flows.finish(moved, origin_of(request, proof.user_id))
+            target = await self._sign_in_flows.finish(moved, origin_of(request, moved.user_id or ""))
             return continue_browser(self._pages, request, target)
         return see_other(step_address(moved.step, handle))
 

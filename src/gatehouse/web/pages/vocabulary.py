@@ -29,6 +29,8 @@ class ProblemKind(StrEnum):
     USERNAME_RECENT = "username_recent"  # chosen less than 30 days ago
     SAME_ADDRESS = "same_address"
     EMAIL_UNVERIFIED = "email_unverified"  # codes are sent to verified addresses only
+    PASSWORD_NEEDED = "password_needed"  # noqa: S105 - no passkey, or nothing beside it
+    SAME_MAILBOX = "same_mailbox"  # a code by email after a sign-in by email
     NO_FACTOR = "no_factor"  # there is no factor for recovery codes to replace
     LAST_SIGN_IN_METHOD = "last_sign_in_method"  # without it no password, passkey or provider is left
     PROVIDER_FAILED = "provider_failed"  # text: its name, as for the next six
@@ -42,6 +44,8 @@ class ProblemKind(StrEnum):
     PASSKEYS_FULL = "passkeys_full"
     UNKNOWN_CODE = "unknown_code"  # no device waits with it
     FORM_EXPIRED = "form_expired"  # the csrf value is not this browser's
+    TERMS_CHANGED = "terms_changed"  # another version was published meanwhile
+    BIRTH_DATE = "birth_date"  # not a date
     PUZZLE_UNSOLVED = "puzzle_unsolved"
     NEEDS_SCRIPT = "needs_script"  # too many requests without JavaScript; with seconds
     INPUT = "input"  # text: the detail of a BadInput (too short, no address, …); known ones are translated
@@ -86,6 +90,14 @@ class Notice(StrEnum):
     CODE_SENT = "code_sent"
     SIGN_IN_AGAIN = "sign_in_again"
     ACCOUNT_DELETED = "account_deleted"
+
+
+class TermsEnd(StrEnum):
+    """How the page of the terms ends; the texts are `terms_end.<value>_title` and `_text`."""
+
+    ACCEPTED = "accepted"  # outside of a sign-in in this browser
+    DECLINED = "declined"
+    TOO_YOUNG = "too_young"
 
 
 class PuzzlePurpose(StrEnum):

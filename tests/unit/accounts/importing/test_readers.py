@@ -9,7 +9,7 @@ import pytest
 from gatehouse.accounts.importing.files import open_import_file
 from gatehouse.accounts.importing.hashes import verify_imported
 from gatehouse.accounts.importing.lines import MAX_LINE_BYTES
-from gatehouse.accounts.importing.model import FileRow, FileUnfit, ForeignIdentity, ImportEntry, ImportFormat
+from gatehouse.accounts.importing.model import BadImportFile, FileRow, ForeignIdentity, ImportEntry, ImportFormat
 from tests.unit.accounts.importing.test_hashes import FIREBASE, FIREBASE_HASH, phc
 
 CSV = ImportFormat.CSV
@@ -54,6 +54,17 @@ def test_csv_of_a_spreadsheet_is_read(content: str) -> None:
     assert (row.entry.login, row.entry.nick, row.problem) == ("a@b.example", "Anna", "")
 
 
+@pytest.mark.parametrize(
+    ("cell", "blocked", "problem"), [("yes", True, ""), ("", False, ""), ("maybe", False, "blocked")]
+)
+def test_a_blocked_account_stays_blocked(cell: str, problem: str, *, blocked: bool) -> None:
+    [row] = rows_of(f"login,blocked\na@b.example,{cell}\n")
+    assert row.entry.blocked is blocked
+    assert row.problem == (f"{problem} must be true or false" if problem else "")
+    [line] = rows_of(json.dumps({"login": "a@b.example", "blocked": blocked}), ImportFormat.JSONL)
+    assert line.entry.blocked is blocked
+
+
 def test_im_01_a_broken_line_is_told_with_its_number_and_swallows_no_other() -> None:
     lines = [
         b"login,nick",
@@ -85,7 +96,7 @@ def test_im_01_a_broken_line_is_told_with_its_number_and_swallows_no_other() -> 
     ],
 )
 def test_im_01_a_file_without_a_usable_header_is_refused(header: str, reason: str) -> None:
-    with pytest.raises(FileUnfit, match=reason):
+    with pytest.raises(BadImportFile, match=reason):
         rows_of(f"{header}\n" if header else "")
 
 
@@ -262,7 +273,7 @@ def test_firebase_passwords_need_the_parameters_of_the_project() -> None:
 def test_im_01_a_document_that_is_not_one_is_refused_as_a_whole(source: ImportFormat, content: bytes) -> None:
     try:
         rows = rows_of(content, source)
-    except FileUnfit:
+    except BadImportFile:
         return
     assert all(
         row.problem or row.entry == ImportEntry() for row in rows

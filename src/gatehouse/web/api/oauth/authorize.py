@@ -13,10 +13,10 @@ from starlette.responses import Response
 from gatehouse.accounts.model import SessionStrength
 from gatehouse.kernel.errors import TooMany
 from gatehouse.oauth.authorize.purpose import KIND, encode_request
-from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters
+from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters, Prompt
 from gatehouse.oauth.authorize.response import error_target
 from gatehouse.oauth.authorize.service import AuthorizeService, NextStep
-from gatehouse.oauth.errors import AuthorizeRefused, NotLetIn, NotRedirected
+from gatehouse.oauth.errors import AuthorizeRefused, InteractionRequired, NotLetIn, NotRedirected
 from gatehouse.oauth.metadata_clients import DocumentCaller
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.vocabulary import ResponseMode
@@ -222,6 +222,10 @@ class AuthorizeEndpoint:
         way = await self._authorize.next_step(wanted, client, browser.signed_in)
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
+        if way is NextStep.RETURN_TO_CLIENT and await self._has_open_terms(request, browser, client):
+            if wanted.wants(Prompt.NONE):
+                raise InteractionRequired
+            way = NextStep.CONSENT  # the flow asks for the terms
         if way is NextStep.RETURN_TO_CLIENT and browser.signed_in is not None:
             session = browser.signed_in.session
             origin = origin_of(request, session.user_id)
@@ -229,6 +233,14 @@ class AuthorizeEndpoint:
             return continue_browser(self._pages, request, answer)
         address = await self._begin_sign_in(request, browser, wanted, way)
         return self._browsers.set_browser_cookie(see_other(address), browser)
+
+    async def _has_open_terms(self, request: Request, browser: Browser, client: Client) -> bool:
+        if browser.signed_in is None:
+            return False
+        user_id = browser.signed_in.user.user_id
+        address = origin_of(request, user_id).address
+        found = await self._sign_in_flows.find_terms_for(user_id, client.application_id or 0, address)
+        return found is not None
 
     async def _begin_sign_in(
         self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep
@@ -242,7 +254,12 @@ class AuthorizeEndpoint:
         if next_step is NextStep.CONSENT and signed_in is not None:
             proof = proof_of_session(signed_in.session)
             handle, interaction = await self._sign_in_flows.start_with_proof(
-                KIND, encode_request(wanted), proof, browser=browser.browser_id, request=query
+                KIND,
+                encode_request(wanted),
+                proof,
+                browser=browser.browser_id,
+                address=origin_of(request, proof.user_id).address,
+                request=query,
             )
             return step_address(interaction.step, handle)
         handle = await self._sign_in_flows.start(

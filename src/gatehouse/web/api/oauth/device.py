@@ -17,6 +17,7 @@ from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.api.oauth.credentials import ClientCredentialFields, credentials_of, refuse_query
 from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session
 from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse import JSON_OR_FORM, read_body, read_form, read_query
 from gatehouse.web.http.responses import json_response, see_other
@@ -152,9 +153,9 @@ class DevicePages:
             answer = self._form_page(request, browser, form.user_code, problem, status=TOO_MANY_REQUESTS)
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
-        return see_other(await self._next_address(browser, pending_request))
+        return see_other(await self._next_address(request, browser, pending_request))
 
-    async def _next_address(self, browser: Browser, found: DeviceRequest) -> str:
+    async def _next_address(self, request: Request, browser: Browser, found: DeviceRequest) -> str:
         """Return the address of the confirmation; without a full session, of the sign-in first (R1)."""
         signed_in = browser.signed_in
         if not is_full_session(signed_in):
@@ -164,7 +165,11 @@ class DevicePages:
             )
         proof = proof_of_session(signed_in.session)
         handle, interaction = await self._sign_in_flows.start_with_proof(
-            KIND, encode_device_request(found), proof, browser=browser.browser_id
+            KIND,
+            encode_device_request(found),
+            proof,
+            browser=browser.browser_id,
+            address=origin_of(request, proof.user_id).address,
         )
         return step_address(interaction.step, handle)
 

@@ -103,10 +103,10 @@ class BanEndpoint:
         actor, scope = actor_of(request, visit), scope_of(visit, ask)
         match ask.action:
             case "save":
-                saved = await self._bans.save(actor, named_person(ask), scope or BanScope(), ask.data)
+                saved = await self._bans.save(actor, require_user_id(ask), scope or BanScope(), ask.data)
                 return data_response(ban_entry(saved, self._clock.now()))
             case "lift":
-                lifted = await self._bans.lift(actor, named_person(ask), scope or BanScope())
+                lifted = await self._bans.lift(actor, require_user_id(ask), scope or BanScope())
                 return data_response(ban_entry(lifted, self._clock.now()))
             case "list":
                 return await self._list(visit, actor, ask, scope)
@@ -116,7 +116,7 @@ class BanEndpoint:
     ) -> Response:
         if not 1 <= ask.data.limit <= MAX_LIMIT:
             raise Malformed(f"data.limit: must be 1 to {MAX_LIMIT}")
-        user_id = named_person(ask) if ask.user_id else ""
+        user_id = require_user_id(ask) if ask.user_id else ""
         state = BanState(ask.data.filters.state) if ask.data.filters.state else None
         question = sha256(msgspec.json.encode([user_id, scope, state]))
         binding = f"cursor:bans:{visit.caller.name}:{question.hex()}"
@@ -142,7 +142,7 @@ class BanEndpoint:
         return replace(made, examples=EXAMPLES)
 
 
-def named_person(ask: BanRequest) -> str:
+def require_user_id(ask: BanRequest) -> str:
     return grammar.check_user_id(ask.user_id, "user_id")
 
 

@@ -1,0 +1,123 @@
+"""What a person has to accept for an application, and the link to the page that asks."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Final
+
+from gatehouse.accounts.terms.model import (
+    AGE,
+    AGE_BANDS,
+    AcceptedVersion,
+    OpenTerms,
+    TermsDocument,
+    TermsLink,
+    TermsLinkDead,
+)
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.kernel.times import MINUTE
+
+MAX_AGE: Final = 130
+LINK_SECONDS: Final = 30 * MINUTE
+LINK: Final = re.compile(r"([0-9]{1,20})\.([0-9]{1,10})\.([A-Z]{0,2})\.([0-9]{1,11})\.([0-9a-f]{64})", re.ASCII)
+LINK_PATH: Final = "/terms"
+
+ReadAccepted = Callable[[str], Awaitable[tuple[str, Sequence[AcceptedVersion]]]]
+StoreAccepted = Callable[[str, Mapping[str, str], AuditRecord], Awaitable[None]]
+
+
+class Terms:
+    def __init__(
+        self,
+        *,
+        read_accepted: ReadAccepted,
+        store_accepted: StoreAccepted,
+        documents: Callable[[], Sequence[TermsDocument]],
+        country_of: Callable[[str], str],
+        recorder: Recorder,
+        key: bytes,
+        clock: Clock,
+        base_url: str,
+    ) -> None:
+        """`read_accepted` returns the country of an account and all that the person accepted. Raises UserNotFound.
+
+        `store_accepted` stores versions by document; one that was accepted before stays as it is.
+        """
+        self._read_accepted = read_accepted
+        self._store_accepted = store_accepted
+        self._documents = documents
+        self.country_of = country_of  # of an address
+        self._recorder = recorder
+        self._key = key
+        self._clock = clock
+        self._base_url = base_url
+
+    async def find_open(self, user_id: str, application_id: int, *, country: str) -> OpenTerms | None:
+        """Return what the person has to accept for the application (0 for none); None without anything.
+
+        `country` is that of their address, for an account without one.
+        """
+        candidates = [
+            one for one in self._documents() if not one.application_ids or application_id in one.application_ids
+        ]
+        if not candidates:
+            return None
+        own_country, accepted = await self._read_accepted(user_id)
+        asked = documents_for(candidates, own_country or country)
+        versions = {(one.document, one.version) for one in accepted}
+        band = max((int(one.version) for one in accepted if one.document == AGE), default=0)
+        minimum = max((one.minimum_age for one in asked), default=0)
+        found = OpenTerms(
+            documents=[one for one in asked if (one.document_id, one.version) not in versions],
+            minimum_age=minimum if minimum > band else 0,
+        )
+        return found if found.documents or found.minimum_age else None
+
+    async def accept(self, user_id: str, accepted: OpenTerms, *, age: int, origin: AuditOrigin) -> None:
+        """Store what was accepted, and the band of the age if it was asked."""
+        versions = {one.document_id: one.version for one in accepted.documents}
+        record = self._recorder.record(AuditEvent.TERMS_ACCEPTED, origin, subject=user_id, details={**versions})
+        band = {AGE: str(age_band(age))} if accepted.minimum_age else {}
+        await self._store_accepted(user_id, {**versions, **band}, record)
+
+    def link(self, link: TermsLink) -> str:
+        """Return the address of the page for a person who has authenticated, but not in a browser."""
+        signed = f"{link.user_id}.{link.application_id}.{link.country}.{self._clock.now() + LINK_SECONDS}"
+        return f"{self._base_url}{LINK_PATH}?token={signed}.{self._signature(signed)}"
+
+    def read_link(self, token: str) -> TermsLink:
+        """Return what the token of a link contains. Raises TermsLinkDead."""
+        read = LINK.fullmatch(token)
+        if read is None or not constant_time_equal(read[5], self._signature(token.rpartition(".")[0])):
+            raise TermsLinkDead
+        if int(read[4]) <= self._clock.now():
+            raise TermsLinkDead
+        return TermsLink(user_id=read[1], application_id=int(read[2]), country=read[3])
+
+    def age_of(self, birth: str) -> int | None:
+        """Return the age of someone born on that day, like 2001-05-31; None if it is no such day."""
+        try:
+            born = date.fromisoformat(birth)
+        except ValueError:
+            return None
+        today = datetime.fromtimestamp(self._clock.now(), UTC).date()
+        age = today.year - born.year - ((today.month, today.day) < (born.month, born.day))
+        return age if 0 <= age <= MAX_AGE else None
+
+    def _signature(self, signed: str) -> str:
+        return hmac_sha256(self._key, signed.encode()).hex()
+
+
+def documents_for(candidates: Sequence[TermsDocument], country: str) -> Sequence[TermsDocument]:
+    """Return the documents for people of a country; one for certain countries is not for an unknown one."""
+    found = [one for one in candidates if not one.countries or country in one.countries]
+    replaced = {one.replaces for one in found}
+    return [one for one in found if one.document_id not in replaced]
+
+
+def age_band(age: int) -> int:
+    return next((band for band in AGE_BANDS if age >= band), 0)

@@ -1,0 +1,56 @@
+"""Documents, what people accepted of them, and what is left to ask."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.kernel.errors import Refused
+
+AGE: Final = "age"  # stored as a document; its version is the band
+AGE_BANDS: Final = (21, 18, 16, 15, 14, 13)  # the lowest age of each band
+
+
+class TermsLinkDead(Refused):
+    public = "This link has expired. Sign in again to get a new one."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermsDocument:
+    document_id: str
+    title: str
+    url: str
+    version: str
+    application_ids: frozenset[int] = frozenset()  # empty: all
+    countries: frozenset[str] = frozenset()  # empty: all
+    replaces: str = ""  # another document's ID
+    minimum_age: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedVersion:
+    document: str
+    version: str
+    accepted_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTerms:
+    """What a person is asked before a sign-in."""
+
+    documents: Sequence[TermsDocument]  # that they have not accepted in this version
+    minimum_age: int = 0  # 0: their age is not asked
+
+    @property
+    def version(self) -> str:
+        """The versions in one text, like `terms:2026-11,privacy:3`; with the age, `age:18` too."""
+        parts = [f"{one.document_id}:{one.version}" for one in self.documents]
+        return ",".join([*parts, f"{AGE}:{self.minimum_age}"] if self.minimum_age else parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermsLink:
+    """A link to the page of the terms, for a person who has authenticated elsewhere."""
+
+    user_id: str
+    application_id: int
+    country: str

@@ -1,0 +1,97 @@
+"""Sign-in providers as their settings describe them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gatehouse.accounts.identities import IdentityRules, TagRule
+from gatehouse.accounts.importing.checks import ProviderIssuer
+from gatehouse.providers.model import PRESETS, Provider
+from gatehouse.settings.providers import ProviderSettings
+
+# Names of providers in exports of other systems, and the kind of each; where the subject is the provider's own.
+EXPORTED_PROVIDERS: Final = {
+    "google.com": "google",
+    "google-oauth2": "google",
+    "apple.com": "apple",
+    "github.com": "github",
+}
+TENANT_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+def provider_issuers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, ProviderIssuer]:
+    """Return the issuers of imported identities, by the ID of the provider and by the names that exports have."""
+    known = {name: ProviderIssuer(name, identity_issuer(one)) for name, one in wanted.items()}
+    for exported, kind in EXPORTED_PROVIDERS.items():
+        of_kind = [name for name, one in wanted.items() if one.kind == kind]
+        if len(of_kind) == 1:
+            known.setdefault(exported, known[of_kind[0]])
+    return known
+
+
+def identity_issuer(wanted: ProviderSettings) -> str:
+    """Return the issuer that a sign-in with the provider finds identities by; empty if it depends on the person."""
+    issuer = wanted.issuer or PRESETS[wanted.kind].issuer
+    match wanted.kind:
+        case "steam":
+            return f"{issuer.rstrip('/')}/openid"
+        case "microsoft":
+            return f"{issuer.rstrip('/')}/{wanted.tenant}/v2.0" if TENANT_ID.fullmatch(wanted.tenant) else ""
+        case _:
+            return issuer.rstrip("/")
+
+
+def enabled_providers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, Provider]:
+    return {name: provider_of(name, one) for name, one in wanted.items() if one.enabled}
+
+
+def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
+    preset = PRESETS[wanted.kind]
+    name = wanted.name or preset.title or provider_id
+    issuer = (wanted.issuer or preset.issuer).rstrip("/")
+    rules = IdentityRules(
+        provider_id=provider_id,
+        provider_name=name,
+        creates_accounts=wanted.create_accounts,
+        domains=wanted.allowed_domains,
+        tags=tuple(map(tag_rule_of, wanted.tags)),
+    )
+    return Provider(
+        provider_id=provider_id,
+        kind=wanted.kind,
+        name=name,
+        issuer=issuer,
+        tenant=wanted.tenant,
+        client_id=wanted.client_id,
+        client_secret=wanted.client_secret.reveal(),
+        team_id=wanted.team_id,
+        key_id=wanted.key_id,
+        private_key=wanted.private_key.reveal(),
+        scopes=wanted.scopes or preset.scopes,
+        application_ids=frozenset(map(int, wanted.applications)),
+        audiences=audiences_of(wanted.tickets),
+        ticket_identity=wanted.ticket_identity,
+        publisher_key=wanted.publisher_key.reveal(),
+        keys_url=f"{issuer}{preset.keys_path}"
+        if preset.keys_path
+        else wanted.keys_url
+        if wanted.kind == "jwt"
+        else "",
+        rules=rules,
+    )
+
+
+def audiences_of(tickets: Sequence[str]) -> Mapping[int, tuple[str, ...]]:
+    """Read APPLICATION:AUDIENCE, which the settings have checked."""
+    found: dict[int, tuple[str, ...]] = {}
+    for one in tickets:
+        application, _, audience = one.partition(":")
+        found[int(application)] = (*found.get(int(application), ()), audience)
+    return found
+
+
+def tag_rule_of(text: str) -> TagRule:
+    """Read CLAIM=VALUE:TAG, which the settings have checked."""
+    claim, _, rest = text.partition("=")
+    value, _, tag = rest.partition(":")
+    return TagRule(claim=claim, value=value, tag=tag)

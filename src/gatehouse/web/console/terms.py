@@ -1,0 +1,139 @@
+"""Documents that people accept: list, add, remove. Their settings are changed in settings_form.py."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.settings import SettingListItem
+from gatehouse.kernel.errors import BadInput, NotFound
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.settings.entries import TERMS
+from gatehouse.settings.terms import DOCUMENT_ID
+from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
+from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+PATH: Final = f"{ENTRY.path}/terms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedDocument:
+    document_id: str
+    title: str
+    version: str
+    applications: str
+    countries: str
+    enabled: bool
+    is_stored: bool  # in the database, so that it can be removed here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentsContext(PageContext):
+    template = "console/settings/terms.html"
+
+    documents: Sequence[ListedDocument]
+    typed_id: str = ""
+    typed_title: str = ""
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
+    problem: FormProblem | None = None
+
+
+class NewDocumentForm(CsrfForm, frozen=True, kw_only=True):
+    document: str
+    title: str
+
+
+class TermsScreens:
+    def __init__(self, *, installation: InstallationReader, save: SaveSettings, view: ConsoleView) -> None:
+        self._installation = installation
+        self._save = save
+        self._view = view
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        return self._render(request, admin)
+
+    async def add(self, request: Request, admin: AdminRequest, form: NewDocumentForm) -> Response:  # noqa: ARG002
+        """Store the title, turned off; the next page asks for the rest."""
+        require_operation(admin.rights, Operation.ADMINISTER)
+        if not DOCUMENT_ID.fullmatch(form.document):
+            raise BadInput("an ID is a lower-case letter, then up to 19 letters and digits, like privacy")
+        if form.document in self._lines_by_document(admin):
+            raise BadInput("a document with this ID exists")
+        section = f"{TERMS}.{form.document}"
+        await self._save({f"{section}.title": form.title, f"{section}.enabled": False}, admin.actor.origin)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/change?part={section}", "document_added")
+
+    async def rerender(
+        self, request: Request, admin: AdminRequest, form: NewDocumentForm, problem: FormProblem
+    ) -> Response:
+        return self._render(request, admin, form, problem)
+
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        document_id, t = self._stored_document(request, admin), self._view.words(request)
+        return Confirmation(
+            title=t("settings.document_remove_title", document=document_id),
+            trail=[(t("settings.tab_terms"), PATH)],
+            text=t("settings.document_remove_text"),
+            button=t("settings.document_remove"),
+        )
+
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        require_operation(admin.rights, Operation.ADMINISTER)
+        lines = self._lines_by_document(admin)[self._stored_document(request, admin)]
+        await self._save(dict.fromkeys(line.name for line in lines if line.is_in_database), admin.actor.origin)
+        return self._view.redirect_with_flash(PATH, "document_removed")
+
+    def _stored_document(self, request: Request, admin: AdminRequest) -> str:
+        document_id: str = request.path_params["document"]
+        if not any(line.is_in_database for line in self._lines_by_document(admin).get(document_id, ())):
+            raise NotFound("no such document in the database")
+        return document_id
+
+    def _lines_by_document(self, admin: AdminRequest) -> Mapping[str, Sequence[SettingListItem]]:
+        found: dict[str, list[SettingListItem]] = {}
+        for line in self._installation.installation(admin.actor).lines:
+            section, _, rest = line.name.partition(".")
+            if section == TERMS:
+                found.setdefault(rest.partition(".")[0], []).append(line)
+        return found
+
+    def _document_rows(self, admin: AdminRequest) -> Iterator[ListedDocument]:
+        for document_id, lines in self._lines_by_document(admin).items():
+            values = {line.name.rpartition(".")[2]: line.value for line in lines}
+            yield ListedDocument(
+                document_id=document_id,
+                title=values["title"] or document_id,
+                version=values["version"],
+                applications=values["applications"],
+                countries=values["countries"],
+                enabled=values["enabled"] == "true",
+                is_stored=any(line.is_in_database for line in lines),
+            )
+
+    def _render(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewDocumentForm | None = None,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        context = DocumentsContext(
+            documents=list(self._document_rows(admin)),
+            typed_id=form.document if form else "",
+            typed_title=form.title if form else "",
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        view = self._view
+        return [
+            view.page("/settings/terms", self.show),
+            view.form("/settings/terms", NewDocumentForm, self.add, rerender=self.rerender, fresh=True),
+            *view.confirmation("/settings/terms/{document}/remove", CsrfForm, self.confirm_removal, self.remove),
+        ]

@@ -102,7 +102,6 @@ def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]
         terms=services.terms,
         sign_in_flows=flows,
         completion=completion,
-        game=services.game_purpose,
         browsers=browsers,
         flow_pages=flow_pages,
         pages=pages,

@@ -45,6 +45,13 @@ class SignInPurpose(Protocol):
         """Complete the purpose and return where the browser goes."""
 
 
+class RefusablePurpose(Protocol):
+    """A purpose that somebody waits for, and who is told when the person says no."""
+
+    async def refuse(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:
+        """Record the no and return where the browser goes."""
+
+
 class SignInFlows:
     def __init__(
         self,
@@ -52,10 +59,10 @@ class SignInFlows:
         store: SignInFlowStore,
         purposes: Mapping[str, SignInPurpose],
         terms: Terms,
-        with_terms: frozenset[str],
+        with_terms: Mapping[str, RefusablePurpose],
         clock: Clock,
     ) -> None:
-        """`with_terms` are the kinds of purposes for which people accept documents first."""
+        """`with_terms` are the purposes for which people accept documents first."""
         self._terms = terms
         self._with_terms = with_terms
         self._store = store
@@ -131,6 +138,11 @@ class SignInFlows:
         """Return what the authenticated person has to accept for the purpose of the flow."""
         application_id = (await self.destination(flow)).application_id
         return await self.find_terms_for(flow.user_id or "", application_id, address)
+
+    async def decline_terms(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:
+        """End the flow, and its purpose; return where the browser goes."""
+        await self.discard(flow)
+        return await self._with_terms[flow.kind].refuse(flow, origin)
 
     async def find_terms_for(self, user_id: str, application_id: int, address: str) -> OpenTerms | None:
         return await self._terms.find_open(user_id, application_id, country=self._terms.country_of(address))

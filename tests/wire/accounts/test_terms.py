@@ -74,6 +74,9 @@ async def test_tm_01_sign_in_to_a_client_asks_once_for_each_version(
     assert response.headers["location"].startswith("/terms?interaction=")
     page = await browser_client.follow()
     assert ("Version 2" in page.text, "Privacy" in page.text) == (True, False)
+    declined = await browser_client.post("/terms", decision="decline")
+    assert query_of(declined.headers["location"])["error"] == "access_denied"
+    assert await accepted(service, anna) == {"terms": "1", "privacy": "2026-11"}
 
 
 async def test_tm_02_only_the_version_that_was_shown_is_accepted_by_the_person_who_was_asked(
@@ -135,7 +138,8 @@ async def test_tm_04_polls_wait_while_the_page_asks_and_end_when_the_person_decl
     declined = await register_game(service, app_id=application.application_id, factor="device")
     await browser_client.get(f"/?gsid={declined.gsid}")
     await browser_client.follow()
-    assert "Not accepted" in (await browser_client.post("/terms", decision="decline")).text
+    response = await browser_client.post("/terms", decision="decline")
+    assert response.headers["location"].startswith("/game/cancelled")
     assert (await poll_ended_session(declined)).json()["status"] == "ERROR"
     assert await accepted(service, anna) == {"terms": "1"}
     assert (await log_in(service))["status"] == "OK"  # of another application

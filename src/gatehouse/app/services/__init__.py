@@ -43,7 +43,11 @@ class Services(GameServices):
                 SITE: SiteSignInPurpose(self.site_sign_in),
             },
             terms=self.terms,
-            with_terms=frozenset({AUTHORIZE, DEVICE, GAME}),
+            with_terms={
+                AUTHORIZE: self.authorize_purpose,
+                DEVICE: self.device_purpose,
+                GAME: self.game_purpose,
+            },
             clock=self.clock,
         )
 

@@ -92,7 +92,7 @@ class AuthorizeSignInPurpose:
         except AuthorizeRefused as refused:
             return self._authorize.refusal(response_target(request), refused)
 
-    def denial(self, interaction: SignInFlow) -> Continuation:
+    async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> Continuation:  # noqa: ARG002
         """Return the response that tells the client that the person refused."""
         return self._authorize.refusal(response_target(decode_request(interaction)), NotLetIn())
 

@@ -16,7 +16,7 @@ from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_optio
 from gatehouse.web.api.login_completion import LoginCompletion, login_response, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
-from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.errors import Dialect, Failure
 from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
 from gatehouse.web.http.responses import json_response
 from gatehouse.web.http.routing import Endpoint, RateClass
@@ -47,7 +47,7 @@ class GuestRequest(LoginFields, frozen=True, kw_only=True):
 
 
 class GuestResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True):
-    """One of: CHALLENGE, PUZZLE, OK with the login data, LOGINERROR, 2STEP, BLOCKED, DENIED."""
+    """One of: CHALLENGE, PUZZLE, OK with the login data, LOGINERROR, 2STEP, TERMS, BLOCKED, DENIED."""
 
     challenge: str = ""
     expires_in: int = 0  # seconds until the challenge ends
@@ -109,7 +109,7 @@ class GuestEndpoint:
             summary="Sign in a guest by the key of the device; the status shows the result",
             request=GuestRequest,
             accepts=ANY_BODY,
-            answers={200: GuestResponse},
+            answers={200: GuestResponse, 403: Failure},
             examples=GUEST_EXAMPLES,
         )
 

@@ -16,7 +16,7 @@ from gatehouse.keys.model import BadPublicKey
 from gatehouse.tokens.claims import MAX_PUBLIC_KEY_BYTES, json_length
 from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondStep, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
-from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.errors import Dialect, Failure
 from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
 from gatehouse.web.http.routing import Endpoint, RateClass
 
@@ -164,5 +164,5 @@ class LoginEndpoint:
             summary="Sign in with login and password; the status shows the result",
             request=LoginRequest,
             accepts=ANY_BODY,
-            answers={200: LoginResponse},
+            answers={200: LoginResponse, 403: Failure},
         )

@@ -13,7 +13,7 @@ from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_optio
 from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondStep, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
-from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.errors import Dialect, Failure
 from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.rendering import PageRenderer
@@ -81,6 +81,6 @@ class PlatformLoginEndpoint:
             summary="Sign in with a ticket of a game platform; the status shows the result",
             request=PlatformLoginRequest,
             accepts=ANY_BODY,
-            answers={200: PlatformLoginResponse},
+            answers={200: PlatformLoginResponse, 403: Failure},
             examples=EXAMPLES,
         )

@@ -109,7 +109,8 @@ class ConsentPage:
         if form.decision is ConsentDecision.ALLOW:
             return self._flow_pages.leave(request, await self._allow(request, flow))
         await self._sign_in_flows.discard(flow, self._denial_record(request, flow))
-        return self._flow_pages.leave(request, self._purpose.denial(flow))
+        origin = origin_of(request, proof_of_flow(flow).user_id)
+        return self._flow_pages.leave(request, await self._purpose.refuse(flow, origin))
 
     async def _owner_name(self, client_id: str) -> str:
         client = await self._clients.client(client_id)

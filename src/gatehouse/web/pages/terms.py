@@ -13,8 +13,6 @@ from starlette.responses import Response
 
 from gatehouse.accounts.terms.acceptance import Terms
 from gatehouse.accounts.terms.model import OpenTerms, TermsDocument, TermsLinkDead
-from gatehouse.gamesessions.purpose import KIND as GAME
-from gatehouse.gamesessions.purpose import GameSignInPurpose
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone
 from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
@@ -89,7 +87,6 @@ class TermsPage:
         terms: Terms,
         sign_in_flows: SignInFlows,
         completion: SignInCompletion,
-        game: GameSignInPurpose,
         browsers: BrowserSessions,
         flow_pages: SignInFlowPages,
         pages: PageRenderer,
@@ -97,7 +94,6 @@ class TermsPage:
         self._terms = terms
         self._sign_in_flows = sign_in_flows
         self._completion = completion
-        self._game = game
         self._browsers = browsers
         self._flow_pages = flow_pages
         self._pages = pages
@@ -170,11 +166,11 @@ class TermsPage:
         return await self._completion.go_on(request, moved, handle)
 
     async def _end(self, request: Request, asked: TermsRequest, end: TermsEnd) -> Response:
-        """End the flow without storing anything; a game that waits is told."""
+        """End the flow without storing anything; the application that waits is told."""
         if asked.flow is not None:
-            await self._sign_in_flows.discard(asked.flow)
-            if asked.flow.kind == GAME:
-                await self._game.refuse(asked.flow, origin_of(request, asked.user_id))
+            target = await self._sign_in_flows.decline_terms(asked.flow, origin_of(request, asked.user_id))
+            if end is TermsEnd.DECLINED:
+                return self._flow_pages.leave(request, target)
         return self._pages.render(request, TermsEndContext(end=end))
 
     def _render(

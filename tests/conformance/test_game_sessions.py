@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.accounts.model import LoginTokenRecord, User
+from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState, PollId, PollMark, SignInStage
 from gatehouse.storage.database import Storage
@@ -23,6 +23,7 @@ def a_login(user: User, token: bytes = b"token") -> LoginTokenRecord:
         token_ends_at=NOW + 3_600,
         stoken=None,
         stoken_ends_at=0,
+        auth=SignInMethod.LOGIN,
         address="192.0.2.7",
         now=NOW,
     )

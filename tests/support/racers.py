@@ -16,7 +16,7 @@ from secrets import token_bytes, token_hex
 from typing import Final, cast
 
 from gatehouse.accounts.identities import ForeignPerson, IdentityRules
-from gatehouse.accounts.model import EmailSignInProof, LoginTokenRecord
+from gatehouse.accounts.model import EmailSignInProof, LoginTokenRecord, SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.accounts.second_factors.model import SecondFactorWrong
@@ -237,6 +237,7 @@ async def take_game_answer(storage: Storage, n: int) -> None:
         token_ends_at=NOW + 60,
         stoken=None,
         stoken_ends_at=0,
+        auth=SignInMethod.LOGIN,
         address="",
         now=NOW,
     )

@@ -10,6 +10,7 @@ from typing import Final
 
 from gatehouse.accounts.errors import LinkDead
 from gatehouse.accounts.model import EmailLink, LinkKind, User, login_key
+from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -81,26 +82,38 @@ class LinkRequester:
     source: str
     lang: str
     origin: AuditOrigin
+    device_cookie: str = field(default="", repr=False)  # if its browser sent one
 
 
 class EmailLinks:
     def __init__(
-        self, *, store: EmailLinkStore, composer: Composer, recorder: Recorder, quota: Quota, clock: Clock
+        self,
+        *,
+        store: EmailLinkStore,
+        composer: Composer,
+        recorder: Recorder,
+        quota: Quota,
+        device_cookies: DeviceCookies,
+        clock: Clock,
     ) -> None:
         self._store = store
+        self._device_cookies = device_cookies
         self._composer = composer
         self._recorder = recorder
         self._quota = quota
         self._clock = clock
 
-    async def may_email(self, login: str, source: str) -> bool:
+    async def may_email(self, login: str, source: str, *, device_cookie: str = "") -> bool:
         """Count an email to that address, requested from that source, and return whether it may be sent.
 
+        A browser that signed in to that account before has a quota of its own, which others cannot use up (LG-09).
         The client is not told about a refusal.
         """
+        key = login_key(login)
+        device = self._device_cookies.recognize(device_cookie, key) if device_cookie else None
         return await self._quota.consume(
             [
-                ThrottleSubject(("letter-to", login_key(login)), PER_ADDRESS_LIMIT),
+                ThrottleSubject(("letter-to", key, *([] if device is None else [device])), PER_ADDRESS_LIMIT),
                 ThrottleSubject(("letter-from", source), PER_SOURCE_LIMIT),
             ]
         )

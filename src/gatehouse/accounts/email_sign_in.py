@@ -137,7 +137,7 @@ class EmailSignIn:
         """
         self._refuse_when_off(wanted=self.is_on)
         checked = check_login(login)
-        if not await self._links.may_email(checked, requester.source):
+        if not await self._links.may_email(checked, requester.source, device_cookie=requester.device_cookie):
             return
         known = await self._store.user_by_login(login_key(checked))
         if known is None or known.blocked:

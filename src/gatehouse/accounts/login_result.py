@@ -195,16 +195,16 @@ class LoginResult:
             details = {**details, "client": options.id_token.client_id}
         entry = self._recorder.record(AuditEvent.LOGGED_IN, origin, subject=user.user_id, details=details)
         return PreparedLogin(
-            data=data, token_record=self._token_record(user, named, token, stoken, origin), entry=entry
+            data=data, token_record=self._token_record(user, auth, named, (token, stoken), origin), entry=entry
         )
 
     async def _terms_data(self, user: User, options: LoginOptions, origin: AuditOrigin) -> dict[str, object] | None:
-        application = (await self._named_applications(options)).primary or 0
+        applications = (await self._named_applications(options)).applications
         country = self._country_of(origin.address)
-        found = await self._terms.find_open(user.user_id, application, country=country)
+        found = await self._terms.find_open(user.user_id, applications, country=country)
         if found is None:
             return None
-        link = TermsLink(user_id=user.user_id, application_id=application, country=country)
+        link = TermsLink(user_id=user.user_id, application_ids=applications, country=country)
         return {"status": "TERMS", "url": self._terms.link(link), "version": found.version}
 
     async def refuse_protected_role(self, user: User, method: SignInMethod) -> None:
@@ -225,9 +225,14 @@ class LoginResult:
         return NamedApplications(options.applications)
 
     def _token_record(
-        self, user: User, applications: NamedApplications, token: str, stoken: str | None, origin: AuditOrigin
+        self,
+        user: User,
+        auth: SignInMethod,
+        applications: NamedApplications,
+        tokens: tuple[str, str | None],
+        origin: AuditOrigin,
     ) -> LoginTokenRecord:
-        now = self._clock.now()
+        (token, stoken), now = tokens, self._clock.now()
         return LoginTokenRecord(
             user_id=user.user_id,
             rev=user.rev,
@@ -236,6 +241,7 @@ class LoginResult:
             token_ends_at=now + TOKEN_SECONDS,
             stoken=None if stoken is None else sha256(stoken),
             stoken_ends_at=now + SHORT_TOKEN_SECONDS,
+            auth=auth,
             address=origin.address,
             now=now,
         )

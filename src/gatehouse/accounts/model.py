@@ -280,8 +280,16 @@ class LoginTokenRecord:
     token_ends_at: int
     stoken: bytes | None
     stoken_ends_at: int
+    auth: SignInMethod
     address: str  # stoken works only from this address
     now: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortTokenOwner:
+    user_id: str
+    rev: int
+    auth: SignInMethod  # how the person signed in to get the token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,14 @@ from typing import Final
 
 from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import ShortTokenDead, UserNotFound
-from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
+from gatehouse.accounts.model import (
+    Session,
+    SessionStrength,
+    ShortTokenOwner,
+    SignInMethod,
+    User,
+    UserSession,
+)
 from gatehouse.accounts.store import AccountStore, LoginStore, SessionStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -146,18 +153,23 @@ class ShortTokens:
             await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
         )
 
-    async def spend(self, stoken: str, address: str) -> User:
-        """Use the token once. Raises ShortTokenDead, and keeps the token when the address differs."""
-        return await self._live_owner(await self._store.take_short_token(sha256(stoken), address, self._clock.now()))
+    async def spend(self, stoken: str, address: str) -> tuple[User, SignInMethod]:
+        """Use the token once; return its owner and how they signed in, without a second factor.
 
-    async def _live_owner(self, found: tuple[str, int] | None) -> User:
+        Raises ShortTokenDead, and keeps the token when the address differs.
+        """
+        found = await self._store.take_short_token(sha256(stoken), address, self._clock.now())
+        user = await self._live_owner(found)
+        two_steps = found is None or found.auth is SignInMethod.TWO_STEP
+        return user, SignInMethod.LOGIN if two_steps else found.auth
+
+    async def _live_owner(self, found: ShortTokenOwner | None) -> User:
         if found is None:
             raise ShortTokenDead
-        user_id, rev = found
         try:
-            user = await self._accounts.user(user_id)
+            user = await self._accounts.user(found.user_id)
         except UserNotFound as gone:
             raise ShortTokenDead from gone
-        if user.blocked or user.rev != rev or find_ban(user.bans, self._clock.now()) is not None:
+        if user.blocked or user.rev != found.rev or find_ban(user.bans, self._clock.now()) is not None:
             raise ShortTokenDead("revoked after it was issued")
         return user

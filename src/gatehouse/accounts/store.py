@@ -13,6 +13,7 @@ from gatehouse.accounts.model import (
     LoginTokenRecord,
     Session,
     SetupLink,
+    ShortTokenOwner,
     User,
     UserSession,
 )
@@ -213,10 +214,10 @@ class LoginStore(Protocol):
     async def live_login_token(self, digest: bytes, now: int) -> LoginToken | None:
         """Return the `token` of login data (R1), unless it ended, or its user is blocked, banned or revoked it."""
 
-    async def find_short_token_owner(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
-        """Return the user ID, and the rev at issue, of a token that can still be used from that address."""
+    async def find_short_token_owner(self, digest: bytes, address: str, now: int) -> ShortTokenOwner | None:
+        """Return the owner, as of the time of issue, of a token that can still be used from that address."""
 
-    async def take_short_token(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
+    async def take_short_token(self, digest: bytes, address: str, now: int) -> ShortTokenOwner | None:
         """Return the same and use the token: of any number of callers one gets it; another address uses nothing."""
 
 

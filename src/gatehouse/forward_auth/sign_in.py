@@ -133,10 +133,16 @@ class SiteSignInPurpose:
         except SiteAddressUnknown as gone:
             raise SignInFlowGone from gone
         host = site.origin.partition("://")[2]
-        return Destination(application=host, returns_to=host, form_action=site.origin)
+        return Destination(
+            application=host, application_ids=(site.application_id,), returns_to=host, form_action=site.origin
+        )
 
-    async def next_step(self, flow: SignInFlow) -> FlowStep:  # noqa: ARG002 - administrators trust the site
-        return FlowStep.DONE
+    async def next_step(self, flow: SignInFlow) -> FlowStep:
+        """Ask nothing more, because administrators trust the site; a session from a game is not enough."""
+        return FlowStep.LOGIN if proof_of_flow(flow).limited else FlowStep.DONE
+
+    async def refuse(self, flow: SignInFlow, origin: AuditOrigin) -> str:  # noqa: ARG002 - no one waits
+        return ""
 
     async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> str:
         try:

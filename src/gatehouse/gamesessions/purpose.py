@@ -117,7 +117,7 @@ class GameSignInPurpose:
         application = await self.application(session)
         return Destination(
             application=application.name,
-            application_id=self.first_application_id(session),
+            application_ids=tuple(self.application_ids(session)),
             logo=application.logo,
             hand_over=page_url(LINK_PATH, session.gsid),
         )

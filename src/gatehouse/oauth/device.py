@@ -171,7 +171,7 @@ class DeviceSignInPurpose:
         client = await self._clients.client(interaction.ask[CLIENT_KEY])
         return Destination(
             application=client.name,
-            application_id=client.application_id or 0,
+            application_ids=client.application_ids,
             logo=await logo_path(self._clients, client),
         )
 

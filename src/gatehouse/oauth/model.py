@@ -233,6 +233,11 @@ class Client:
         texts += sum(64 + len(getattr(self, name)) for name in URL_FIELDS)
         return 4_000 + texts + 4 * (len(str(self.jwks)) + len(str(self.claims)))
 
+    @property
+    def application_ids(self) -> tuple[int, ...]:
+        """Its application; empty for a client without one."""
+        return () if self.application_id is None else (self.application_id,)
+
 
 CLIENT_FIELDS: Final = tuple(described_fields(Client))
 LIST_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind in {Kind.LIST, Kind.SCOPES})

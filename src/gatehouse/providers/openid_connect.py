@@ -263,7 +263,7 @@ def refuse_other_issuer(provider: Provider, metadata: ProviderMetadata, claims: 
     expected = {metadata.issuer.replace(TENANT_MARK, text_in(claims, "tid"))}
     if provider.kind == "google":  # it documents both spellings
         expected.add(metadata.issuer.removeprefix("https://"))
-    if claims.get("iss") not in expected:
+    if text_in(claims, "iss") not in expected:
         raise TicketRefused("the id_token has another issuer")
 
 

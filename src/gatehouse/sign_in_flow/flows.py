@@ -1,6 +1,6 @@
 """The dispatcher of sign-in flows: the current step and the next one."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
@@ -49,7 +49,7 @@ class RefusablePurpose(Protocol):
     """A purpose that somebody waits for, and who is told when the person says no."""
 
     async def refuse(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:
-        """Record the no and return where the browser goes."""
+        """Record the no and return where the browser goes; empty for a page of ours."""
 
 
 class SignInFlows:
@@ -136,16 +136,16 @@ class SignInFlows:
 
     async def find_terms(self, flow: SignInFlow, address: str) -> OpenTerms | None:
         """Return what the authenticated person has to accept for the purpose of the flow."""
-        application_id = (await self.destination(flow)).application_id
-        return await self.find_terms_for(flow.user_id or "", application_id, address)
+        application_ids = (await self.destination(flow)).application_ids
+        return await self.find_terms_for(flow.user_id or "", application_ids, address)
 
     async def decline_terms(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:
         """End the flow, and its purpose; return where the browser goes."""
         await self.discard(flow)
         return await self._with_terms[flow.kind].refuse(flow, origin)
 
-    async def find_terms_for(self, user_id: str, application_id: int, address: str) -> OpenTerms | None:
-        return await self._terms.find_open(user_id, application_id, country=self._terms.country_of(address))
+    async def find_terms_for(self, user_id: str, application_ids: Collection[int], address: str) -> OpenTerms | None:
+        return await self._terms.find_open(user_id, application_ids, country=self._terms.country_of(address))
 
     async def _next_step(self, flow: SignInFlow, address: str) -> FlowStep:
         step = await self._purpose_of(flow).next_step(flow)

@@ -87,7 +87,7 @@ class Destination:
     """The purpose of a sign-in as pages show it; empty for the account pages."""
 
     application: str = ""  # its name
-    application_id: int = 0
+    application_ids: tuple[int, ...] = ()  # the first one is that of the name
     returns_to: str = ""  # the host the browser is sent back to
     form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
     login_hint: str = ""
@@ -95,6 +95,11 @@ class Destination:
     logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
     hand_over: str = ""  # path of a page to continue on another device; empty without one
+
+    @property
+    def application_id(self) -> int:
+        """The first application; 0 for none."""
+        return next(iter(self.application_ids), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,6 +204,20 @@ async def test_em_04_page_is_the_same_for_every_address_and_emails_are_limited(
     assert len(await new_messages(service)) == 4  # five in half an hour, also for password resets
 
 
+async def test_em_10_others_cannot_use_up_the_emails_of_a_browser_that_signed_in_before(
+    service: RunningService, browser_client: HttpBrowser, other: HttpBrowser
+) -> None:
+    await ask(browser_client)
+    await browser_client.post("/sign-in/email/code", otp=code_in(await only_message(service)))
+    await browser_client.get("/account")
+    await browser_client.post("/sign-out")
+    for _ in range(10):
+        await ask(other)
+    await new_messages(service)
+    await ask(browser_client)
+    assert await only_message(service)
+
+
 async def test_em_05_second_factor_is_asked_and_a_code_by_email_is_not_one(
     service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:

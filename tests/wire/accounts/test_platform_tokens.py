@@ -158,6 +158,7 @@ async def test_pl_11_token_of_another_issuer_game_key_or_time_is_refused(
     now = service.clock.now()
     bad: Mapping[str, Callable[[], str]] = {
         "issuer": lambda: issuer.token(iss="https://accounts.attacker.example"),
+        "issuer that is no text": lambda: issuer.token(iss=[issuer.issuer]),
         "audience": lambda: issuer.token(aud="com.attacker.game"),
         "no audience": lambda: issuer.token(aud=None),
         "several audiences": lambda: issuer.token(aud=[GAME_CLIENT, "com.attacker.game"]),

@@ -2,10 +2,11 @@
 
 import pytest
 
-from gatehouse.accounts.model import SessionStrength, User
+from gatehouse.accounts.model import SessionStrength, SignInMethod, User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
+from tests.support.guests import Device, turn_guests_on
 from tests.support.service import RunningService
 
 
@@ -31,6 +32,20 @@ async def test_short_token_asks_first_and_opens_one_limited_session(
     assert session is not None
     assert session.session.strength is SessionStrength.LIMITED
     assert (await browser_client.get(f"/?stoken={stoken}")).status_code == 403
+
+
+async def test_short_token_of_a_guest_proves_no_password(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    await turn_guests_on(service)
+    stoken = (await Device().log_in(service, short_token="1"))["stoken"]
+    await browser_client.get(f"/?stoken={stoken}")
+    assert (await browser_client.post("/sign-in/stoken")).status_code == 303
+    session = await service.services.storage.sessions.find_session(
+        sha256(browser_client.cookies["gh_session"]), service.clock.now()
+    )
+    assert session is not None
+    assert session.session.auth is SignInMethod.GUEST
 
 
 @pytest.mark.usefixtures("anna")

@@ -14,7 +14,7 @@ from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.database_contents import read_all_tables
 from tests.support.game import poll_ended_session, register_game, wait_until_held
 from tests.support.geoip import write_geoip
-from tests.support.guests import Device, turn_guests_on
+from tests.support.guests import Device, open_upgrade, register_upgrade, turn_guests_on
 from tests.support.oauth import a_public_client, an_oidc_client, query_of
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService, running_service
@@ -158,7 +158,9 @@ async def test_tm_05_documents_are_for_their_applications_and_countries(installe
         await publish(service, "game", **TERMS, applications=[str(game)])
         assert (await log_in(service))["version"] == "german:1"
         assert (await log_in(service, login="bo@studio.example"))["version"] == "terms:1"
-        assert (await log_in(service, login="bo@studio.example", app_id=game))["version"] == "game:1,terms:1"
+        other = (await create_application(service.services.storage, name="Other", settings=OPEN)).application_id
+        for named in ({"app_id": game}, {"app_id": other, "gapp_id": game}):  # every named application counts
+            assert (await log_in(service, login="bo@studio.example", **named))["version"] == "game:1,terms:1"
         await publish(service, "german", enabled=False)
         assert (await log_in(service))["version"] == "terms:1"
 
@@ -228,6 +230,26 @@ async def test_an_incomplete_document_is_refused(service: RunningService) -> Non
     ):
         with pytest.raises(Exception, match=words):
             await publish(service, **settings)
+
+
+async def test_tm_06_acceptance_goes_with_the_person_when_a_guest_is_upgraded(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    await turn_guests_on(service)
+    device = Device()
+    guest = await device.log_in(service, factor="pc")
+    game = await register_upgrade(service, device)
+    await service.clock.advance(1)
+    await browser_client.get("/register")
+    new = "kim@studio.example"
+    await browser_client.post("/register", login=new, nick="Kim", password=PASSWORD, repeated=PASSWORD)
+    await publish(service, **TERMS)
+    assert (await open_upgrade(browser_client, game, new)).url.path == "/terms"
+    await browser_client.post("/terms", decision="accept")
+    await browser_client.follow()
+    await browser_client.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+    kept = await service.services.storage.accounts.user(guest["user_id"])
+    assert (kept.login, await accepted(service, kept)) == (new, {"terms": "1"})
 
 
 async def test_tm_03_guest_accepts_the_terms_by_the_link(

@@ -8,7 +8,7 @@ import pytest
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.tokens.verifier import parse_jws
-from tests.support.browser import AccountBrowser, HttpBrowser
+from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import ORIGIN
 from tests.support.console import apply_document
 from tests.support.database_contents import read_all_tables, tables_that_mention
@@ -203,6 +203,41 @@ async def test_fa_07_session_on_the_site_ends_with_the_persons(service: RunningS
     await visitor.sign_in()
     await service.services.administration.block(READER, ORIGIN)
     assert (await visitor.ask()).status_code == 401
+
+
+async def test_tm_08_site_asks_for_the_terms_of_its_application(
+    service: RunningService, visitor: SiteBrowser
+) -> None:
+    await visitor.sign_in()
+    document = {"title": "Terms", "url": "https://studio.example/terms", "version": "1"}
+    wanted = {f"terms.terms.{name}": value for name, value in document.items()}
+    await service.services.settings_editor.save(
+        {**wanted, "terms.terms.applications": [str(WIKI_APPLICATION)]}, ORIGIN
+    )
+    assert (await visitor.sign_in(origin=SHOP_SITE)).status_code == 303
+    await visitor.browser.get(await visitor.begin())
+    page = await visitor.browser.follow()
+    assert (page.url.path, "Terms" in page.text) == ("/terms", True)
+    declined = await visitor.browser.post("/terms", decision="decline")
+    assert (declined.status_code, "Not accepted" in declined.text) == (200, True)
+    await visitor.browser.get(await visitor.begin())
+    await visitor.browser.follow()
+    passed = await visitor.browser.post("/terms", decision="accept")
+    assert passed.headers["location"].startswith(f"{WIKI_SITE}/.gatehouse/return?code=")
+    assert (await visitor.sign_in()).status_code == 303
+
+
+async def test_fa_10_session_from_a_short_lived_token_is_not_handed_over(
+    service: RunningService, visitor: SiteBrowser
+) -> None:
+    body = {"login": "rea@studio.example", "password": PASSWORD, "short_token": "1"}
+    proven = {"X-Forwarded-For": "203.0.113.9"}
+    stoken = (await service.client.post("/proxy/api/login", json=body, headers=proven)).json()["stoken"]
+    visitor.browser.client.headers.update(proven)
+    await visitor.browser.get(f"/?stoken={stoken}")
+    assert (await visitor.browser.post("/sign-in/stoken")).status_code == 303
+    started = await visitor.browser.get(await visitor.begin())
+    assert started.headers["location"].startswith("/sign-in?")
 
 
 async def test_use_of_the_site_counts_as_use_of_the_session(service: RunningService, visitor: SiteBrowser) -> None:

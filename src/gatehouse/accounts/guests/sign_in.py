@@ -36,6 +36,7 @@ from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle
 NONCE_BYTES: Final = 16
 MAX_CHALLENGE_LENGTH: Final = 200
 HOUR: Final = 3_600
+MAX_BATCHES: Final = 100  # of idle guests per sweep, so that changes to groups and roles do not wait long
 
 
 class DeviceChallenges:
@@ -118,10 +119,12 @@ class GuestSignIn:
         """
         self._refuse_when_off(application_ids)
         key = await self._challenges.verify(proof, ChallengeIntent.SIGN_IN)
-        if await self._store.find_guest(key.subject) is None:
+        is_new = await self._store.find_guest(key.subject) is None
+        if is_new:
             await self._refuse_creation(key, proof, source)
         person = ForeignPerson(issuer=GUEST_ISSUER, subject=key.subject)
-        rules = IdentityRules(provider_id=GUEST_PROVIDER, provider_name=GUEST_NAME, creates_accounts=True)
+        # A guest that is merged at this moment is not created again.
+        rules = IdentityRules(provider_id=GUEST_PROVIDER, provider_name=GUEST_NAME, creates_accounts=is_new)
         return await self._identities.sign_in(person, rules, lang=lang, origin=origin)
 
     async def find_to_upgrade(self, proof: DeviceProof) -> User:
@@ -155,7 +158,7 @@ class GuestExpiry:
         self._policy = policy
 
     async def erase_idle(self, origin: AuditOrigin) -> None:
-        """Erase the guests that were idle for too long, a few in each transaction."""
+        """Erase guests that were idle for too long, a few in each transaction; the next sweep erases the rest."""
 
         def record(user_id: str) -> AuditRecord:
             return self._recorder.record(
@@ -163,5 +166,6 @@ class GuestExpiry:
             )
 
         days, now = self._policy().idle_days, self._clock.now()
-        while days and await self._store.erase_idle_guests(now - days * DAY, record, now):
-            pass
+        for _ in range(MAX_BATCHES):
+            if not days or not await self._store.erase_idle_guests(now - days * DAY, record, now):
+                return

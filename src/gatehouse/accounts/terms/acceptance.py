@@ -1,7 +1,7 @@
 """What a person has to accept for an application, and the link to the page that asks."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Final
 
@@ -23,7 +23,7 @@ from gatehouse.kernel.times import MINUTE
 
 MAX_AGE: Final = 130
 LINK_SECONDS: Final = 30 * MINUTE
-LINK: Final = re.compile(r"([0-9]{1,20})\.([0-9]{1,10})\.([A-Z]{0,2})\.([0-9]{1,11})\.([0-9a-f]{64})", re.ASCII)
+LINK: Final = re.compile(r"([0-9]{1,20})\.([0-9-]{0,64})\.([A-Z]{0,2})\.([0-9]{1,11})\.([0-9a-f]{64})", re.ASCII)
 LINK_PATH: Final = "/terms"
 
 ReadAccepted = Callable[[str], Awaitable[tuple[str, Sequence[AcceptedVersion]]]]
@@ -56,13 +56,15 @@ class Terms:
         self._clock = clock
         self._base_url = base_url
 
-    async def find_open(self, user_id: str, application_id: int, *, country: str) -> OpenTerms | None:
-        """Return what the person has to accept for the application (0 for none); None without anything.
+    async def find_open(self, user_id: str, application_ids: Collection[int], *, country: str) -> OpenTerms | None:
+        """Return what the person has to accept for these applications; None without anything.
 
         `country` is that of their address, for an account without one.
         """
         candidates = [
-            one for one in self._documents() if not one.application_ids or application_id in one.application_ids
+            one
+            for one in self._documents()
+            if not one.application_ids or not one.application_ids.isdisjoint(application_ids)
         ]
         if not candidates:
             return None
@@ -86,7 +88,8 @@ class Terms:
 
     def link(self, link: TermsLink) -> str:
         """Return the address of the page for a person who has authenticated, but not in a browser."""
-        signed = f"{link.user_id}.{link.application_id}.{link.country}.{self._clock.now() + LINK_SECONDS}"
+        applications = "-".join(map(str, link.application_ids))
+        signed = f"{link.user_id}.{applications}.{link.country}.{self._clock.now() + LINK_SECONDS}"
         return f"{self._base_url}{LINK_PATH}?token={signed}.{self._signature(signed)}"
 
     def read_link(self, token: str) -> TermsLink:
@@ -96,7 +99,8 @@ class Terms:
             raise TermsLinkDead
         if int(read[4]) <= self._clock.now():
             raise TermsLinkDead
-        return TermsLink(user_id=read[1], application_id=int(read[2]), country=read[3])
+        application_ids = tuple(int(one) for one in read[2].split("-") if one)
+        return TermsLink(user_id=read[1], application_ids=application_ids, country=read[3])
 
     def age_of(self, birth: str) -> int | None:
         """Return the age of someone born on that day, like 2001-05-31; None if it is no such day."""

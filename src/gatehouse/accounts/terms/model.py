@@ -52,5 +52,5 @@ class TermsLink:
     """A link to the page of the terms, for a person who has authenticated elsewhere."""
 
     user_id: str
-    application_id: int
+    application_ids: tuple[int, ...]
     country: str

@@ -33,21 +33,17 @@ class Services(GameServices):
 
     @cached_property
     def sign_in_flows(self) -> SignInFlows:
+        for_applications = {
+            AUTHORIZE: self.authorize_purpose,
+            DEVICE: self.device_purpose,
+            GAME: self.game_purpose,
+            SITE: SiteSignInPurpose(self.site_sign_in),
+        }
         return SignInFlows(
             store=self.storage.sign_in_flows,
-            purposes={
-                ACCOUNT: AccountSignInPurpose(),
-                AUTHORIZE: self.authorize_purpose,
-                DEVICE: self.device_purpose,
-                GAME: self.game_purpose,
-                SITE: SiteSignInPurpose(self.site_sign_in),
-            },
+            purposes={ACCOUNT: AccountSignInPurpose(), **for_applications},
             terms=self.terms,
-            with_terms={
-                AUTHORIZE: self.authorize_purpose,
-                DEVICE: self.device_purpose,
-                GAME: self.game_purpose,
-            },
+            with_terms=for_applications,
             clock=self.clock,
         )
 

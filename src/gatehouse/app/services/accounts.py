@@ -206,6 +206,7 @@ class AccountServices(PermissionServices):
             composer=self.mail_composer,
             recorder=self.recorder,
             quota=Quota(store=self.storage.throttle, clock=self.clock),
+            device_cookies=self.device_cookies,
             clock=self.clock,
         )
 

@@ -57,7 +57,7 @@ class AuthorizeSignInPurpose:
         client = await self._client(request)
         return Destination(
             application=client.name,
-            application_id=client.application_id or 0,
+            application_ids=client.application_ids,
             returns_to=display_host(request.redirect_uri),
             form_action=csp_source(request.redirect_uri),
             login_hint=request.login_hint,

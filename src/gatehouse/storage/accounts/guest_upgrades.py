@@ -32,10 +32,12 @@ from gatehouse.storage.images import remove_image
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY, count_holders_of_roles
 from gatehouse.storage.permissions.row_readers import read_record
-from gatehouse.storage.permissions.structure import begin_structure_change
+from gatehouse.storage.permissions.structure import begin_structure_change, lock_structure
 from gatehouse.storage.permissions.user_records import DROP_ASSIGNMENTS, edit_records
 from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import (
+    accepted_terms,
+    ban_devices,
     bans,
     identities,
     passkeys,
@@ -98,6 +100,17 @@ MOVE_LINKS = Statement(
 )
 MOVE_FORMER_GUESTS = tuple(Statement(move_rows(table)) for table in (user_aliases, retired_device_keys))
 MOVE_BANS = Statement(move_rows(bans))
+_BANNED_ALREADY = ban_devices.alias("banned_already")
+MOVE_BAN_DEVICES = Statement(
+    update(ban_devices)
+    .where(
+        ban_devices.c.ban_id == bindparam("of"),
+        ~exists().where(
+            _BANNED_ALREADY.c.ban_id == bindparam("to"), _BANNED_ALREADY.c.device == ban_devices.c.device
+        ),
+    )
+    .values(ban_id=bindparam("to"))
+)
 LIFT_BAN = Statement(
     update(bans).where(bans.c.ban_id == bindparam("this")).values(lifted_at=bindparam("now"), lifted_by=SERVICE)
 )
@@ -108,6 +121,16 @@ JOIN_GROUPS = Statement(
     move_rows(group_members).where(
         ~exists().where(
             _ALREADY_MEMBER.c.group_id == group_members.c.group_id, _ALREADY_MEMBER.c.user_id == bindparam("to")
+        )
+    )
+)
+_ACCEPTED_ALREADY = accepted_terms.alias("accepted_already")
+MOVE_ACCEPTED_TERMS = Statement(
+    move_rows(accepted_terms).where(
+        ~exists().where(
+            _ACCEPTED_ALREADY.c.user_id == bindparam("to"),
+            _ACCEPTED_ALREADY.c.document == accepted_terms.c.document,
+            _ACCEPTED_ALREADY.c.version == accepted_terms.c.version,
         )
     )
 )
@@ -124,7 +147,7 @@ def is_merge(upgrade: GuestUpgrade) -> Verb[bool]:
 
 
 def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[AuditRecord]], now: int) -> Verb[bool]:
-    yield from begin_structure_change()
+    yield from lock_structure()  # before any row is locked, as everywhere
     yield from _lock_both(upgrade)
     keys = yield DROP_DEVICE_KEY(of=upgrade.guest_id)
     if not keys:
@@ -132,10 +155,12 @@ def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[A
     merged = yield from is_merge(upgrade)
     kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
     if merged:
+        yield from begin_structure_change()  # members of groups change
         yield from _merge(ended, kept, now)
         rev = upgrade.rev
     else:
         rev = yield from _upgrade(kept, ended, now)
+    yield MOVE_ACCEPTED_TERMS(of=ended, to=kept)
     yield from _delete_account(ended)
     yield INSERT_ALIAS(alias=ended, user_id=kept, created_at=now, ends_at=now + ALIAS_SECONDS)
     yield RETIRE_KEY.bulk([{"subject": row.subject, "user_id": kept, "retired_at": now} for row in keys])
@@ -217,14 +242,16 @@ def _merge(guest_id: str, user_id: str, now: int) -> Verb[None]:
 
 
 def _move_bans(guest_id: str, user_id: str, now: int) -> Verb[None]:
-    """Move the bans; of two in one scope the one that ends first is lifted."""
+    """Move the bans; of two in one scope the longer one stays, for the devices of both."""
     own = [user_ban_from_row(row) for row in (yield ACTIVE_BANS(of=user_id, now=now))]
     for row in (yield ACTIVE_BANS(of=guest_id, now=now)):
         moved = user_ban_from_row(row)
         place = (moved.application_id, moved.project_id)
         same = [ban for ban in own if (ban.application_id, ban.project_id) == place]
+        longest = last_to_end((*same, moved)) or moved
         for ban in (*same, moved):
-            if same and ban is not last_to_end((*same, moved)):
+            if ban is not longest:
+                yield MOVE_BAN_DEVICES(of=ban.ban_id, to=longest.ban_id)
                 yield LIFT_BAN(this=ban.ban_id, now=now)
     yield MOVE_BANS(of=guest_id, to=user_id)
     yield from copy_active_bans(user_id, now)

@@ -8,7 +8,15 @@ from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
 from gatehouse.accounts.bans.model import find_ban
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import LoginToken, LoginTokenRecord, Session, SessionStrength, SignInMethod, UserSession
+from gatehouse.accounts.model import (
+    LoginToken,
+    LoginTokenRecord,
+    Session,
+    SessionStrength,
+    ShortTokenOwner,
+    SignInMethod,
+    UserSession,
+)
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import single_use
@@ -201,7 +209,7 @@ def insert_login(login: LoginTokenRecord, entry: AuditRecord) -> Verb[None]:
             SHORT_TOKEN,
             login.stoken,
             subject=login.user_id,
-            details={"address": login.address, "rev": login.rev},
+            details={"address": login.address, "rev": login.rev, "auth": login.auth.value},
             now=login.now,
             expires_at=login.stoken_ends_at,
         )
@@ -237,11 +245,11 @@ def live_login_token(digest: bytes, now: int) -> Verb[LoginToken | None]:
     return LoginToken(user_id=row.user_id, application_id=row.application_id, ends_at=row.ends_at)
 
 
-def find_short_token_owner(digest: bytes, address: str, now: int) -> Verb[tuple[str, int] | None]:
+def find_short_token_owner(digest: bytes, address: str, now: int) -> Verb[ShortTokenOwner | None]:
     return _short_token_owner((yield from single_use.find_single_use(SHORT_TOKEN, digest, now)), address)
 
 
-def take_short_token(digest: bytes, address: str, now: int) -> Verb[tuple[str, int] | None]:
+def take_short_token(digest: bytes, address: str, now: int) -> Verb[ShortTokenOwner | None]:
     if (yield from find_short_token_owner(digest, address, now)) is None:
         return None
     return _short_token_owner((yield from single_use.take_single_use(SHORT_TOKEN, digest, now)), address)
@@ -254,7 +262,9 @@ class LoginStorage(SqlStore):
     take_short_token = write(take_short_token)
 
 
-def _short_token_owner(row: Row | None, address: str) -> tuple[str, int] | None:
+def _short_token_owner(row: Row | None, address: str) -> ShortTokenOwner | None:
     if row is None or row.details["address"] != address:
         return None
-    return row.subject, row.details["rev"]
+    return ShortTokenOwner(
+        user_id=row.subject, rev=row.details["rev"], auth=SignInMethod(row.details.get("auth", SignInMethod.LOGIN))
+    )

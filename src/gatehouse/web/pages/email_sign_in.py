@@ -125,7 +125,7 @@ class EmailSignInPages:
                 form.login,
                 browser=sha256(browser.browser_id),
                 handle=form.interaction,
-                requester=self._forms.link_requester(request),
+                requester=replace(self._forms.link_requester(request), device_cookie=browser.device),
             )
         except BadAccount as error:
             return await self._sign_in.show_form(

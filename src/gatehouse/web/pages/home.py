@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import ShortTokenDead
-from gatehouse.accounts.model import SessionStrength, SignInMethod
+from gatehouse.accounts.model import SessionStrength
 from gatehouse.accounts.sessions import Sessions, ShortTokens
 from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.context import origin_of
@@ -46,10 +46,10 @@ class ShortTokenPage:
         browser = await self._browsers.read(request)
         form = await read_form(request, ShortTokenForm)
         self._browsers.check_form(request, browser, form.csrf)
-        user = await self._tokens.spend(form.stoken, proven_address(request))
+        user, method = await self._tokens.spend(form.stoken, proven_address(request))
         opened = await self._sessions.open(
             user,
-            SignInMethod.LOGIN,
+            method,
             origin=origin_of(request, user.user_id),
             agent=browser.agent,
             replaces=browser.session,

@@ -19,9 +19,9 @@ from gatehouse.kernel.errors import TooMany
 from gatehouse.kernel.ids import new_secret
 from gatehouse.permissions.model.application import ProtectedSite
 from gatehouse.sign_in_flow.flows import SignInFlows
-from gatehouse.sign_in_flow.model import FLOW_LIFETIME, FlowStep, proof_of_session
+from gatehouse.sign_in_flow.model import FLOW_LIFETIME, FlowStep, SignInProof, proof_of_session
 from gatehouse.throttle.rate_limiter import RateLimiter
-from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
+from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session, is_prefetch
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -192,24 +192,37 @@ class SiteSignInPages:
         """Here: hand the sign-in over to the site, after the person has signed in."""
         query = read_query(request, SiteSignInQuery)
         asked = decode_site_request(msgspec.structs.asdict(query))
-        await self._site_sign_in.find_site(asked.origin)
+        site = await self._site_sign_in.find_site(asked.origin)
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
         browser = await self._browsers.read(request)
-        if browser.signed_in is None:
+        if not is_full_session(browser.signed_in):
             return await self._begin_sign_in(request, browser, asked)
-        session = browser.signed_in.session
-        proof = proof_of_session(session)
-        return see_other(await self._site_sign_in.hand_over(asked, proof, origin_of(request, session.user_id)))
+        proof = proof_of_session(browser.signed_in.session)
+        origin = origin_of(request, proof.user_id)
+        if await self._sign_in_flows.find_terms_for(proof.user_id, (site.application_id,), origin.address):
+            return await self._begin_sign_in(request, browser, asked, proof)
+        return see_other(await self._site_sign_in.hand_over(asked, proof, origin))
 
-    async def _begin_sign_in(self, request: Request, browser: Browser, asked: SiteSignInRequest) -> Response:
+    async def _begin_sign_in(
+        self, request: Request, browser: Browser, asked: SiteSignInRequest, proof: SignInProof | None = None
+    ) -> Response:
+        """Start a sign-in flow: at its first step, or with `proof` at the terms."""
         wait = self._rate_limiter.admit(SITE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "sign-ins begun from one source")
         fields = encode_request_fields(asked)
         again = pack_request(f"{Path.SITE_SIGN_IN}?{urlencode(fields)}".encode())
-        handle = await self._sign_in_flows.start(KIND, fields, browser=browser.browser_id, request=again)
-        return self._browsers.set_browser_cookie(see_other(step_address(FlowStep.LOGIN, handle)), browser)
+        bound, step = browser.browser_id, FlowStep.LOGIN
+        if proof is None:
+            handle = await self._sign_in_flows.start(KIND, fields, browser=bound, request=again)
+        else:
+            address = origin_of(request, proof.user_id).address
+            handle, flow = await self._sign_in_flows.start_with_proof(
+                KIND, fields, proof, browser=bound, address=address, request=again
+            )
+            step = flow.step
+        return self._browsers.set_browser_cookie(see_other(step_address(step, handle)), browser)
 
     async def finish(self, request: Request) -> Response:
         """On the site: use the code, in the browser that began, and set the cookie of the session."""

@@ -145,7 +145,7 @@ class TermsPage:
         """Return whom the page asks. Raises SignInFlowGone, TermsLinkDead."""
         if token:
             link = self._terms.read_link(token)
-            found = await self._terms.find_open(link.user_id, link.application_id, country=link.country)
+            found = await self._terms.find_open(link.user_id, link.application_ids, country=link.country)
             return TermsRequest(user_id=link.user_id, found=found, destination=Destination())
         flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
         if flow.step is not FlowStep.TERMS:
@@ -169,7 +169,7 @@ class TermsPage:
         """End the flow without storing anything; the application that waits is told."""
         if asked.flow is not None:
             target = await self._sign_in_flows.decline_terms(asked.flow, origin_of(request, asked.user_id))
-            if end is TermsEnd.DECLINED:
+            if target and end is TermsEnd.DECLINED:
                 return self._flow_pages.leave(request, target)
         return self._pages.render(request, TermsEndContext(end=end))
 

@@ -239,7 +239,7 @@ class AuthorizeEndpoint:
             return False
         user_id = browser.signed_in.user.user_id
         address = origin_of(request, user_id).address
-        found = await self._sign_in_flows.find_terms_for(user_id, client.application_id or 0, address)
+        found = await self._sign_in_flows.find_terms_for(user_id, client.application_ids, address)
         return found is not None
 
     async def _begin_sign_in(

@@ -23,7 +23,7 @@ from tests.support.builders import NOW, a_client, a_game_session, a_record
 from tests.support.oauth import a_grant
 from tests.support.permission_builders import a_role, create_application, install_central
 
-from gatehouse.accounts.model import LoginTokenRecord
+from gatehouse.accounts.model import LoginTokenRecord, SignInMethod
 from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
@@ -67,6 +67,7 @@ class OperationCase:
             token_ends_at=NOW + 3_600,
             stoken=stoken,
             stoken_ends_at=NOW + 60,
+            auth=SignInMethod.LOGIN,
             address="192.0.2.7",
             now=LATER,
         )

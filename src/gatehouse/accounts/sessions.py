@@ -149,9 +149,9 @@ class ShortTokens:
 
     async def find_owner(self, stoken: str, address: str) -> User:
         """Return the token's owner, without using the token. Raises ShortTokenDead."""
-        return await self._live_owner(
-            await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
-        )
+        found = await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
+        user, _ = await self._live_owner(found)
+        return user
 
     async def spend(self, stoken: str, address: str) -> tuple[User, SignInMethod]:
         """Use the token once; return its owner and how they signed in, without a second factor.
@@ -159,11 +159,9 @@ class ShortTokens:
         Raises ShortTokenDead, and keeps the token when the address differs.
         """
         found = await self._store.take_short_token(sha256(stoken), address, self._clock.now())
-        user = await self._live_owner(found)
-        two_steps = found is None or found.auth is SignInMethod.TWO_STEP
-        return user, SignInMethod.LOGIN if two_steps else found.auth
+        return await self._live_owner(found)
 
-    async def _live_owner(self, found: ShortTokenOwner | None) -> User:
+    async def _live_owner(self, found: ShortTokenOwner | None) -> tuple[User, SignInMethod]:
         if found is None:
             raise ShortTokenDead
         try:
@@ -172,4 +170,4 @@ class ShortTokens:
             raise ShortTokenDead from gone
         if user.blocked or user.rev != found.rev or find_ban(user.bans, self._clock.now()) is not None:
             raise ShortTokenDead("revoked after it was issued")
-        return user
+        return user, SignInMethod.LOGIN if found.auth is SignInMethod.TWO_STEP else found.auth

@@ -45,7 +45,7 @@ class SignInPurpose(Protocol):
         """Complete the purpose and return where the browser goes."""
 
 
-class RefusablePurpose(Protocol):
+class RefusablePurpose(SignInPurpose, Protocol):
     """A purpose that somebody waits for, and who is told when the person says no."""
 
     async def refuse(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:

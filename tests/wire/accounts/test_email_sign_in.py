@@ -204,6 +204,7 @@ async def test_em_04_page_is_the_same_for_every_address_and_emails_are_limited(
     assert len(await new_messages(service)) == 4  # five in half an hour, also for password resets
 
 
+@pytest.mark.usefixtures("anna")
 async def test_em_10_others_cannot_use_up_the_emails_of_a_browser_that_signed_in_before(
     service: RunningService, browser_client: HttpBrowser, other: HttpBrowser
 ) -> None:

@@ -17,7 +17,7 @@ from gatehouse.oauth.device import KIND as DEVICE
 from gatehouse.permissions.site_access import SiteAccess
 from gatehouse.settings import LoadedSettings
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
-from gatehouse.sign_in_flow.flows import AccountSignInPurpose, SignInFlows
+from gatehouse.sign_in_flow.flows import AccountSignInPurpose, RefusablePurpose, SignInFlows
 from gatehouse.storage.database import Storage
 from gatehouse.storage.migrations import ensure_current
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
@@ -33,7 +33,7 @@ class Services(GameServices):
 
     @cached_property
     def sign_in_flows(self) -> SignInFlows:
-        for_applications = {
+        for_applications: dict[str, RefusablePurpose] = {
             AUTHORIZE: self.authorize_purpose,
             DEVICE: self.device_purpose,
             GAME: self.game_purpose,

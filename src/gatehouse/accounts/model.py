@@ -83,7 +83,7 @@ class SignInMethod(StrEnum):
     PASSKEY = "passkey"
     PROVIDER = "provider"  # an identity at a sign-in provider (R10)
     PLATFORM = "platform"  # a ticket or token of a game platform
-    GUEST = "guest"  # the key of a device
+    GUEST = "guest"  # a device key
     EMAIL = "email"  # a link or code by email, without a password
 
 

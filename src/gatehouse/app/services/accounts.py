@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
@@ -28,6 +27,7 @@ from gatehouse.accounts.terms.acceptance import Terms
 from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
 from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_client
+from gatehouse.kernel.times import HOUR
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.app.services.provider_settings import enabled_providers, provider_issuers
 from gatehouse.keys.sealing import derive_key
@@ -46,8 +46,6 @@ from gatehouse.settings.terms import TermsSettings
 from gatehouse.throttle.limits import Quota
 from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
 from gatehouse.web.http.browser import BrowserSessions
-
-HOUR: Final = 3_600
 
 
 class AccountServices(PermissionServices):

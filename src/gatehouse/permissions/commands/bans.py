@@ -54,7 +54,7 @@ class NotYourself(NoRight):
     public = "You cannot ban yourself or lift a ban of your own."
 
 
-class BannedAuthor(NoRight):
+class BannedModerator(NoRight):
     """The API refuses every request about an application that its caller is banned from; the console asks here."""
 
     public = "You cannot manage bans where you are banned yourself."
@@ -171,7 +171,7 @@ class BanCommands:
             return
         application_id, project_id = target.scope.application_id, target.project_id
         if find_ban(facts.bans, self._clock.now(), application_id=application_id, project_id=project_id) is not None:
-            raise BannedAuthor
+            raise BannedModerator
 
     async def _find_target(self, actor: Actor, scope: BanScope) -> BanTarget:
         rights = actor.rights

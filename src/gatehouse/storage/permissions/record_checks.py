@@ -9,10 +9,10 @@ from sqlalchemy import and_, bindparam, func, or_, select
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, GUEST_PROVIDER, AccountKind
 from gatehouse.permissions.errors import (
-    GuestNotTrusted,
     LastOwner,
     NoAdministratorLeft,
     OwnerIsNoPerson,
+    ProtectedRoleForGuest,
     RoleFull,
     RoleNotFound,
     VersionConflict,
@@ -188,7 +188,7 @@ def _refuse_protected_guest(step: RecordChange, known: Mapping[str, Row]) -> Ver
     """Refuse to give a guest a protected role (R10)."""
     given = {role for _, role in _assigned_roles(step.after) - _assigned_roles(step.before) if known[role].protected}
     if given and (yield IS_GUEST(of=step.after.user_id)):
-        raise GuestNotTrusted(f"guest {step.after.user_id}: {', '.join(sorted(given))}")
+        raise ProtectedRoleForGuest(f"guest {step.after.user_id}: {', '.join(sorted(given))}")
 
 
 def refuse_service_owner(step: RecordChange) -> Verb[None]:

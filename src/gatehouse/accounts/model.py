@@ -58,7 +58,7 @@ def search_key(text: str) -> str:
 
 
 ADMINISTRATOR_ROLE: Final = "administrator"  # the root role of application 1 that grants everything (R5)
-CENTRAL_APPLICATION: Final = 1  # the service itself
+CENTRAL_APPLICATION: Final = 1  # the service's own application (R5)
 
 JOINED_KEY: Final = "joined"  # in `meta`: how the account was created
 SELF_REGISTERED: Final = "registered"  # by an unverified client

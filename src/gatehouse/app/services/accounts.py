@@ -27,9 +27,9 @@ from gatehouse.accounts.terms.acceptance import Terms
 from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
 from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_client
-from gatehouse.kernel.times import HOUR
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.app.services.provider_settings import enabled_providers, provider_issuers
+from gatehouse.kernel.times import HOUR
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
 from gatehouse.providers.jwt_tickets import JwtTickets

@@ -18,7 +18,7 @@ ACCOUNT_OF_FORMER_ID = Statement(
 
 
 def former_ids(user_id: str) -> Verb[Sequence[str]]:
-    """Return the IDs of the account that ended when a guest was upgraded or merged."""
+    """Return the former IDs of the account."""
     return [row.alias for row in (yield FORMER_IDS(of=user_id))]
 
 

@@ -148,7 +148,7 @@ inline Result sign_in_platform(const std::string& base_url, const std::string& p
 }
 
 // Gives a guest an account, through the browser: the player registers, or signs in to the account that gets everything
-// the guest has. Show the code of the session, the player has to pick it. The key is of no use afterwards.
+// the guest has. Show the code of the session, the player has to pick it. Afterwards the key no longer works; delete it.
 inline Result upgrade(const std::string& base_url, const DeviceKey& device_key, const Options& options = {}) {
     detail::Client client{base_url, options};
     const std::string app_id = "{\"app_id\":" + std::to_string(options.app_id);
@@ -156,7 +156,7 @@ inline Result upgrade(const std::string& base_url, const DeviceKey& device_key, 
     const std::string challenge = detail::text_of(answer.members, "challenge");
     if (challenge.empty()) return detail::logged_in(answer);
     const detail::KeyPair key{device_key};
-    return detail::accompany(client, options, ",\"intent\":\"upgrade\"" + key.sign(challenge));
+    return detail::sign_in_with_browser(client, options, ",\"intent\":\"upgrade\"" + key.sign(challenge));
 }
 
 }  // namespace gatehouse

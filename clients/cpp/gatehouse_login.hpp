@@ -449,7 +449,7 @@ public:
         return asked;
     }
 
-    // Patience begins anew: what came before was the game's own work.
+    // Patience begins again: what came before was the game's own work.
     void restart_patience() { answered_ = Clock::now(); }
 
     bool is_cancelled() const { return options_.cancel && options_.cancel->load(); }
@@ -649,7 +649,7 @@ inline bool open_browser(const std::string& url) {
 namespace detail {
 
 // A sign-in through the browser; `more` are further fields, as the inside of a JSON object.
-inline Result accompany(Client& client, const Options& options, const std::string& more) {
+inline Result sign_in_with_browser(Client& client, const Options& options, const std::string& more) {
     Result result;
     const auto session = client.enter("{" + client.fields() + more + "}", result);
     if (!session) return result;
@@ -675,7 +675,7 @@ inline Result accompany(Client& client, const Options& options, const std::strin
 // Throws std::invalid_argument when base_url is neither https nor on this machine; all else is told by the outcome.
 inline Result sign_in(const std::string& base_url, const Options& options = {}) {
     detail::Client client{base_url, options};
-    return detail::accompany(client, options, "");
+    return detail::sign_in_with_browser(client, options, "");
 }
 
 }  // namespace gatehouse

@@ -69,7 +69,8 @@ public static partial class GatehouseLogin
 
     /// <summary>
     /// Gives a guest an account, through the browser: the player registers, or signs in to the account that gets everything
-    /// the guest has. Show the code of the session, the player has to pick it. The key is of no use afterwards.
+    /// the guest has. Show the code of the session, the player has to pick it. Afterwards the key no longer works; delete
+    /// it.
     /// </summary>
     public static async Task<GatehouseResult> UpgradeAsync(
         string baseUrl, byte[] deviceKey, GatehouseOptions options,
@@ -130,7 +131,7 @@ public static partial class GatehouseLogin
             Sign(deviceKey, Ed25519.PublicKey(deviceKey), answer.Text("challenge"), registration);
             var ended = new GatehouseResult();
             GatehouseSession session = await Register(registration, ended);
-            return session == null ? ended : await Accompany(session);
+            return session == null ? ended : await SignInWithBrowser(session);
         }
 
         private static void Sign(byte[] key, byte[] publicKey, string challenge, Dictionary<string, object> asked)

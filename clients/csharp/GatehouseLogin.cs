@@ -94,7 +94,7 @@ public sealed class GatehouseOptions
     /// <summary>Called instead of opening the browser. In Unity: session => Application.OpenURL(session.Url).</summary>
     public Action<GatehouseSession> Show { get; set; }
 
-    /// <summary>Hears of waiting, opened, signing_in, confirmed, cancelled.</summary>
+    /// <summary>Called with the new state: waiting, opened, signing_in, confirmed, cancelled.</summary>
     public Action<string> OnState { get; set; }
 
     /// <summary>A poll is held for up to 30 seconds.</summary>
@@ -121,7 +121,7 @@ public static partial class GatehouseLogin
         {
             var ended = new GatehouseResult();
             GatehouseSession session = await client.Register(ended);
-            return session == null ? ended : await client.Accompany(session);
+            return session == null ? ended : await client.SignInWithBrowser(session);
         }
     }
 
@@ -252,7 +252,7 @@ public static partial class GatehouseLogin
         }
 
         /// <summary>From the registered session to its end.</summary>
-        public async Task<GatehouseResult> Accompany(GatehouseSession session)
+        public async Task<GatehouseResult> SignInWithBrowser(GatehouseSession session)
         {
             string closing = "Error"; // also when the game's own callbacks throw
             try

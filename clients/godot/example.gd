@@ -2,12 +2,12 @@
 extends SceneTree
 
 func _initialize():
-	var words = OS.get_cmdline_user_args()
+	var args = OS.get_cmdline_user_args()
 	var gatehouse = load("res://addons/gatehouse/gatehouse.gd").new()  # in a game: the autoload Gatehouse
 	root.add_child(gatehouse)
 	await process_frame
-	gatehouse.base_url = words[0]
-	gatehouse.app_id = int(words[1])
+	gatehouse.base_url = args[0]
+	gatehouse.app_id = int(args[1])
 	gatehouse.state_changed.connect(func(state): print("... " + state))
 	var result = await gatehouse.resume()
 	if result.outcome == "signed_out":

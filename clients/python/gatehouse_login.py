@@ -10,8 +10,8 @@
 thread of its own, and set `cancel` when the player gives up. Nothing is written anywhere, and the printed form of a
 result keeps its tokens to itself.
 
-`sign_in_guest`, `sign_in_platform` and `upgrade` need no browser, or give a guest an account. Guests need the package
-`cryptography`.
+`sign_in_guest` and `sign_in_platform` need no browser; `upgrade` gives a guest an account, through the browser.
+Guests need the package `cryptography`.
 """
 
 from __future__ import annotations
@@ -193,11 +193,9 @@ def upgrade(
     """Give a guest an account, through the browser; options as for `sign_in`.
 
     The player registers, or signs in to the account that gets everything the guest has. Show the code of the session:
-    the player has to pick it. The key is of no use afterwards.
+    the player has to pick it. Afterwards the key no longer works; delete it.
     """
-    client = _Client(
-        base_url, lambda _: None, options.get("cancel") or threading.Event(), options.get("patience", 90.0)
-    )
+    client = _Client(base_url, lambda _: None, cancel or threading.Event(), patience)
     answer = client.post(GUEST, {"app_id": app_id, "intent": "upgrade"})
     challenge = _text(answer.body, "challenge") if answer else ""
     if not challenge:
@@ -376,7 +374,7 @@ class _Client:
     ) -> _Answer | None:
         """The answer, or None once the game has cancelled: a held poll is then left to itself.
 
-        So is an answer that comes byte by byte: the limits of a socket begin anew with each of them.
+        So is an answer that comes byte by byte: the limits of a socket begin again with each of them.
         """
         cancel = cancel or self._cancel
         timeout = min(timeout, max(self._patience_left(), LEAST_TIMEOUT))

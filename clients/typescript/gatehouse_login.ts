@@ -9,7 +9,7 @@
 // gives up. A page of another origin cannot call the service: in Electron use this in the main process. Nothing is
 // written anywhere.
 //
-// signInGuest, signInPlatform and upgrade need no browser, or give a guest an account.
+// signInGuest and signInPlatform need no browser; upgrade gives a guest an account, through the browser.
 
 /** What the player needs: open `url` on any device; `code` and `qr` (an SVG data URI) are there when asked for. */
 export interface Session {
@@ -157,7 +157,7 @@ export async function signInPlatform(
 
 /**
  * Gives a guest an account, through the browser: the player registers, or signs in to the account that gets everything
- * the guest has. Show the code of the session, the player has to pick it. The key is of no use afterwards.
+ * the guest has. Show the code of the session, the player has to pick it. Afterwards the key no longer works; delete it.
  */
 export async function upgrade(baseUrl: string, deviceKey: Uint8Array, options: Options = {}): Promise<Result> {
   const asked = { app_id: options.appId ?? 0, intent: "upgrade" };

@@ -12,6 +12,7 @@ from tests.game_clients.conftest import GameStudio, turn_guests_on
 from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import BUILT, CLIENTS, GAMES, Game, output_of
 from tests.game_clients.support.player import NICK, Player
+from tests.game_clients.support.responder import ScriptedReply, scripted_responder
 from tests.support.find_programs import ROOT
 
 EXAMPLES: Final = {
@@ -118,6 +119,14 @@ def test_guest_whose_session_ended_is_signed_in_again(
     again = play(engine, studio, device, "do=resume,resume")
     assert (again["outcome"], again["user_id"]) == ("ok ok", first["user_id"])
     assert again["jwt"] != first["jwt"]
+
+
+def test_upgrade_without_a_guest_is_refused_and_stores_nothing(engine: Game, device: dict[str, str]) -> None:
+    with scripted_responder(ScriptedReply(body={"status": "CHALLENGE", "challenge": "guest.1.first.aa"})) as service:
+        output = engine.play(service.address, "do=upgrade,has_guest", environment=device)
+    assert (output["outcome"], output["ban"], output["has_guest"]) == ("refused", "login_error  0", "false")
+    assert service.calls == []
+    assert stored_values(device) == ""
 
 
 def test_session_is_sent_to_the_service_that_issued_it_only(

@@ -25,6 +25,7 @@ LANGUAGES: Final = (
 OK: Final = ScriptedReply(
     body={"status": "OK", "user_id": "1001", "nick": "Guest 3f2a", "jwt": "a.b.c", "auth": "guest"}
 )
+CHALLENGE: Final = ScriptedReply(body={"status": "CHALLENGE", "challenge": "guest.1.first.aa", "expires_in": 120})
 BAN: Final = {"reason": "banned", "public_text": "Cheating", "until": 1_900_000_000}
 PUZZLE: Final = {"puzzle": "guest.6.1788003600.9f86.2c26", "difficulty": 6, "parts": 8, "expires": 1_788_003_600}
 ANSWERS: Final[dict[str, tuple[ScriptedReply, str, str]]] = {
@@ -129,8 +130,15 @@ def test_guest_comes_back_and_gets_an_account(
 
 
 def test_upgrade_is_refused_with_a_reason_where_guests_are_off(game: Game, device: dict[str, str], key: str) -> None:
-    with scripted_responder(ANSWERS["off"][0]) as service:
-        output = game.play(service.address, "do=upgrade", key, environment=device)
-    assert (output["outcome"], output["error"]) == ("refused", "turned off")
-    assert [call.body for call in service.calls] == [{"app_id": 0, "intent": "upgrade"}]
+    with scripted_responder(CHALLENGE, OK, ANSWERS["off"][0]) as service:
+        output = game.play(service.address, "do=guest,upgrade", key, environment=device)
+    assert (output["outcome"], output["error"]) == ("ok refused", "turned off")
+    assert [call.body for call in service.calls[2:]] == [{"app_id": 0, "intent": "upgrade"}]
     assert GSID not in str(output)
+
+
+def test_upgrade_is_cancelled_during_its_first_request(game: Game, device: dict[str, str], key: str) -> None:
+    with scripted_responder(CHALLENGE, OK, ScriptedReply(held=True)) as service:
+        output = game.play(service.address, "do=guest,upgrade", "cancel_on=upgrade", key, environment=device)
+    assert output["outcome"] == "ok cancelled"
+    assert [call.name for call in service.calls] == ["guest"] * 3

@@ -1,13 +1,24 @@
 """Each client signs a player in at the running service, through its real pages."""
 
-import httpx2
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Final
 
-from tests.game_clients.conftest import GameStudio
+import httpx2
+import pytest
+
+from tests.game_clients.conftest import TRIES, GameStudio, turn_guests_on
 from tests.game_clients.support.games import Game, output_of
 from tests.game_clients.support.player import ELSEWHERE, NICK, Player, choices_in
+from tests.support.find_programs import ROOT
 from tests.support.oauth import claims_of
 
 FACTOR = "device-factor-of-this-machine"
+BACK_ENDS: Final = (ROOT / "docs" / "guides" / "game-back-ends.md").read_text()
+ASKS_TERMS: Final = 50020  # an application of its own: the other tests accept nothing
+TERMS: Final = {"title": "Terms", "url": "https://studio.example/terms", "version": "1", "applications": ASKS_TERMS}
 
 
 def test_a_player_confirms_in_the_browser_and_is_signed_in(game: Game, studio: GameStudio) -> None:
@@ -70,3 +81,41 @@ def test_a_session_that_someone_else_closes_ends_with_a_record(game: Game, studi
         output = output_of(playing)
     assert output["outcome"] == "refused"
     assert studio.record(output["error"])
+
+
+@pytest.mark.parametrize("game", ["python", "typescript"], indirect=True)
+def test_id_token_for_the_back_end_of_the_guide_is_in_the_login_data(
+    game: Game, studio: GameStudio, tmp_path: Path
+) -> None:
+    [client] = re.findall(r"^```yaml\n(.*?)^```", BACK_ENDS, flags=re.MULTILINE | re.DOTALL)
+    described = tmp_path / "back-end.yaml"
+    described.write_text(client)
+    studio.commands("apply", described)
+    parameters = (f"app_id={studio.application_id}", "id_token_client=raiders-backend", "nonce=n-0S6_WzA2Mj")
+    with game.start(studio.base_url, *parameters) as playing, Player() as player:
+        player.confirm(playing.wait_for_line("^link (.+)$", playing.stdout)[1])
+        output = output_of(playing)
+    claims = claims_of(output["id_token"])
+    assert (claims["sub"], claims["aud"], claims["nonce"]) == (studio.user_id, "raiders-backend", "n-0S6_WzA2Mj")
+
+
+@pytest.mark.parametrize("game", ["python"], indirect=True)
+def test_guest_accepts_the_terms_by_the_link_and_signs_in_again(
+    game: Game, studio: GameStudio, tmp_path: Path
+) -> None:
+    described = tmp_path / "game.json"
+    described.write_text(json.dumps({"applications": [{"application_id": ASKS_TERMS, "name": "Asks terms"}]}))
+    studio.commands("apply", described)
+    studio.commands("config", "set", *(f"terms.clients.{name}={value}" for name, value in TERMS.items()))
+    turn_guests_on(studio)
+    key = hashlib.sha256(str(tmp_path).encode()).hexdigest()
+    parameters = ("do=guest", f"key={key}", f"app_id={ASKS_TERMS}", "factor=device")
+    for _ in range(TRIES):  # the service notices the setting within a second
+        output = game.play(studio.base_url, *parameters)
+        if output["outcome"] != "ok":
+            break
+    assert (output["outcome"], output["ban"], output["jwt"]) == ("refused", "terms  0", "")
+    assert output["url"].startswith(f"{studio.base_url}/terms?token=")
+    with Player() as player:
+        assert "Return to the game" in player.decide(player.client.get(output["url"]), "accept").text
+    assert game.play(studio.base_url, *parameters)["outcome"] == "ok"

@@ -318,6 +318,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "email-link": by_email.EmailedLinkContext(
         csrf=CSRF, token="x", login=ANNA, application="Sky Atlas", returns_to="atlas.studio.example"
     ),
+    "email-link-registers": by_email.EmailedLinkContext(csrf=CSRF, token="x", login=ANNA, creates=True),
     "email-link-elsewhere": by_email.LinkElsewhereContext(),
     "sign-in-for-game": replace(SIGN_IN, phone_link=PHONE_LINK, register_enabled=True),
     "sign-in-throttled": replace(

@@ -32,7 +32,7 @@ namespace Gatehouse
         private readonly CancellationTokenSource destroyed = new CancellationTokenSource();
         private bool busy;
 
-        /// <summary>Hears of waiting, opened, signing_in, confirmed, cancelled.</summary>
+        /// <summary>Raised with the new state: waiting, opened, signing_in, confirmed, cancelled.</summary>
         public event Action<string> StateChanged;
 
         public string BaseUrl
@@ -65,15 +65,15 @@ namespace Gatehouse
         /// Signs in without an account, with a key that is made once on this device. The same key finds the same guest
         /// again.
         /// </summary>
-        public Task<GatehouseResult> SignInAsGuestAsync(
+        public Task<GatehouseResult> SignInGuestAsync(
             GatehouseOptions options = null, CancellationToken cancel = default(CancellationToken))
         {
             options = options ?? new GatehouseOptions();
-            return OneAtATime(options, cancel, ended => WithKey(options, ended));
+            return OneAtATime(options, cancel, ended => SignInWithKey(options, ended));
         }
 
         /// <summary>Signs in with a ticket of the player's game platform, such as "steam".</summary>
-        public Task<GatehouseResult> SignInWithPlatformAsync(
+        public Task<GatehouseResult> SignInPlatformAsync(
             string platform, string ticket, GatehouseOptions options = null,
             CancellationToken cancel = default(CancellationToken))
         {
@@ -89,7 +89,8 @@ namespace Gatehouse
 
         /// <summary>
         /// Gives the guest of this device an account, through the browser: the player registers, or signs in to the account
-        /// that gets everything the guest has. Show the code of the session, the player has to pick it.
+        /// that gets everything the guest has. Show the code of the session, the player has to pick it. Refused with the
+        /// reason login_error if this device has no guest.
         /// </summary>
         public Task<GatehouseResult> UpgradeAsync(
             GatehouseOptions options = null, CancellationToken cancel = default(CancellationToken))
@@ -127,15 +128,15 @@ namespace Gatehouse
             bool isGuest = Json.Text(Json.Read(stored), "auth") == "guest" && HasGuest();
             if (isGuest && SecondsLeft(Results.SignedIn(stored).Jwt) < RenewBefore)
             {
-                return await SignInAsGuestAsync();
+                return await SignInGuestAsync();
             }
-            Answer answer = await PostSigned("/api/permissions/user/info", new Dictionary<string, object>());
+            Answer answer = await PostWithSession("/api/permissions/user/info", new Dictionary<string, object>());
             if (answer.Http == 200 && answer.Text("status") == "OK")
             {
                 return Results.SignedIn(stored);
             }
             GatehouseResult result = NotAllowed(answer);
-            return isGuest && result.Outcome == GatehouseOutcome.SignedOut ? await SignInAsGuestAsync() : result;
+            return isGuest && result.Outcome == GatehouseOutcome.SignedOut ? await SignInGuestAsync() : result;
         }
 
         /// <summary>
@@ -157,7 +158,7 @@ namespace Gatehouse
             var checks = rules.Select(rule => new Dictionary<string, object> { { "rule", rule } }).ToList();
             var data = new Dictionary<string, object> { { "checks", checks } };
             var asked = new Dictionary<string, object> { { "application_id", appId }, { "data", data } };
-            Answer answer = await PostSigned("/api/permissions/check", asked);
+            Answer answer = await PostWithSession("/api/permissions/check", asked);
             object found;
             var allowed = answer.Members.TryGetValue("data", out found) ? found as List<object> : null;
             if (answer.Http != 200 || allowed == null || allowed.Count != rules.Length)
@@ -209,7 +210,7 @@ namespace Gatehouse
             {
                 using (var ended = CancellationTokenSource.CreateLinkedTokenSource(cancel, destroyed.Token))
                 {
-                    return Stored(await signIn(ended.Token), options);
+                    return StoreSession(await signIn(ended.Token), options);
                 }
             }
             finally
@@ -218,10 +219,10 @@ namespace Gatehouse
             }
         }
 
-        private GatehouseResult Stored(GatehouseResult result, GatehouseOptions options)
+        private GatehouseResult StoreSession(GatehouseResult result, GatehouseOptions options)
         {
-            bool ofThisDevice = options.Factor == null || options.Factor == DeviceFactor();
-            if (result.Outcome == GatehouseOutcome.Ok && result.Jwt != "" && ofThisDevice)
+            bool isSignedIn = result.Outcome == GatehouseOutcome.Ok && result.Jwt != "";
+            if (isSignedIn && (options.Factor == null || options.Factor == DeviceFactor()))
             {
                 Storage.Write(CheckedBaseUrl(), "session", result.Body);
             }
@@ -235,7 +236,7 @@ namespace Gatehouse
             return new BrowserSignIn(CheckedBaseUrl(), options, onState, ended).Run(registration);
         }
 
-        private async Task<GatehouseResult> WithKey(GatehouseOptions options, CancellationToken ended)
+        private async Task<GatehouseResult> SignInWithKey(GatehouseOptions options, CancellationToken ended)
         {
             DeviceKey key = DeviceKey.Load(Storage, CheckedBaseUrl());
             var asked = new Dictionary<string, object> { { "app_id", appId }, { "device_key", key.PublicText } };
@@ -258,6 +259,10 @@ namespace Gatehouse
 
         private async Task<GatehouseResult> Upgrade(GatehouseOptions options, CancellationToken ended)
         {
+            if (!HasGuest())
+            {
+                return new GatehouseResult { Outcome = GatehouseOutcome.Refused, Reason = "login_error" };
+            }
             var asked = new Dictionary<string, object> { { "app_id", appId }, { "intent", "upgrade" } };
             Answer answer = await Post("/proxy/api/guest", asked, ended);
             if (answer.Text("challenge") == "")
@@ -320,7 +325,7 @@ namespace Gatehouse
         }
 
         /// <summary>A request with the stored session.</summary>
-        private Task<Answer> PostSigned(string path, object asked)
+        private Task<Answer> PostWithSession(string path, object asked)
         {
             string jwt = Results.SignedIn(Storage.Read(CheckedBaseUrl(), "session")).Jwt;
             var credentials = new Dictionary<string, string>

@@ -46,8 +46,8 @@ class EmailSignInPolicy:
     domains: tuple[str, ...] = ()  # of addresses that may register; all if empty
 
 
-class _Purpose(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request is for; sealed, because it names a person and a sign-in flow."""
+class _RequestContent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request is about; sealed, because it names a person and a sign-in flow."""
 
     login: str
     lang: str
@@ -70,11 +70,12 @@ class EmailedLink:
     """What the page of a link shows before it is used."""
 
     login: str
+    creates: bool  # an account
     handle: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedEmail:
+class EmailSignInResult:
     """A person who proved to read the mailbox of their account."""
 
     user: User
@@ -141,9 +142,9 @@ class EmailSignIn:
             return
         known = await self._store.user_by_login(login_key(checked))
         if known is None or known.blocked:
-            purpose = _Purpose(login=checked, lang=requester.lang, handle=handle)
+            content = _RequestContent(login=checked, lang=requester.lang, handle=handle)
             await self._simulate_check(checked)
-            await self._save(MailTemplate.EMAIL_SIGN_IN, purpose, browser, requester.origin, discards=True)
+            await self._save(MailTemplate.EMAIL_SIGN_IN, content, browser, requester.origin, discards=True)
         else:
             await self._send_to(known, handle, browser, requester.origin)
 
@@ -161,10 +162,10 @@ class EmailSignIn:
             return
         known = await self._store.user_by_login(login_key(checked))
         if known is None or known.blocked:
-            purpose = _Purpose(login=checked, lang=requester.lang, handle=handle, nick=chosen)
+            content = _RequestContent(login=checked, lang=requester.lang, handle=handle, nick=chosen)
             discards = known is not None
             await self._simulate_check(checked)
-            await self._save(MailTemplate.EMAIL_REGISTRATION, purpose, browser, requester.origin, discards=discards)
+            await self._save(MailTemplate.EMAIL_REGISTRATION, content, browser, requester.origin, discards=discards)
         else:
             await self._send_to(known, handle, browser, requester.origin)
 
@@ -173,16 +174,16 @@ class EmailSignIn:
         await self.is_available_to(User(user_id=NO_USER_ID, login=login, nick="", reg_time=0))
 
     async def _send_to(self, known: User, handle: str, browser: bytes, origin: AuditOrigin) -> None:
-        purpose = _Purpose(login=known.login or "", lang=known.lang, handle=handle, user_id=known.user_id)
+        content = _RequestContent(login=known.login or "", lang=known.lang, handle=handle, user_id=known.user_id)
         entry = self._recorder.record(AuditEvent.EMAIL_SIGN_IN_ASKED, origin, subject=known.user_id)
         allowed = await self.is_available_to(known)
         template = MailTemplate.EMAIL_SIGN_IN if allowed else MailTemplate.EMAIL_SIGN_IN_REFUSED
-        await self._save(template, purpose, browser, origin, entry)
+        await self._save(template, content, browser, origin, entry)
 
     async def _save(
         self,
         template: MailTemplate,
-        purpose: _Purpose,
+        content: _RequestContent,
         browser: bytes,
         origin: AuditOrigin,
         entry: AuditRecord | None = None,
@@ -194,10 +195,10 @@ class EmailSignIn:
         secret, now = new_secret(), self._clock.now()
         request = EmailSignInRequest(
             browser=browser,
-            user_id=purpose.user_id or NO_USER_ID,
+            user_id=content.user_id or NO_USER_ID,
             code=self._code_digest(browser, code),
             link=sha256(secret),
-            sealed=self._sealer.seal(msgspec.json.encode(purpose), purpose=SEALING_PURPOSE),
+            sealed=self._sealer.seal(msgspec.json.encode(content), purpose=SEALING_PURPOSE),
             created_at=now,
             expires_at=now + EMAIL_SIGN_IN_SECONDS,
         )
@@ -209,7 +210,7 @@ class EmailSignIn:
         }
         needed = {name: value for name, value in values.items() if name in template.needs}
         mails: tuple[OutboxMail, ...] = (
-            self._composer.compose(template, to=purpose.login, lang=purpose.lang, **needed),
+            self._composer.compose(template, to=content.login, lang=content.lang, **needed),
         )
         await self._store.save_email_request(request, entry, mails, discards=discards)
 
@@ -218,15 +219,15 @@ class EmailSignIn:
     async def find_link(self, secret: str, *, browser: bytes) -> EmailedLink:
         """Return what the link would do in this browser, without using it. Raises EmailSignInGone."""
         found = await self._store.find_email_request(browser, sha256(secret), self._clock.now())
-        purpose = self._open(found)
-        return EmailedLink(login=purpose.login, handle=purpose.handle)
+        content = self._unseal(found)
+        return EmailedLink(login=content.login, creates=bool(content.nick), handle=content.handle)
 
-    async def accept_link(self, secret: str, client: EmailSignInClient) -> AcceptedEmail:
+    async def accept_link(self, secret: str, client: EmailSignInClient) -> EmailSignInResult:
         """Use the link. Raises EmailSignInGone."""
         proof = EmailSignInProof(browser=client.browser, link=sha256(secret))
         return await self._accept(proof, client)
 
-    async def accept_code(self, code: str, client: EmailSignInClient) -> AcceptedEmail:
+    async def accept_code(self, code: str, client: EmailSignInClient) -> EmailSignInResult:
         """Use the code. Raises EmailCodeWrong, and EmailSignInGone, also after too many wrong ones."""
         typed = "".join(code[:MAX_TYPED_CODE_LENGTH].split())
         proof = EmailSignInProof(browser=client.browser, code=self._code_digest(client.browser, typed))
@@ -236,29 +237,29 @@ class EmailSignIn:
             self._tally.count(TallyKind.REFUSED)
             raise
 
-    async def _accept(self, proof: EmailSignInProof, client: EmailSignInClient) -> AcceptedEmail:
-        purpose = self._open(await self._store.use_email_request(proof, self._clock.now()))
+    async def _accept(self, proof: EmailSignInProof, client: EmailSignInClient) -> EmailSignInResult:
+        content = self._unseal(await self._store.use_email_request(proof, self._clock.now()))
         created = False
-        while (known := await self._store.user_by_login(login_key(purpose.login))) is None:
-            if not purpose.nick:
+        while (known := await self._store.user_by_login(login_key(content.login))) is None:
+            if not content.nick:
                 raise EmailSignInGone("the account has another address now")
-            created = await self._create(purpose, client.origin)
-        if known.user_id != purpose.user_id and not purpose.nick:
+            created = await self._create(content, client.origin)
+        if known.user_id != content.user_id and not content.nick:
             raise EmailSignInGone("the address belongs to another account now")
         if known.blocked or not await self.is_available_to(known):
             raise EmailSignInGone("not for this account")
         if not known.email_verified:
             known = await self._verify_address(known, client)
-        return AcceptedEmail(user=known, handle=purpose.handle, created=created)
+        return EmailSignInResult(user=known, handle=content.handle, created=created)
 
-    async def _create(self, purpose: _Purpose, origin: AuditOrigin) -> bool:
+    async def _create(self, content: _RequestContent, origin: AuditOrigin) -> bool:
         """Create the account with its verified address; False if the address or the ID is in use: look again."""
         self._refuse_when_off(wanted=self.registers)
         user = User(
             user_id=new_user_id(),
-            login=purpose.login,
-            nick=purpose.nick,
-            lang=purpose.lang,
+            login=content.login,
+            nick=content.nick,
+            lang=content.lang,
             reg_time=self._clock.now(),
             email_verified=True,
         )
@@ -267,7 +268,7 @@ class EmailSignIn:
             as_owner(origin, user),
             subject=user.user_id,
             details={"auth": "email"},
-            personal={"login": purpose.login, "nick": purpose.nick},
+            personal={"login": content.login, "nick": content.nick},
         )
         try:
             await self._accounts.create_user(user, entry)
@@ -301,11 +302,11 @@ class EmailSignIn:
             user, entries, mails, ends_sessions=takes_over, now=self._clock.now()
         )
 
-    def _open(self, sealed: bytes | None) -> _Purpose:
+    def _unseal(self, sealed: bytes | None) -> _RequestContent:
         plain = None if sealed is None else self._sealer.try_open(sealed, purpose=SEALING_PURPOSE)
         if plain is None:
             raise EmailSignInGone
-        return msgspec.json.decode(plain, type=_Purpose)
+        return msgspec.json.decode(plain, type=_RequestContent)
 
     def _code_digest(self, browser: bytes, code: str) -> bytes:
         return hmac_sha256(self._key, b"email-sign-in:" + browser + b":" + code.encode())

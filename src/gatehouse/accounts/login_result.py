@@ -201,7 +201,7 @@ class LoginResult:
     async def _terms_data(self, user: User, options: LoginOptions, origin: AuditOrigin) -> dict[str, object] | None:
         applications = (await self._named_applications(options)).applications
         country = self._country_of(origin.address)
-        found = await self._terms.find_open(user.user_id, applications, country=country)
+        found = await self._terms.find_pending(user.user_id, applications, country=country)
         if found is None:
             return None
         link = TermsLink(user_id=user.user_id, application_ids=applications, country=country)

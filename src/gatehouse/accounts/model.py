@@ -58,7 +58,7 @@ def search_key(text: str) -> str:
 
 
 ADMINISTRATOR_ROLE: Final = "administrator"  # the root role of application 1 that grants everything (R5)
-CENTRAL_APPLICATION: Final = 1  # the service itself
+CENTRAL_APPLICATION: Final = 1  # the service's own application (R5)
 
 JOINED_KEY: Final = "joined"  # in `meta`: how the account was created
 SELF_REGISTERED: Final = "registered"  # by an unverified client
@@ -83,7 +83,7 @@ class SignInMethod(StrEnum):
     PASSKEY = "passkey"
     PROVIDER = "provider"  # an identity at a sign-in provider (R10)
     PLATFORM = "platform"  # a ticket or token of a game platform
-    GUEST = "guest"  # the key of a device
+    GUEST = "guest"  # a device key
     EMAIL = "email"  # a link or code by email, without a password
 
 

@@ -21,7 +21,6 @@ from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.evaluation.contributions import Contribution, SourceKind
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, ScopePermissions
 from gatehouse.permissions.evaluation.loader import PermissionLoader
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.condition import Condition, ConditionSubject
 from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
@@ -299,7 +298,7 @@ class OwnPermissionsLoader:
 
     async def load(self, user_id: str, address: Address | None) -> OwnPermissions:
         """Load the user's permissions; `address` is their proven IP address, for conditions."""
-        person = await self._permission_loader.load_facts(user_id, {CENTRAL_ID})
+        person = await self._permission_loader.load_facts(user_id, {CENTRAL_APPLICATION})
         if person is None:
             return NO_PERMISSIONS
         written = await self._store.applications_of_user(user_id, MAX_APPLICATIONS + 1)
@@ -307,7 +306,7 @@ class OwnPermissionsLoader:
         met = [one.application for one in conditional if _is_met(one, person.subject, address)]
         named = sorted({*written, *met}, key=_application_order)[: MAX_APPLICATIONS + 1]
         facts = await self._permission_loader.load_facts(
-            user_id, {CENTRAL_ID, *(one.application_id for one in named)}
+            user_id, {CENTRAL_APPLICATION, *(one.application_id for one in named)}
         )
         if facts is None:
             return NO_PERMISSIONS
@@ -345,7 +344,7 @@ def _is_met(conditional: ConditionalGrant, who: ConditionSubject, address: Addre
 
 
 def _application_order(one: NamedApplication) -> tuple[bool, str, int]:
-    return one.application_id == CENTRAL_ID, one.name.lower(), one.application_id
+    return one.application_id == CENTRAL_APPLICATION, one.name.lower(), one.application_id
 
 
 def _reasons(place: HeldScope, *, names_groups: bool) -> Iterator[Reason]:

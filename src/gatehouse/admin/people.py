@@ -93,7 +93,7 @@ class AccountState:
     seen_at: int
     administers: bool  # holds the role at the root of application 1
     project_id: str  # of a service account
-    former_ids: Sequence[str]  # of guests that were merged into the account
+    former_ids: Sequence[str]  # IDs that ended when a guest was upgraded or merged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

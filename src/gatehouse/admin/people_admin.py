@@ -18,7 +18,7 @@ from gatehouse.accounts.administration import (
     unchanged_draft,
 )
 from gatehouse.accounts.errors import BadAccount, UserChanged
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, Session, User
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, Session, User
 from gatehouse.accounts.own_account.profile import Erasure
 from gatehouse.accounts.recovery import PasswordRecovery
 from gatehouse.accounts.registration import Invitation, Invitations
@@ -35,7 +35,6 @@ from gatehouse.oauth.authorize.service import Consents
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
 from gatehouse.permissions.documents.fields import end_members
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, UserRecord
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
@@ -212,7 +211,7 @@ class PeopleAdmin:
         user = await self.person(actor, user_id)
         if user.kind is AccountKind.SERVICE:
             raise BadAccount("a service account cannot be an administrator")
-        record = (await self._schemas.load_person(actor, user_id, CENTRAL_ID)).records[CENTRAL_ID]
+        record = (await self._schemas.load_person(actor, user_id, CENTRAL_APPLICATION)).records[CENTRAL_APPLICATION]
         draft = RecordDraft(roles=root_roles_to_save(record, holds=holds), version=record.version)
         await self._schemas.save(actor, central, user_id, draft, 0)
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.evaluation.loader import PermissionLoader
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.rights import Rights
@@ -78,7 +78,7 @@ class ConsoleAccess:
         self._visibility_loader = visibility_loader
 
     async def may_open(self, user_id: str, address: Address | None) -> bool:
-        facts = await self._permission_loader.load_facts(user_id, (CENTRAL_ID,))
+        facts = await self._permission_loader.load_facts(user_id, (CENTRAL_APPLICATION,))
         if facts is None:
             return False
         authenticated = await self._authenticator.attach_rights(

@@ -74,8 +74,8 @@ class AuditEvent(StrEnum):
     PASSKEY_SUSPECTED = "factor.passkey_suspected", "A passkey's counter went backwards; it may have been cloned."
     IDENTITY_LINKED = "identity.linked", "A sign-in provider was connected to an account by its owner."
     IDENTITY_UNLINKED = "identity.unlinked", "A sign-in provider was disconnected from an account."
-    ACCOUNT_UPGRADED = "account.upgraded", "A guest got an account and kept its ID; the key of the device ended."
-    ACCOUNT_MERGED = "account.merged", "A guest was merged into an account and ended, with the key of the device."
+    ACCOUNT_UPGRADED = "account.upgraded", "A guest got an account and kept its ID; the device key was retired."
+    ACCOUNT_MERGED = "account.merged", "A guest was merged into an account and ended; the device key was retired."
     ROLE_ASSIGNED = "role.assigned", "A role was assigned to a user."
     EMAIL_SECRET_MADE = (
         "application.email_secret_made",

@@ -10,6 +10,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, AuditStore, Details, Refusal, TallyKind, TallyStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
+from gatehouse.kernel.times import HOUR
 
 MAX_CHANGES: Final = 40
 MAX_VALUE_LENGTH: Final = 120
@@ -48,7 +49,6 @@ def _shorten(value: object) -> str:
 # of its last seconds; the audit log has the events either way.
 
 
-HOUR: Final = 3_600
 TALLIED_EVENTS: Final[Mapping[AuditEvent, TallyKind]] = {
     AuditEvent.SIGNED_IN: TallyKind.SIGNED_IN,
     AuditEvent.LOGGED_IN: TallyKind.SIGNED_IN,

@@ -138,7 +138,7 @@ def import_accounts(
     if (kind is ImportFormat.FIREBASE) != (hash_config is not None):
         raise click.UsageError("--hash-config is needed with --from firebase, and only there")
     if id_map is not None and dry_run:
-        raise click.UsageError("--id-map has no IDs of a dry run.")
+        raise click.UsageError("--id-map cannot be used with --dry-run.")
     config = None if hash_config is None else read_hash_config(hash_config)
     path = report_file or file.with_name(f"{file.name}.refused.csv")
     with file.open("rb") as stream, open_report(path, id_map) as report:

@@ -13,14 +13,13 @@ import click
 
 from gatehouse import logs
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import User, login_key
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User, login_key
 from gatehouse.app.services import Services, open_services
 from gatehouse.app.services.core import open_database
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, load_settings
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.operators import operator_actor as acting
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.settings import LoadedSettings
@@ -86,8 +85,8 @@ def operator_origin() -> AuditOrigin:
 
 async def operator_actor(services: Services) -> Actor:
     """The same person with the rights of an administrator."""
-    models = await services.storage.permissions.application_models([CENTRAL_ID])
-    return acting(models[CENTRAL_ID], operator_origin(), services.clock.now())
+    models = await services.storage.permissions.application_models([CENTRAL_APPLICATION])
+    return acting(models[CENTRAL_APPLICATION], operator_origin(), services.clock.now())
 
 
 # What the commands about accounts share: finding a user, reading a password.

@@ -8,11 +8,11 @@ from typing import Final
 import click
 import msgspec
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.app.services import Services
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.questions.proposals import AnyProposal, Proposer
 from gatehouse.permissions.questions.simulate import Effect
 from gatehouse.permissions.rights.operators import operator_actor as acting
@@ -57,11 +57,11 @@ def read_change(file: Path) -> AnyProposal:
 
 
 async def simulate_effects(services: Services, application_id: int, change: AnyProposal) -> Sequence[Effect]:
-    models = await services.storage.permissions.application_models([CENTRAL_ID, application_id])
+    models = await services.storage.permissions.application_models([CENTRAL_APPLICATION, application_id])
     if application_id not in models:
         raise ApplicationNotFound
-    actor = acting(models[CENTRAL_ID], operator_origin(), services.clock.now())
-    by = Proposer(actor=actor, model=models[application_id], central=models[CENTRAL_ID])
+    actor = acting(models[CENTRAL_APPLICATION], operator_origin(), services.clock.now())
+    by = Proposer(actor=actor, model=models[application_id], central=models[CENTRAL_APPLICATION])
     found: list[Effect] = []
     after: str | None = ""
     while after is not None:

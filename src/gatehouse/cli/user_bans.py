@@ -48,8 +48,10 @@ def read_scope(application: int | None, project: str | None) -> BanScope:
 @click.option("--reason", help="Shown to those who manage bans.")
 @click.option("--until", type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d"]), help="End, in UTC.")
 @click.option("--days", type=click.IntRange(1, 36_500), help="End after so many days.")
-@click.option("--device", is_flag=True, help="Also for every account on the devices of the last 30 days.")
-@click.option("--confirm", is_flag=True, help="With --device: even if more than three accounts used one.")
+@click.option(
+    "--device", is_flag=True, help="Also ban every account on the devices that the person used in the last 30 days."
+)
+@click.option("--confirm", is_flag=True, help="With --device: ban even if more than three accounts used one of them.")
 def ban(
     invocation: Invocation,
     *,

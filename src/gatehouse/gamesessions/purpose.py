@@ -125,8 +125,8 @@ class GameSignInPurpose:
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: anyone can send them the link (R4).
 
-        A session from a short-lived token is not enough: it came from a game itself. Who upgrades a guest signs in
-        anew (R10).
+        A session from a short-lived token is not enough: it came from a game itself. A person who upgrades a guest
+        always signs in again (R10).
         """
         proof = proof_of_flow(interaction)
         if proof.limited:
@@ -313,7 +313,7 @@ class GameSignInPurpose:
 def code_choices_for(session: GameSession, origin: AuditOrigin) -> tuple[str, ...]:
     """Return the codes to choose from, for a person who is not known to be in the game's network (R4).
 
-    Who upgrades a guest always chooses (R10).
+    A person who upgrades a guest always chooses (R10).
     """
     is_near = network_nearness(session, origin) is NetworkNearness.SAME
     if not session.code or (is_near and not session.guest_id):
@@ -328,7 +328,7 @@ def network_nearness(session: GameSession, origin: AuditOrigin) -> NetworkNearne
 def guest_upgrade(session: GameSession, proof: SignInProof) -> GuestUpgrade:
     return GuestUpgrade(
         gsid=session.gsid,
-        since=session.created_at,
+        session_created_at=session.created_at,
         guest_id=session.guest_id,
         user_id=proof.user_id,
         rev=proof.rev,

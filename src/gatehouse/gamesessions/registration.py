@@ -72,7 +72,7 @@ class RegistrationRequest:
     wants_code: bool
     address: Address
     address_proven: bool
-    guest_id: str = ""  # who upgrades with this sign-in; the key of the device was proved (R10)
+    guest_id: str = ""  # who upgrades with this sign-in; the device key was proved (R10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +118,16 @@ class GameSessionRegistration:
         if options.id_token is not None:
             checked = await self._id_tokens.check_request(options.id_token, options.primary_application)
             options = replace(options, id_token=checked)
-        terms = [await self._game_settings(number) for number in options.applications]
-        if not all(term.enabled for term in terms):
+        settings = [await self._game_settings(number) for number in options.applications]
+        if not all(one.enabled for one in settings):
             raise await self._refusals.violation("", origin, "game login is turned off for the application")
         await self._pending_limit.admit()
         location = secrets.token_urlsafe(LOCATION_BYTES)
         with_code = (
-            request.wants_code or bool(request.guest_id) or self._code_match() or any(one.code_match for one in terms)
+            request.wants_code
+            or bool(request.guest_id)
+            or self._code_match()
+            or any(one.code_match for one in settings)
         )
         session = self._new_session(request, options, location, with_code=with_code)
         await self._store.register_session(session)

@@ -89,7 +89,7 @@ class OwnerIsNoPerson(Refused):
     public = "A service account cannot own a project."
 
 
-class GuestNotTrusted(Refused):
+class ProtectedRoleForGuest(Refused):
     """A guest is only a key on a device, which anyone may have (R10)."""
 
     public = "A guest cannot hold a protected role. The guest needs an account first."

@@ -44,7 +44,7 @@ def refuse_unlisted_audience(provider: Provider, claims: Mapping[str, object], a
     several = found if isinstance(found, list) else [found]
     if not any(one in audiences for one in several):
         raise TicketRefused("the token is for another game")
-    if len(several) > 1 and not provider.preset.scopes_audience:
+    if len(several) > 1 and not provider.preset.allows_several_audiences:
         raise TicketRefused("the token has several audiences")
 
 

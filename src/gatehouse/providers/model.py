@@ -29,7 +29,9 @@ class ProviderPreset:
     has_pkce: bool = True
     posts_response: bool = False  # the browser posts the answer (Apple)
     keys_path: str = ""  # of the key set, below the issuer, if there is no discovery document
-    scopes_audience: bool = False  # several audiences of a token say where it belongs, from project to environment
+    allows_several_audiences: bool = (
+        False  # several audiences of a token say where it belongs, from project to environment
+    )
 
 
 TENANT_MARK: Final = "{tenantid}"
@@ -67,7 +69,7 @@ PRESETS: Final[Mapping[str, ProviderPreset]] = {
         protocol=ProviderProtocol.TOKENS,
         issuer="https://player-auth.services.api.unity.com",
         keys_path="/.well-known/jwks.json",
-        scopes_audience=True,
+        allows_several_audiences=True,
     ),
     "jwt": ProviderPreset(title="", protocol=ProviderProtocol.TOKENS),
 }

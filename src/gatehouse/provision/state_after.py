@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE
-from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ProjectModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import Group, GroupGrant, Project
 from gatehouse.permissions.model.rules import ROOT, Role, Scope, application_scope, group_scope, service_scope
@@ -102,8 +102,8 @@ class StateAfter:
                 assert_never(write)
 
     def set_administrator(self, user_id: str, *, holds: bool) -> None:
-        place = (CENTRAL_ID, user_id)
-        record = self._records.get(place) or UserRecord(application_id=CENTRAL_ID, user_id=user_id)
+        place = (CENTRAL_APPLICATION, user_id)
+        record = self._records.get(place) or UserRecord(application_id=CENTRAL_APPLICATION, user_id=user_id)
         kept = tuple(role for role in record.root.roles if role.role != ADMINISTRATOR_ROLE)
         if holds or kept != record.root.roles:
             roles = (*kept, Assignment(role=ADMINISTRATOR_ROLE)) if holds else kept

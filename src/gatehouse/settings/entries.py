@@ -179,7 +179,7 @@ TABLE_SETTINGS: Final[Mapping[str, Mapping[str, Setting]]] = {
 # Part of variables and of tags; `guest` is the tag of guests.
 PROVIDER_ID: Final = re.compile(r"(?!guest$)[a-z][a-z0-9]{0,19}", re.ASCII)
 TABLE_IDS: Final = {PROVIDERS: PROVIDER_ID, TERMS: DOCUMENT_ID}
-EMPTY_TABLES: Final[Mapping[str, object]] = {PROVIDERS: ProviderSettings(), TERMS: TermsSettings()}
+DEFAULT_ROWS: Final[Mapping[str, object]] = {PROVIDERS: ProviderSettings(), TERMS: TermsSettings()}
 
 
 def table_of(section: str) -> tuple[str, str] | None:
@@ -251,7 +251,7 @@ def value_of(settings: Settings, entry: Setting) -> Value:
     if found is None:
         return cast("Value", getattr(getattr(settings, entry.section), entry.key))
     table, table_id = found
-    return cast("Value", getattr(getattr(settings, table).get(table_id, EMPTY_TABLES[table]), entry.key))
+    return cast("Value", getattr(getattr(settings, table).get(table_id, DEFAULT_ROWS[table]), entry.key))
 
 
 def nearest_setting(name: str) -> Setting | None:

@@ -188,7 +188,7 @@ class AccountSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSettings:
-    """Guests: players without an account, who sign in with a key of their device."""
+    """Guests: players without an account, who sign in with a device key."""
 
     enabled: Annotated[bool, SettingInfo("Let games sign in guests.", stored=True)] = False
     applications: Annotated[
@@ -428,7 +428,7 @@ class ProtectionSettings:
     difficulty: Annotated[
         int,
         number(
-            "Difficulty of puzzles: a solution takes 2 to the power of it hashes on average.",
+            "Average work for a puzzle: 2 to this power hashes.",
             8,
             26,
             stored=True,

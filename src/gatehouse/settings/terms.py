@@ -28,7 +28,7 @@ def document_url(given: str) -> None:
 
 def document_version(given: str) -> None:
     if not VERSION.fullmatch(given):
-        raise ValueError("must be letters, digits, dots and hyphens, like 2026-11")
+        raise ValueError("must be 1 to 40 letters, digits, dots, underscores and hyphens, like 2026-11")
 
 
 def country_code(given: str) -> None:
@@ -60,9 +60,9 @@ class TermsSettings:
         tuple[str, ...], text("Country codes of the people it is for.", country_code, without="all", stored=True)
     ] = ()
     replaces: Annotated[
-        str, text("ID of the document that is not asked for where this one is.", document_id, stored=True)
+        str, text("ID of the general document that this one replaces where both apply.", document_id, stored=True)
     ] = ""
     minimum_age: Annotated[
         Literal[0, 13, 14, 15, 16, 18, 21],
-        SettingInfo("Age in years that people must have, asked once; 0 asks no one.", stored=True),
+        SettingInfo("Minimum age in years, asked once; 0 for none.", stored=True),
     ] = 0

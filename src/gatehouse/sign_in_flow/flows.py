@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.terms.acceptance import Terms
-from gatehouse.accounts.terms.model import OpenTerms
+from gatehouse.accounts.terms.model import PendingTerms
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.addresses import parse_address, source_of
 from gatehouse.kernel.clock import Clock
@@ -134,7 +134,7 @@ class SignInFlows:
         """Continue a flow whose terms were accepted."""
         return await self._store.update_flow(replace(flow, step=await self._next_step(flow, address)))
 
-    async def find_terms(self, flow: SignInFlow, address: str) -> OpenTerms | None:
+    async def find_terms(self, flow: SignInFlow, address: str) -> PendingTerms | None:
         """Return what the authenticated person has to accept for the purpose of the flow."""
         application_ids = (await self.destination(flow)).application_ids
         return await self.find_terms_for(flow.user_id or "", application_ids, address)
@@ -144,8 +144,10 @@ class SignInFlows:
         await self.discard(flow)
         return await self._with_terms[flow.kind].refuse(flow, origin)
 
-    async def find_terms_for(self, user_id: str, application_ids: Collection[int], address: str) -> OpenTerms | None:
-        return await self._terms.find_open(user_id, application_ids, country=self._terms.country_of(address))
+    async def find_terms_for(
+        self, user_id: str, application_ids: Collection[int], address: str
+    ) -> PendingTerms | None:
+        return await self._terms.find_pending(user_id, application_ids, country=self._terms.country_of(address))
 
     async def _next_step(self, flow: SignInFlow, address: str) -> FlowStep:
         step = await self._purpose_of(flow).next_step(flow)

@@ -138,7 +138,7 @@ def has_password_proof(flow: SignInFlow) -> bool:
 
 def has_email_proof(flow: SignInFlow) -> bool:
     """Whether the first factor was a link or code by email."""
-    return flow.ask[FIRST_FACTOR].partition(" ")[2] == SignInMethod.EMAIL
+    return first_method_of(flow) is SignInMethod.EMAIL
 
 
 def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:

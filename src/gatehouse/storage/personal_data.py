@@ -20,11 +20,11 @@ from gatehouse.personal_data.model import (
     StoredAnswer,
     job_urls,
 )
+from gatehouse.storage.accounts.users import LOCK_USER
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.outgoing import gdpr_calls, gdpr_leases, gdpr_requests
 from gatehouse.storage.tables.permissions import applications
 
@@ -50,7 +50,6 @@ WITH_SOURCES = Statement(
 )
 INSERT_REQUEST = Statement(insert(gdpr_requests))
 INSERT_CALL = Statement(insert(gdpr_calls))
-LOCK_USER = Statement(select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update())
 OPEN_EXPORT = Statement(
     select(gdpr_requests.c.request_id)
     .where(

@@ -12,7 +12,7 @@ from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, Ac
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupsFull, Malformed, NoAdministratorLeft, VersionConflict
-from gatehouse.permissions.model.application import CENTRAL_ID, AccessKey, Application, ApplicationKey
+from gatehouse.permissions.model.application import AccessKey, Application, ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
 from gatehouse.permissions.model.project import Group
 from gatehouse.permissions.model.schema_version import ChangeTally
@@ -134,7 +134,9 @@ MEMBERS = Statement(
     select(
         union(
             *(
-                select(table.c.user_id).where(table.c.application_id == CENTRAL_ID, _in_named_projects(table))
+                select(table.c.user_id).where(
+                    table.c.application_id == CENTRAL_APPLICATION, _in_named_projects(table)
+                )
                 for table in (role_assignments, scope_records)
             )
         )

@@ -1,4 +1,4 @@
-"""Proof of work: clients spend computing time before they create accounts or cause emails.
+"""Proof of work: clients spend computing time before they create accounts or trigger emails.
 
 A puzzle is signed, not stored; a solved one is stored until it expires, so that it works once on all nodes.
 docs/guides/proof-of-work.md describes what clients compute.
@@ -34,6 +34,14 @@ ATTACK_SECONDS: Final = HOUR  # that puzzles are required after it
 # Without a solution, for browsers without JavaScript: a few from each source, and not many from all together.
 UNSOLVED_PER_SOURCE: Final = AttemptLimit(free_attempts=3, first_delay=HOUR, max_delay=HOUR, window=HOUR)
 UNSOLVED_IN_ALL: Final = AttemptLimit(free_attempts=100, first_delay=MINUTE, max_delay=MINUTE, window=HOUR)
+
+
+class PuzzlePurpose(StrEnum):
+    """What a puzzle is solved for; a solution is valid for one of them."""
+
+    REGISTER = "register"
+    RESET = "reset"
+    GUEST = "guest"
 
 
 class ProofOfWorkMode(StrEnum):
@@ -90,7 +98,7 @@ class ProofOfWork:
         self._clock = clock
         self._policy = policy
 
-    async def issue_puzzle(self, purpose: str) -> Puzzle | None:
+    async def issue_puzzle(self, purpose: PuzzlePurpose) -> Puzzle | None:
         """Return a new puzzle, or None while the purpose requires none."""
         policy = self._policy()
         if not await self._is_required(purpose, policy):
@@ -100,7 +108,7 @@ class ProofOfWork:
         return Puzzle(puzzle=f"{signed}.{self._signature(signed)}", difficulty=bits, expires=ends)
 
     async def require_solution(
-        self, purpose: str, puzzle: str, solution: str, *, unsolved_from: str | None = None
+        self, purpose: PuzzlePurpose, puzzle: str, solution: str, *, unsolved_from: str | None = None
     ) -> None:
         """Use the solution, if the purpose requires one now. Raises PuzzleUnsolved, UnsolvedTooMany.
 
@@ -116,18 +124,18 @@ class ProofOfWork:
         elif not await self._is_solved(purpose, puzzle, solution):
             raise PuzzleUnsolved(f"no solution of a puzzle for {purpose}")
 
-    async def _is_required(self, purpose: str, policy: ProofOfWorkPolicy) -> bool:
+    async def _is_required(self, purpose: PuzzlePurpose, policy: ProofOfWorkPolicy) -> bool:
         if policy.mode is not ProofOfWorkMode.AUTO:
             return policy.mode is ProofOfWorkMode.ON
         return await self._store.blocked_until([attack_subject(purpose, policy).key]) > self._clock.now()
 
-    async def _count_request(self, purpose: str, policy: ProofOfWorkPolicy) -> None:
+    async def _count_request(self, purpose: PuzzlePurpose, policy: ProofOfWorkPolicy) -> None:
         subject = attack_subject(purpose, policy)
         was_required = await self._is_required(purpose, policy)
         if await self._store.record_failures([(subject.key, subject.limit)], self._clock.now()) and not was_required:
             log.warning("under attack: proof of work required", purpose=purpose)
 
-    async def _admit_unsolved(self, purpose: str, source: str) -> None:
+    async def _admit_unsolved(self, purpose: PuzzlePurpose, source: str) -> None:
         try:
             await self._limiter.begin_attempt(
                 [
@@ -138,7 +146,7 @@ class ProofOfWork:
         except TooMany as error:
             raise UnsolvedTooMany(error.retry_after) from None
 
-    async def _is_solved(self, purpose: str, puzzle: str, solution: str) -> bool:
+    async def _is_solved(self, purpose: PuzzlePurpose, puzzle: str, solution: str) -> bool:
         """Check the signature before anything is computed, and store the puzzle last."""
         read = PUZZLE.fullmatch(puzzle)
         if read is None or not constant_time_equal(read[4], self._signature(puzzle.rpartition(".")[0])):
@@ -152,7 +160,7 @@ class ProofOfWork:
         return hmac_sha256(self._key, signed.encode()).hex()
 
 
-def attack_subject(purpose: str, policy: ProofOfWorkPolicy) -> ThrottleSubject:
+def attack_subject(purpose: PuzzlePurpose, policy: ProofOfWorkPolicy) -> ThrottleSubject:
     limit = AttemptLimit(
         free_attempts=policy.attack_rate,
         first_delay=ATTACK_SECONDS,

@@ -33,19 +33,24 @@ public static class Driver
         {
             options.Show = session => Show(session, asked.ContainsKey("browser"));
         }
-        options.OnState = state =>
+        Action<string> cancelIfAsked = occurred =>
         {
-            Say("state", state);
-            if (asked.ContainsKey("cancel_on") && asked["cancel_on"] == state)
+            if (asked.ContainsKey("cancel_on") && asked["cancel_on"] == occurred)
             {
                 cancel.CancelAfter(300);
             }
+        };
+        options.OnState = state =>
+        {
+            Say("state", state);
+            cancelIfAsked(state);
         };
         WarmUp();
         foreach (string baseUrl in words[0].Split(','))
         {
             foreach (string action in (asked.ContainsKey("do") ? asked["do"] : "sign_in").Split(','))
             {
+                cancelIfAsked(action);
                 Play(Act(action, baseUrl, asked, options, cancel.Token));
             }
         }

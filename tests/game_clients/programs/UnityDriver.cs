@@ -33,6 +33,7 @@ public static class UnityDriver
             client.BaseUrl = baseUrl;
             foreach (string action in (asked.ContainsKey("do") ? asked["do"] : "sign_in").Split(','))
             {
+                CancelIfAsked(action);
                 try
                 {
                     await Act(client, action);
@@ -53,10 +54,10 @@ public static class UnityDriver
                 Report(await client.SignInAsync(Options(), Cancel.Token));
                 break;
             case "guest":
-                Report(await client.SignInAsGuestAsync(Options(), Cancel.Token));
+                Report(await client.SignInGuestAsync(Options(), Cancel.Token));
                 break;
             case "platform":
-                Report(await client.SignInWithPlatformAsync("steam", asked["ticket"], Options(), Cancel.Token));
+                Report(await client.SignInPlatformAsync("steam", asked["ticket"], Options(), Cancel.Token));
                 break;
             case "upgrade":
                 Report(await client.UpgradeAsync(Options(), Cancel.Token));
@@ -149,7 +150,12 @@ public static class UnityDriver
     private static void OnState(string state)
     {
         Say("state", state);
-        if (asked.ContainsKey("cancel_on") && asked["cancel_on"] == state)
+        CancelIfAsked(state);
+    }
+
+    private static void CancelIfAsked(string occurred)
+    {
+        if (asked.ContainsKey("cancel_on") && asked["cancel_on"] == occurred)
         {
             Cancel.CancelAfter(300);
         }

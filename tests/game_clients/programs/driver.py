@@ -24,10 +24,14 @@ def show(session: Session) -> None:
         open_browser(session.url)
 
 
+def cancel_if_asked(event: str) -> None:
+    if event == asked.get("cancel_on"):
+        threading.Timer(0.3, cancel.set).start()
+
+
 def on_state(state: str) -> None:
     print_line("state", state)
-    if state == asked.get("cancel_on"):
-        threading.Timer(0.3, cancel.set).start()
+    cancel_if_asked(state)
 
 
 def options() -> dict[str, Any]:
@@ -45,6 +49,8 @@ def browser_options() -> dict[str, Any]:
     return {
         "code": "code" in asked,
         "qr": "qr" in asked,
+        "id_token_client": asked.get("id_token_client", ""),
+        "nonce": asked.get("nonce", ""),
         "show": None if "default" in asked else show,
         "on_state": on_state,
         "poll_timeout": float(asked.get("poll_timeout", "40")),
@@ -63,6 +69,7 @@ def act(action: str, base_url: str) -> Result:
 
 for base_url in base_urls.split(","):
     for action in asked.get("do", "sign_in").split(","):
+        cancel_if_asked(action)
         try:
             result = act(action, base_url)
         except ValueError:
@@ -75,4 +82,6 @@ for base_url in base_urls.split(","):
             print_line("error", result.error)
             print_line("ban", f"{result.reason} {result.public_text} {result.until}")
             print_line("printed", repr(result))
+            print_line("id_token", result.data.get("id_token", ""))
+            print_line("url", result.data.get("url", ""))
 print_line("end")

@@ -25,10 +25,15 @@ function tell(result: Result): void {
     say("user_id", result.userId);
     say("nick", result.nick);
     say("jwt", result.jwt);
+    say("id_token", String(result.data["id_token"] ?? ""));
   }
   if ("error" in result) say("error", result.error);
   if (result.outcome === "refused") say("ban", `${result.reason} ${result.publicText} ${result.until}`);
   else say("ban", "  0");
+}
+
+function cancelIfAsked(event: string): void {
+  if (event === asked.get("cancel_on")) setTimeout(() => abort.abort(), 300);
 }
 
 const key = Uint8Array.from(asked.get("key")?.match(/../g) ?? [], (pair) => parseInt(pair, 16));
@@ -37,13 +42,15 @@ const options: Options = {
   factor: asked.get("factor") ?? "",
   code: asked.has("code"),
   qr: asked.has("qr"),
+  idTokenClient: asked.get("id_token_client") ?? "",
+  nonce: asked.get("nonce") ?? "",
   more: asked.has("distr") ? { distr: asked.get("distr") } : {},
   signal: abort.signal,
   pollTimeoutMs: seconds("poll_timeout", 40),
   patienceMs: seconds("patience", 60),
   onState: (state) => {
     say("state", state);
-    if (state === asked.get("cancel_on")) setTimeout(() => abort.abort(), 300);
+    cancelIfAsked(state);
   },
   ...(asked.has("default") ? {} : { show }),
 };
@@ -56,6 +63,7 @@ function act(action: string, baseUrl: string): Promise<Result> {
 
 for (const baseUrl of baseUrls.split(",")) {
   for (const action of (asked.get("do") ?? "sign_in").split(",")) {
+    cancelIfAsked(action);
     try {
       tell(await act(action, baseUrl));
     } catch (trouble) {

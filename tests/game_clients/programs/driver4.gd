@@ -20,6 +20,7 @@ func _initialize() -> void:
 	for base_url in words[0].split(","):
 		gatehouse.base_url = base_url
 		for action in asked.get("do", "sign_in").split(","):
+			_cancel_if_asked(action)
 			await _act(action)
 	print("end")
 	quit()
@@ -88,5 +89,9 @@ func _on_link(session: Dictionary) -> void:
 
 func _on_state(state: String) -> void:
 	print("state " + state)
-	if state == asked.get("cancel_on"):
+	_cancel_if_asked(state)
+
+
+func _cancel_if_asked(event: String) -> void:
+	if event == asked.get("cancel_on"):
 		create_timer(0.3).timeout.connect(gatehouse.cancel)

@@ -30,6 +30,7 @@ ALIKE = {
     "demo.mark",
     "field.code",
     "account.codes",
+    "terms.version",
     "theme.auto",
     "method.passkey",
     "time.month_4",

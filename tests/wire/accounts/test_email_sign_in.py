@@ -389,6 +389,18 @@ async def test_code_creates_the_account_and_leads_to_the_first_passkey(
     assert await session_methods(registering, user) == {"email"}
 
 
+async def test_link_of_a_registration_asks_before_it_creates_the_account(
+    registering: RunningService, browser_client: HttpBrowser
+) -> None:
+    await register(browser_client)
+    page = await browser_client.get(link_in(await only_message(registering)))
+    assert "Create an account for" in page.text
+    assert "Sign in as" not in page.text
+    assert await registering.services.storage.accounts.user_by_login(NEW) is None
+    await browser_client.post("/sign-in/link")
+    assert (await find_user(registering, NEW)).nick == "New"
+
+
 @pytest.mark.usefixtures("anna")
 async def test_em_04_registering_a_known_address_looks_the_same_and_signs_its_owner_in(
     registering: RunningService, browser_client: HttpBrowser

@@ -9,7 +9,7 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.times import DAY
-from gatehouse.permissions.errors import GuestNotTrusted
+from gatehouse.permissions.errors import ProtectedRoleForGuest
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.guests import GUEST, Device, ask_challenge, post_guest, turn_guests_on
 from tests.support.permission_builders import a_role
@@ -131,7 +131,7 @@ async def test_gu_04_guest_gets_no_protected_role(studio: Studio) -> None:
     guest = await Device().log_in(service)
     await put_roles(studio, a_role("moderator", protected=True), a_role("player"))
     await set_user_roles(studio, guest["user_id"], {ROOT: ["player"]})
-    with pytest.raises(GuestNotTrusted):
+    with pytest.raises(ProtectedRoleForGuest):
         await set_user_roles(studio, guest["user_id"], {ROOT: ["player", "moderator"]})
     await put_roles(studio, a_role("player", protected=True))  # has it already, and it becomes protected
     administrator = await create_administrator(studio)

@@ -9,8 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from gatehouse.accounts.model import User
-from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.builders import ORIGIN, a_record
 from tests.support.permission_builders import create_application
@@ -240,11 +239,11 @@ async def test_pl_07_accounts_with_a_protected_role_are_denied_with_a_second_fac
     assert user is not None
     app = await with_totp(service, user)
     asked = await log_in(service, ticket=steam.ticket(), app_id=game)
-    await set_user_roles(studio, user.user_id, {ROOT: ["administrator"]}, application_id=CENTRAL_ID)
+    await set_user_roles(studio, user.user_id, {ROOT: ["administrator"]}, application_id=CENTRAL_APPLICATION)
     otp = app.at(service.clock.now())
     assert await log_in(service, request_id=asked["request_id"], otp=otp) == {"status": "DENIED"}
     assert await log_in(service, ticket=steam.ticket(), app_id=game, otp=otp) == {"status": "DENIED"}
-    await set_user_roles(studio, user.user_id, {}, application_id=CENTRAL_ID)
+    await set_user_roles(studio, user.user_id, {}, application_id=CENTRAL_APPLICATION)
     assert (await log_in(service, ticket=steam.ticket(), app_id=game))["status"] == "2STEP"
 
 

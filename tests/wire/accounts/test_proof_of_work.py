@@ -12,7 +12,7 @@ import pytest
 from gatehouse.accounts.model import User, login_key
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
-from gatehouse.throttle.proof_of_work import PUZZLE_SECONDS, Puzzle, PuzzleUnsolved, is_part_solved
+from gatehouse.throttle.proof_of_work import PUZZLE_SECONDS, Puzzle, PuzzlePurpose, PuzzleUnsolved, is_part_solved
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.mailbox import new_messages
 from tests.support.service import RunningService, running_service
@@ -76,10 +76,10 @@ async def test_pw_01_one_of_two_nodes_accepts_a_solution(installed_postgres_url:
         running_service(installed_postgres_url, tmp_path, environment=setting) as first,
         running_service(installed_postgres_url, tmp_path, clock=first.clock, environment=setting) as second,
     ):
-        puzzle = await first.services.proof_of_work.issue_puzzle("guest")
+        puzzle = await first.services.proof_of_work.issue_puzzle(PuzzlePurpose.GUEST)
         assert puzzle is not None
         uses = [
-            node.services.proof_of_work.require_solution("guest", puzzle.puzzle, solve(puzzle.puzzle))
+            node.services.proof_of_work.require_solution(PuzzlePurpose.GUEST, puzzle.puzzle, solve(puzzle.puzzle))
             for node in (first, second)
         ]
         outcomes = await asyncio.gather(*uses, return_exceptions=True)
@@ -150,21 +150,21 @@ async def test_pw_04_an_attack_switches_puzzles_on_for_its_purpose_and_an_hour(
 
 async def test_pw_05_a_game_client_gets_no_stricter_rate_instead_of_a_puzzle(service: RunningService) -> None:
     proof = service.services.proof_of_work
-    puzzle = await proof.issue_puzzle("guest")
+    puzzle = await proof.issue_puzzle(PuzzlePurpose.GUEST)
     assert isinstance(puzzle, Puzzle)
     assert (puzzle.difficulty, puzzle.parts, puzzle.expires) == (6, 8, service.clock.now() + PUZZLE_SECONDS)
     for solution in ("", "0.0.0.0.0.0.0.0"):
         with pytest.raises(PuzzleUnsolved):
-            await proof.require_solution("guest", puzzle.puzzle, solution)
+            await proof.require_solution(PuzzlePurpose.GUEST, puzzle.puzzle, solution)
     with pytest.raises(PuzzleUnsolved):
-        await proof.require_solution("register", puzzle.puzzle, solve(puzzle.puzzle))
-    await proof.require_solution("guest", puzzle.puzzle, solve(puzzle.puzzle))
+        await proof.require_solution(PuzzlePurpose.REGISTER, puzzle.puzzle, solve(puzzle.puzzle))
+    await proof.require_solution(PuzzlePurpose.GUEST, puzzle.puzzle, solve(puzzle.puzzle))
 
 
 async def test_switched_off_no_page_has_a_puzzle(service: RunningService, browser_client: HttpBrowser) -> None:
     await set_protection(service, proof_of_work="off")
     for path in ("/register", "/forgot"):
         assert "puzzle" not in (await browser_client.get(path)).text
-    assert await service.services.proof_of_work.issue_puzzle("guest") is None
+    assert await service.services.proof_of_work.issue_puzzle(PuzzlePurpose.GUEST) is None
     await browser_client.get("/register")
     assert (await register(browser_client)).status_code == 200

@@ -190,7 +190,7 @@ async def test_tm_07_too_young_is_told_kindly_and_leaves_nothing_behind(
         assert (await browser_client.post("/terms", decision="accept", birth=birth)).status_code == 400
     before = await service.services.storage.audit.unsealed_records(100)
     response = await browser_client.post("/terms", decision="accept", birth="2015-06-01")
-    assert "See you later" in response.text
+    assert "Not available yet" in response.text
     assert await accepted(service, anna) == {}
     assert await service.services.storage.audit.unsealed_records(100) == before
     await open_link(browser_client, (await log_in(service))["url"])

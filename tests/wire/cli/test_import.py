@@ -73,7 +73,7 @@ def test_the_map_lists_old_and_new_ids_also_of_an_earlier_run(gatehouse: Command
     ]
     file.write_text(json.dumps({"users": users}))
     command = ("import", "--from", "keycloak", file, "--id-map", ids)
-    assert "dry run" in gatehouse.expect_failure(*command, "--dry-run", code=2)
+    assert "cannot be used with --dry-run" in gatehouse.expect_failure(*command, "--dry-run", code=2)
     for _ in range(2):
         gatehouse(*command)
         rows = list(csv.DictReader(ids.read_text().splitlines()))

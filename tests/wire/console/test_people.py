@@ -396,5 +396,5 @@ async def test_devices_are_banned_and_shared_ones_are_confirmed(
     assert "More than 3 accounts used a device" in asked.text
     assert "Ban shared devices" in asked.text
     await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes", confirm="yes")
-    assert "devices: 1" in (await ada.follow()).text
+    assert "Devices: 1" in (await ada.follow()).text
     assert len(await studio.services.sign_in_devices.find_bans(FACTOR)) == 1

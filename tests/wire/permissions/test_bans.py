@@ -5,10 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.events import AuditEvent
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.central import roles as central_roles
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import ROOT, application_scope
@@ -143,7 +142,7 @@ async def test_bn_02_a_banned_moderator_lifts_no_ban_in_the_console(
 ) -> None:
     shop, player = studio.shop.application_id, studio.other_user.user_id
     moderates = {application_scope(PROJECT, shop): holdings_with_rules("app.can_ban")}
-    await write_record(studio, UserRecord(application_id=CENTRAL_ID, user_id=anna.user_id, scopes=moderates))
+    await write_record(studio, UserRecord(application_id=CENTRAL_APPLICATION, user_id=anna.user_id, scopes=moderates))
     administrator = await create_administrator(studio)
     browser = AccountBrowser(service)
     await browser.sign_in(LOGIN)

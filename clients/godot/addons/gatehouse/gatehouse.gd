@@ -26,7 +26,7 @@ extends Node
 signal link_ready(session: Dictionary)
 ## waiting, opened, signing_in, confirmed, cancelled
 signal state_changed(state: String)
-signal _rested
+signal _pause_ended
 
 const Request := preload("request.gd")
 const Storage := preload("storage.gd")
@@ -73,7 +73,7 @@ func sign_in(options := {}) -> Dictionary:
 	if not _begin(options):
 		return _invalid()
 	var result := await _sign_in_with_browser(options)
-	return _finished(result, options)
+	return _finish(result, options)
 
 
 ## Sign in without an account, with a key that is made once on this device. The same key finds the same guest again.
@@ -82,7 +82,7 @@ func sign_in_guest(options := {}) -> Dictionary:
 	options = options.duplicate()
 	if not _begin(options):
 		return _invalid()
-	return _finished(await _sign_in_with_key(options), options)
+	return _finish(await _sign_in_with_key(options), options)
 
 
 ## Sign in with a ticket of the player's game platform, such as "steam". Options as for guests.
@@ -92,24 +92,29 @@ func sign_in_platform(platform: String, ticket: String, options := {}) -> Dictio
 		return _invalid()
 	var asked := _registration(options)
 	asked.merge({"platform": platform, "ticket": ticket})
-	return _finished(_logged_in(await _send("/proxy/api/platformLogin", asked, SHORT_TIMEOUT)), options)
+	return _finish(_login_result(await _send("/proxy/api/platformLogin", asked, SHORT_TIMEOUT)), options)
 
 
 ## Give the guest of this device an account, through the browser: the player registers, or signs in to the account that
 ## gets everything the guest has. Show the code of `link_ready`, the player has to pick it. Options as for `sign_in`.
+## Refused with the reason "login_error" if this device has no guest.
 func upgrade(options := {}) -> Dictionary:
 	options = options.duplicate()
 	if not _begin(options):
 		return _invalid()
+	if not has_guest():
+		var refused := _result("refused")
+		refused.reason = "login_error"
+		return _finish(refused, options)
 	var answer := await _send("/proxy/api/guest", {"app_id": app_id, "intent": "upgrade"}, SHORT_TIMEOUT)
 	if _text(answer.body, "challenge") == "":
-		return _finished(_logged_in(answer), options)
-	var signed := _signed(_text(answer.body, "challenge"))
-	options.more = options.get("more", {}).merged(signed.merged({"intent": "upgrade"}))
+		return _finish(_login_result(answer), options)
+	var proof := _proof_fields(_text(answer.body, "challenge"))
+	options.more = options.get("more", {}).merged(proof.merged({"intent": "upgrade"}))
 	var result := await _sign_in_with_browser(options)
 	if result.outcome == "ok":
 		forget_guest()  # the service has retired the key
-	return _finished(result, options)
+	return _finish(result, options)
 
 
 ## Whether this device has the key of a guest.
@@ -129,7 +134,7 @@ func cancel() -> void:
 	_cancelled = true
 	if _timer != null:
 		_timer.stop()
-		_rested.emit()
+		_pause_ended.emit()
 	elif _request != null:
 		_request.abort()
 
@@ -214,7 +219,7 @@ func _sign_in_with_browser(options: Dictionary) -> Dictionary:
 	link_ready.emit(session)
 	if options.get("open_browser", true):
 		open_browser(session.url)
-	_tell("waiting")
+	_report_state("waiting")
 	var result := _result("cancelled")
 	if not _cancelled:
 		result = await _wait(session.gsid, location, options)
@@ -271,18 +276,18 @@ func _ending(answer: Dictionary) -> Variant:
 	if answer.http == 429:
 		return _refused(answer) if _pause(answer) > LONGEST_PAUSE else null
 	if answer.http == 403 or (status == "ERROR" and answer.http < 500):  # 5xx may pass
-		_tell(_text(answer.body, "state"))
+		_report_state(_text(answer.body, "state"))
 		return _refused(answer)
 	if answer.http != 200:
 		return null
 	if status == "RETRY":
-		_tell(_text(answer.body, "state"))
+		_report_state(_text(answer.body, "state"))
 	if status == "CANCELLED":
-		_tell("cancelled")
+		_report_state("cancelled")
 		return _result("cancelled")
 	if status != "OK":
 		return null
-	_tell("confirmed")
+	_report_state("confirmed")
 	return _signed_in(answer.body)
 
 
@@ -304,7 +309,7 @@ func _session(answer: Dictionary) -> Dictionary:
 	return session if usable and _text(answer.body, "status") == "OK" else {}
 
 
-func _tell(state: String) -> void:
+func _report_state(state: String) -> void:
 	if state != "" and state != _state:
 		_state = state
 		state_changed.emit(state)
@@ -318,7 +323,7 @@ func _sign_in_with_key(options: Dictionary) -> Dictionary:
 	for _attempt in 2:  # the first may be asked to solve a puzzle
 		if answer.cancelled or _text(answer.body, "challenge") == "":
 			break
-		var proved := _registration(options).merged(_signed(_text(answer.body, "challenge")))
+		var proved := _registration(options).merged(_proof_fields(_text(answer.body, "challenge")))
 		if answer.body.get("puzzle") is Dictionary:
 			proved.puzzle = _text(answer.body.puzzle, "puzzle")
 			proved.solution = await ProofOfWork.solve(answer.body.puzzle, get_tree(), func(): return _cancelled)
@@ -326,10 +331,10 @@ func _sign_in_with_key(options: Dictionary) -> Dictionary:
 		if _cancelled:
 			return _result("cancelled")
 		answer = await _send("/proxy/api/guest", proved, SHORT_TIMEOUT)
-	return _logged_in(answer)
+	return _login_result(answer)
 
 
-func _logged_in(answer: Dictionary) -> Dictionary:
+func _login_result(answer: Dictionary) -> Dictionary:
 	var status := _text(answer.body, "status")
 	if answer.cancelled:
 		return _result("cancelled")
@@ -360,7 +365,7 @@ func _public_key() -> PackedByteArray:
 	return Marshalls.base64_to_raw(storage.read(base_url, "public_key"))
 
 
-func _signed(challenge: String) -> Dictionary:
+func _proof_fields(challenge: String) -> Dictionary:
 	var signature := Ed25519.sign(_device_key(), _public_key(), challenge.to_utf8_buffer())
 	return {
 		"device_key": Marshalls.raw_to_base64(_public_key()), "challenge": challenge,
@@ -392,7 +397,7 @@ func _begin(options: Dictionary) -> bool:
 	return true
 
 
-func _finished(result: Dictionary, options: Dictionary) -> Dictionary:
+func _finish(result: Dictionary, options: Dictionary) -> Dictionary:
 	_busy = false
 	if result.outcome == "ok" and result.jwt != "" and options.factor == device_factor():
 		storage.write(base_url, "session", JSON.stringify(result.data))
@@ -409,10 +414,10 @@ func _rest(seconds: float) -> void:
 		return
 	_timer = Timer.new()
 	_timer.one_shot = true
-	_timer.timeout.connect(func(): _rested.emit())
+	_timer.timeout.connect(func(): _pause_ended.emit())
 	add_child(_timer)
 	_timer.start(seconds + MARGIN)
-	await _rested
+	await _pause_ended
 	_timer.queue_free()
 	_timer = null
 
@@ -474,7 +479,7 @@ func _refused(answer: Dictionary) -> Dictionary:
 
 
 func _unreachable(answer: Dictionary) -> Dictionary:
-	return _result("unreachable", "HTTP %d" % answer.http if answer.http != 0 else answer.trouble)
+	return _result("unreachable", "HTTP %d" % answer.http if answer.http != 0 else answer.problem)
 
 
 ## What a permission endpoint said instead of OK. A session that it does not accept any more is forgotten.

@@ -7,7 +7,7 @@ signal _ended(answer: Dictionary)
 const LONGEST_ANSWER := 1048576  # bytes
 
 
-## {http (0 without a response), body, location, retry_after, timed_out, cancelled, trouble}
+## {http (0 without a response), body, location, retry_after, timed_out, cancelled, problem}
 func post(url: String, body: Dictionary, headers: PackedStringArray, seconds: float) -> Dictionary:
 	max_redirects = 0
 	body_size_limit = LONGEST_ANSWER
@@ -31,7 +31,7 @@ func abort() -> void:
 func _on_completed(result: int, http: int, headers: PackedStringArray, body: PackedByteArray) -> void:
 	var answer := _answer()
 	answer.timed_out = result == RESULT_TIMEOUT
-	answer.trouble = "timeout" if answer.timed_out else "no connection (%d)" % result
+	answer.problem = "timeout" if answer.timed_out else "no connection (%d)" % result
 	if result == RESULT_SUCCESS:
 		answer.http = http
 		answer.location = _header(headers, "location")
@@ -45,7 +45,7 @@ func _on_completed(result: int, http: int, headers: PackedStringArray, body: Pac
 static func _answer() -> Dictionary:
 	return {
 		"http": 0, "body": {}, "location": "", "retry_after": "", "timed_out": false, "cancelled": false,
-		"trouble": "no connection"
+		"problem": "no connection"
 	}
 
 

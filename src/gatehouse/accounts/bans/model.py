@@ -117,7 +117,7 @@ class BanNotFound(NotFound):
 class DeviceShared(Conflict):
     public = (
         f"More than {MAX_SILENT_ACCOUNTS} accounts used a device of this person. "
-        "Confirm that all of them are banned on it (data.confirm)."
+        "Confirm to ban all of them on it (API: data.confirm; command line: --confirm)."
     )
 
 

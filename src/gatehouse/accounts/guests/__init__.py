@@ -1,1 +1,1 @@
-"""Guests: players without an account, who sign in with the key of their device (R10)."""
+"""Guests: players without an account, who sign in with a device key (R10)."""

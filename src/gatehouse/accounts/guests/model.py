@@ -1,4 +1,4 @@
-"""Guests, and what they prove: that they have the private key of a device."""
+"""Guests, and what they prove: that they have a device key."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 MAX_KEY_LENGTH: Final = 100  # characters
 CHALLENGE_SECONDS: Final = 120
-PUZZLE_PURPOSE: Final = "guest"
+FORMER_ID_SECONDS: Final = 90 * DAY  # how long services find an account by a former ID (R10)
 
 
 class ChallengeIntent(StrEnum):
@@ -57,9 +57,6 @@ class GuestPolicy:
         )
 
 
-ALIAS_SECONDS: Final = 90 * DAY  # how long services find an account by the ID of its former guest (R10)
-
-
 class GuestNotUpgraded(Conflict):
     """The guest was upgraded or erased in the meantime, or the account or the game session has changed."""
 
@@ -75,7 +72,7 @@ class GuestUpgrade:
     """
 
     gsid: str
-    since: int  # when the game session began
+    session_created_at: int
     guest_id: str
     user_id: str
     rev: int  # of the person's account at the sign-in

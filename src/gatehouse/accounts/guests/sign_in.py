@@ -9,7 +9,6 @@ from gatehouse.accounts.guests.model import (
     CHALLENGE_SECONDS,
     GUEST_ISSUER,
     GUEST_NAME,
-    PUZZLE_PURPOSE,
     ChallengeIntent,
     DeviceKey,
     DeviceProof,
@@ -29,13 +28,12 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.kernel.times import DAY
+from gatehouse.kernel.times import DAY, HOUR
 from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
-from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle
+from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle, PuzzlePurpose
 
 NONCE_BYTES: Final = 16
 MAX_CHALLENGE_LENGTH: Final = 200
-HOUR: Final = 3_600
 MAX_BATCHES: Final = 100  # of idle guests per sweep, so that changes to groups and roles do not wait long
 
 
@@ -107,7 +105,7 @@ class GuestSignIn:
         """
         if device_key and await self._store.find_guest(read_device_key(device_key).subject) is not None:
             return None
-        return await self._proof_of_work.issue_puzzle(PUZZLE_PURPOSE)
+        return await self._proof_of_work.issue_puzzle(PuzzlePurpose.GUEST)
 
     async def sign_in(
         self, proof: DeviceProof, application_ids: tuple[int, ...], *, lang: str, source: str, origin: AuditOrigin
@@ -142,7 +140,7 @@ class GuestSignIn:
     async def _refuse_creation(self, key: DeviceKey, proof: DeviceProof, source: str) -> None:
         if await self._store.is_retired_key(key.subject):
             raise DeviceProofRefused("the guest of this key has an account now")
-        await self._proof_of_work.require_solution(PUZZLE_PURPOSE, proof.puzzle, proof.solution)
+        await self._proof_of_work.require_solution(PuzzlePurpose.GUEST, proof.puzzle, proof.solution)
         limit = quota_limit(self._policy().created_per_hour, HOUR)
         if not await self._quota.consume([ThrottleSubject(("guest", source), limit)]):
             raise TooMany(HOUR, "guests created from one source")

@@ -55,7 +55,7 @@ class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     tags: Sequence[str]
     purchases: Sequence[str]
     meta: Mapping[str, str]
-    former_ids: Sequence[str]  # of guests that were merged into the account
+    former_ids: Sequence[str]  # IDs that ended when a guest was upgraded or merged
 
 
 class ExportedPasskey(msgspec.Struct, frozen=True, kw_only=True):

@@ -112,7 +112,12 @@ class PersonalRecords:
     sites: Sequence[SiteSignInRecord]
     bans: Sequence[Ban]  # also ended and lifted ones
     terms: Sequence[AcceptedVersion]
-    former_ids: Sequence[str]  # of guests that were merged into the account
+    former_ids: Sequence[str]  # IDs that ended when a guest was upgraded or merged
+
+
+def may_remove_password(*, passkeys: int, identities: int, email_verified: bool) -> bool:
+    """Whether an account can be without a password: with a passkey, and another sign-in method if that is lost."""
+    return passkeys > 0 and (passkeys > 1 or identities > 0 or email_verified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,19 +361,19 @@ class OwnAccountStore(Protocol):
         """Return the guest of a device key."""
 
     async def is_merge(self, upgrade: GuestUpgrade) -> bool:
-        """Return whether the account would take over the guest, or else the guest the account."""
+        """Return True if the guest would be merged into the account, False if it would be upgraded."""
 
     async def complete_upgrade(
         self, upgrade: GuestUpgrade, records: Callable[[bool], Sequence[AuditRecord]], now: int
     ) -> bool:
-        """Join guest and account, retire the device key and confirm the game session, in one transaction.
+        """Upgrade or merge the guest, retire the device key and confirm the game session, in one transaction.
 
         Returns whether it was a merge; `records` gets the same. Of any number of callers with one guest, at any
         nodes, exactly one succeeds. Raises GuestNotUpgraded.
         """
 
-    async def account_of_alias(self, alias: str, now: int) -> str | None:
-        """Return the account that has taken over the one with this ID, until the alias ends."""
+    async def account_of_former_id(self, former_id: str, now: int) -> str | None:
+        """Return the account that has this former ID, for 90 days."""
 
     async def erase_idle_guests(self, idle_since: int, record: Callable[[str], AuditRecord], now: int) -> int:
         """Erase some guests that have not signed in since then, each with the record of its ID; return how many.

@@ -9,7 +9,7 @@ from gatehouse.accounts.terms.model import (
     AGE,
     AGE_BANDS,
     AcceptedVersion,
-    OpenTerms,
+    PendingTerms,
     TermsDocument,
     TermsLink,
     TermsLinkDead,
@@ -56,7 +56,9 @@ class Terms:
         self._clock = clock
         self._base_url = base_url
 
-    async def find_open(self, user_id: str, application_ids: Collection[int], *, country: str) -> OpenTerms | None:
+    async def find_pending(
+        self, user_id: str, application_ids: Collection[int], *, country: str
+    ) -> PendingTerms | None:
         """Return what the person has to accept for these applications; None without anything.
 
         `country` is that of their address, for an account without one.
@@ -73,13 +75,13 @@ class Terms:
         versions = {(one.document, one.version) for one in accepted}
         band = max((int(one.version) for one in accepted if one.document == AGE), default=0)
         minimum = max((one.minimum_age for one in asked), default=0)
-        found = OpenTerms(
+        found = PendingTerms(
             documents=[one for one in asked if (one.document_id, one.version) not in versions],
             minimum_age=minimum if minimum > band else 0,
         )
         return found if found.documents or found.minimum_age else None
 
-    async def accept(self, user_id: str, accepted: OpenTerms, *, age: int, origin: AuditOrigin) -> None:
+    async def accept(self, user_id: str, accepted: PendingTerms, *, age: int, origin: AuditOrigin) -> None:
         """Store what was accepted, and the band of the age if it was asked."""
         versions = {one.document_id: one.version for one in accepted.documents}
         record = self._recorder.record(AuditEvent.TERMS_ACCEPTED, origin, subject=user_id, details={**versions})

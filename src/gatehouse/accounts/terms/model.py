@@ -34,7 +34,7 @@ class AcceptedVersion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTerms:
+class PendingTerms:
     """What a person is asked before a sign-in."""
 
     documents: Sequence[TermsDocument]  # that they have not accepted in this version

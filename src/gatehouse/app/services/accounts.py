@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final
 
 from gatehouse.accounts.administration import AccountEditor
 from gatehouse.accounts.email_links import EmailLinks
@@ -30,6 +29,7 @@ from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissions
 from gatehouse.app.services.core import DAY, MINUTE, guest_policy, outbound_client
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.app.services.provider_settings import enabled_providers, provider_issuers
+from gatehouse.kernel.times import HOUR
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
 from gatehouse.providers.jwt_tickets import JwtTickets
@@ -46,8 +46,6 @@ from gatehouse.settings.terms import TermsSettings
 from gatehouse.throttle.limits import Quota
 from gatehouse.throttle.proof_of_work import ProofOfWork, ProofOfWorkMode, ProofOfWorkPolicy
 from gatehouse.web.http.browser import BrowserSessions
-
-HOUR: Final = 3_600
 
 
 class AccountServices(PermissionServices):

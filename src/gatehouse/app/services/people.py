@@ -35,5 +35,5 @@ def user_admin_services(services: Services) -> UserAdminServices:
         people_admin=people_admin(services),
         lists=PeopleListStore(runner),
         find_nick=PeopleSearchStore(runner).nick_in_application,
-        account_of_alias=services.storage.profile.account_of_alias,
+        account_of_former_id=services.storage.profile.account_of_former_id,
     )

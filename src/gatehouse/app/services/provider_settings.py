@@ -72,13 +72,19 @@ def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
         audiences=audiences_of(wanted.tickets),
         ticket_identity=wanted.ticket_identity,
         publisher_key=wanted.publisher_key.reveal(),
-        keys_url=f"{issuer}{preset.keys_path}"
-        if preset.keys_path
-        else wanted.keys_url
-        if wanted.kind == "jwt"
-        else "",
+        keys_url=keys_url_of(wanted, issuer),
         rules=rules,
     )
+
+
+def keys_url_of(wanted: ProviderSettings, issuer: str) -> str:
+    """Return the address of the issuer's keys; "" for providers that announce it, or have none."""
+    keys_path = PRESETS[wanted.kind].keys_path
+    if keys_path:
+        return f"{issuer}{keys_path}"
+    if wanted.kind == "jwt":
+        return wanted.keys_url
+    return ""
 
 
 def audiences_of(tickets: Sequence[str]) -> Mapping[int, tuple[str, ...]]:

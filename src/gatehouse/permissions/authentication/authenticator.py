@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.callers import Caller, CallerIdentifier
@@ -10,7 +11,6 @@ from gatehouse.permissions.authentication.credentials import CredentialPolicy, R
 from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor, Rights, ServiceReach, secret_data_of
@@ -31,7 +31,7 @@ class AuthenticatedRequest:
 
     @property
     def central(self) -> ApplicationModel:
-        return self.evaluation_input.models[CENTRAL_ID]
+        return self.evaluation_input.models[CENTRAL_APPLICATION]
 
     @property
     def model(self) -> ApplicationModel | None:
@@ -113,7 +113,7 @@ class Authenticator:
         self, caller: Caller, application_ids: Collection[int]
     ) -> Mapping[int, AuthenticatedRequest]:
         """The same caller with rights on each of these applications, from one read of the facts."""
-        facts = await self._permission_loader.load_facts(caller.user_id, {CENTRAL_ID, *application_ids})
+        facts = await self._permission_loader.load_facts(caller.user_id, {CENTRAL_APPLICATION, *application_ids})
         if facts is None:
             raise NoRight("the account does not exist")
         return {
@@ -126,7 +126,7 @@ class Authenticator:
         address = (
             caller.address if caller.by is CallerKind.FACTOR and caller.vouching_application_id is None else None
         )
-        held = await self._permission_loader.evaluate(evaluation_input, CENTRAL_ID, address)
+        held = await self._permission_loader.evaluate(evaluation_input, CENTRAL_APPLICATION, address)
         rights = Rights(user_id=caller.user_id, central=held)
         application_id = caller.application_id
         model = None if application_id is None else evaluation_input.models.get(application_id)

@@ -11,6 +11,7 @@ from typing import Final, assert_never
 import msgspec
 
 from gatehouse.accounts.bans.model import Banned, UserBan
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
@@ -31,7 +32,6 @@ from gatehouse.permissions.authentication.vouching import (
 )
 from gatehouse.permissions.errors import WrongCredentials
 from gatehouse.permissions.evaluation.loader import PermissionLoader
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.tokens.claims import (
@@ -157,7 +157,7 @@ class CallerIdentifier:
         """Return the caller. Raises WrongCredentials when another application vouches than the requested one (R6)."""
         if vouching is None:
             return Caller(by=CallerKind.FACTOR, application_id=application_id, address=address)
-        everywhere = policy.any_service or vouching.application_id == CENTRAL_ID
+        everywhere = policy.any_service or vouching.application_id == CENTRAL_APPLICATION
         unlimited = everywhere and vouching.kind is CallerKind.SERVICE_JWT and vouching.signed is None
         about = vouching.application_id if application_id is None else application_id
         if about != vouching.application_id and not unlimited:
@@ -185,7 +185,9 @@ class CallerIdentifier:
         if audience is not None and not (policy.audience and audience == caller.application_id):
             raise WrongCredentials(f"the JWT is for application {audience}")
         self._limit_rate(claims.uid)
-        facts = await self._load_facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
+        facts = await self._load_facts(
+            claims, {CENTRAL_APPLICATION, caller.application_id or CENTRAL_APPLICATION, *also}
+        )
         await self._refuse_service_account(claims, facts, credentials)
         device_bans = await self._find_device_bans(credentials.factor) if facts.device_bans else ()
         self._refuse_banned(facts, caller.application_id, device_bans)
@@ -231,7 +233,7 @@ class CallerIdentifier:
 
     def _refuse_banned(self, facts: Facts, application_id: int | None, device_bans: tuple[UserBan, ...]) -> None:
         """Raise Banned, which tells the caller why: their credentials were right."""
-        about = CENTRAL_ID if application_id is None else application_id
+        about = CENTRAL_APPLICATION if application_id is None else application_id
         ban = facts.ban_from(about, self._clock.now(), device_bans)
         if ban is not None:
             raise Banned(ban)

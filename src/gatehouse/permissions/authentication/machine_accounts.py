@@ -1,12 +1,11 @@
 """Service accounts at the token endpoint (R9): finds and verifies them as oauth/store.py says."""
 
-from gatehouse.accounts.model import MachineAccount
+from gatehouse.accounts.model import CENTRAL_APPLICATION, MachineAccount
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.authentication.callers import CallerIdentifier
 from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY, RequestCredentials
 from gatehouse.permissions.errors import WrongCredentials
 from gatehouse.permissions.evaluation.loader import PermissionLoader
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.tokens.claims import InvalidToken
@@ -18,7 +17,7 @@ class ServiceAccountAuthenticator:
         self._permission_loader = permission_loader
 
     async def find_live(self, user_id: str) -> MachineAccount | None:
-        facts = await self._permission_loader.load_facts(user_id, {CENTRAL_ID})
+        facts = await self._permission_loader.load_facts(user_id, {CENTRAL_APPLICATION})
         account = None if facts is None or facts.blocked else facts.service_account
         if facts is None or account is None or account.revoked:
             return None

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.digests import sha256
-from gatehouse.permissions.model.application import CENTRAL_ID
 
 BUCKET_DIGITS: Final = 3  # of the digest of a user id in hex: 4,096 buckets
 
@@ -251,7 +251,7 @@ def _application_of(kind: StreamChangeKind, record: AuditRecord) -> int:
     if kind in ABOUT_AN_APPLICATION:
         return int(_id_after("application ", record.subject) or 0)
     if kind is StreamChangeKind.RECORD:
-        return int(record.details.get("application_id") or CENTRAL_ID)  # the administrator's role names none
+        return int(record.details.get("application_id") or CENTRAL_APPLICATION)  # the administrator's role names none
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder, describe_changes
@@ -24,7 +25,7 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.apis import check_api
 from gatehouse.permissions.documents.sites import check_protected_sites
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
-from gatehouse.permissions.model.application import CENTRAL_ID, PRIVATE_KEY_PURPOSE, Application
+from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE, Application
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import ApplicationSchema, application_scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
@@ -349,7 +350,7 @@ def creator_record(application: Application, user_id: str) -> UserRecord:
         return UserRecord(application_id=application.application_id, user_id=user_id, secret_data=CREATOR_SECRETS)
     scope = application_scope(application.project_id, application.application_id)
     roles = tuple(Assignment(role=role) for role in CREATOR_ROLES)
-    return UserRecord(application_id=CENTRAL_ID, user_id=user_id, scopes={scope: ScopeHoldings(roles=roles)})
+    return UserRecord(application_id=CENTRAL_APPLICATION, user_id=user_id, scopes={scope: ScopeHoldings(roles=roles)})
 
 
 def fingerprint(sealed: bytes) -> str:

@@ -21,6 +21,7 @@ from gatehouse.accounts.bans.model import (
 )
 from gatehouse.accounts.bans.store import BanFilter, BanStore
 from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.accounts.own_account.model import LastAdministrator
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
@@ -33,7 +34,6 @@ from gatehouse.permissions.documents.fields import read_line, read_lines, read_n
 from gatehouse.permissions.errors import Malformed, NoAdministratorLeft, NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER, EffectivePermissions
 from gatehouse.permissions.evaluation.loader import PermissionLoader
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.model.rules import ROOT, Scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
@@ -54,7 +54,7 @@ class NotYourself(NoRight):
     public = "You cannot ban yourself or lift a ban of your own."
 
 
-class BannedAuthor(NoRight):
+class BannedModerator(NoRight):
     """The API refuses every request about an application that its caller is banned from; the console asks here."""
 
     public = "You cannot manage bans where you are banned yourself."
@@ -166,12 +166,14 @@ class BanCommands:
 
     async def _refuse_banned_author(self, actor: Actor, target: BanTarget) -> None:
         """Refuse a caller whom a ban covers in the scope: they could lift the bans of others, and others theirs."""
-        facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_ID,)) if actor.user_id else None
+        facts = (
+            await self._permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,)) if actor.user_id else None
+        )
         if facts is None:
             return
         application_id, project_id = target.scope.application_id, target.project_id
         if find_ban(facts.bans, self._clock.now(), application_id=application_id, project_id=project_id) is not None:
-            raise BannedAuthor
+            raise BannedModerator
 
     async def _find_target(self, actor: Actor, scope: BanScope) -> BanTarget:
         rights = actor.rights
@@ -187,13 +189,13 @@ class BanCommands:
     async def _application_target(self, actor: Actor, application_id: int) -> BanTarget:
         operation = Operation.BAN_FROM_APPLICATION
         application = await find_application(self._applications, actor, operation, application_id)
-        if application_id == CENTRAL_ID:
+        if application_id == CENTRAL_APPLICATION:
             raise Malformed("application_id: ban from the installation instead")
         return BanTarget(scope=BanScope(application_id=application_id), project_id=application.project_id or "")
 
     async def _person(self, actor: Actor, user_id: str, target: BanTarget) -> Facts:
         """Return the person's facts; only callers who may learn who exists are told that no one has this ID (R6)."""
-        facts = await self._permission_loader.load_facts(user_id, (CENTRAL_ID,))
+        facts = await self._permission_loader.load_facts(user_id, (CENTRAL_APPLICATION,))
         if facts is not None and facts.service_account is None:
             return facts
         if facts is not None:
@@ -210,7 +212,7 @@ class BanCommands:
         projects = (target.project_id,) if target.project_id else ()
         loaded = await self._permission_loader.load_input(facts, projects=projects)
         unbanned = replace(loaded, facts=replace(loaded.facts, bans=()))  # what they hold when another ban ends
-        held = await self._permission_loader.evaluate(unbanned, CENTRAL_ID, None)
+        held = await self._permission_loader.evaluate(unbanned, CENTRAL_APPLICATION, None)
         if held.allows(ROOT, CAN_ADMINISTER):
             raise NotAboveTarget(f"{facts.subject.user_id} administers the installation")
         if rank_in_project(held, facts, target.project_id, self._clock.now()) > await self._rank(actor, target):
@@ -224,12 +226,12 @@ class BanCommands:
         if any(len(accounts) > MAX_SILENT_ACCOUNTS for accounts in found) and not confirmed:
             raise DeviceShared
         for other in sorted({one for accounts in found for one in accounts} - {user_id}):
-            facts = await self._permission_loader.load_facts(other, (CENTRAL_ID,))
+            facts = await self._permission_loader.load_facts(other, (CENTRAL_APPLICATION,))
             if facts is not None:
                 await self._refuse_above(actor, facts, target)
 
     async def _rank(self, actor: Actor, target: BanTarget) -> int:
-        facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_ID,))
+        facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,))
         if facts is None:
             return 0
         return rank_in_project(actor.rights.central, facts, target.project_id, self._clock.now())

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.clock import Clock
@@ -17,7 +18,6 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import MAX_GROUPS, PROJECT_TAG, Project
 from gatehouse.permissions.model.rules import Scope
@@ -66,7 +66,7 @@ class MembershipCommands:
     ) -> dict[str, object]:
         """Return the membership with all users who hold something in the project, or with this one."""
         model = await self._find_allowed_project(actor, name, Operation.MEMBERSHIP_GET)
-        members = await self._records.records_in_project(CENTRAL_ID, model.project.project_id)
+        members = await self._records.records_in_project(CENTRAL_APPLICATION, model.project.project_id)
         return membership_document(model, [member for member in members if user_id in ("", member.user_id)], central)
 
     async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
@@ -98,7 +98,9 @@ class MembershipCommands:
             model = await self._projects.edit_members(project_id, change, self._clock.now())
         except UserNotFound:  # 404 is only for callers who may read all records (R6)
             raise Malformed("data.users: contains an unknown user") from None
-        return membership_document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
+        return membership_document(
+            model, await self._records.records_in_project(CENTRAL_APPLICATION, project_id), central
+        )
 
     def _read_users(
         self, given: Mapping[str, object], project_id: str
@@ -132,7 +134,7 @@ class MembershipCommands:
                 AuditEvent.USER_SCHEMA_SAVED,
                 actor.origin,
                 subject=state.user_id,
-                details={"application_id": CENTRAL_ID, "project_id": project_id, **details},
+                details={"application_id": CENTRAL_APPLICATION, "project_id": project_id, **details},
             )
             return EditResult(after, (record,))
 

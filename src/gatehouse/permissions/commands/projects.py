@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
 from gatehouse.audit.recorder import Recorder, describe_changes
@@ -20,7 +21,7 @@ from gatehouse.permissions.commands.drafts import TagsDraft, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import member_or, read_list, read_members
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound, ProjectNotFound
-from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import (
     ApplicationModel,
     Assignment,
@@ -221,7 +222,11 @@ def refuse_service(
 
     All cases have the same text, which does not reveal whether the application exists.
     """
-    if application_id == CENTRAL_ID or model is None or not model.application.is_connectable_to(project.project_id):
+    if (
+        application_id == CENTRAL_APPLICATION
+        or model is None
+        or not model.application.is_connectable_to(project.project_id)
+    ):
         raise Malformed(f"{place}: not an application that can be connected to this project")
     for grant in grants:
         for key in grant.roles:
@@ -309,7 +314,7 @@ class ProjectPublisher:
 
     async def _load_person(self, actor: Actor, user_id: str | None) -> Facts:
         """Load the person; callers who may not learn who exists see an unknown user as one without a factor (R6)."""
-        facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_ID,))
+        facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_APPLICATION,))
         if facts is None:
             raise PersonNotFound if actor.rights.knows_who_exists else NeedsStrongFactor(f"no user {user_id}")
         return facts
@@ -335,7 +340,7 @@ def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
     roles.setdefault(administrator, [ADMINISTRATOR])
     return [
         UserRecord(
-            application_id=CENTRAL_ID,
+            application_id=CENTRAL_APPLICATION,
             user_id=user_id,
             scopes={scope: ScopeHoldings(roles=tuple(Assignment(role=role) for role in given))},
         )

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.audit.recorder import Recorder
@@ -23,7 +24,6 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed, NoRight, OwnerIsNoPerson, PersonNotFound
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.permissions.model.rules import Scope
@@ -107,7 +107,7 @@ class ServiceAccountCommands:
         named = grammar.check_project_id(name, "data.project_id")
         project_id = (await find_project(self._projects, actor.rights, named)).project.project_id
         require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project_id))
-        held = {one.user_id: one for one in await self._records.records_in_project(CENTRAL_ID, project_id)}
+        held = {one.user_id: one for one in await self._records.records_in_project(CENTRAL_APPLICATION, project_id)}
         return [
             ListedServiceAccount(account=account, holds=holdings_of(held.get(account.user_id), account, central))
             for account in await self._store.service_accounts(project_id)
@@ -139,7 +139,7 @@ class ServiceAccountCommands:
     async def revoke(self, actor: Actor, user_id: str, version: int | UnsetType = UNSET) -> None:
         """Revoke a service account; only callers who manage its project learn that it exists."""
         refuse_vouched_caller(actor.rights)
-        facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_ID,))
+        facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_APPLICATION,))
         account = None if facts is None else facts.service_account
         if account is None:
             raise PersonNotFound if actor.rights.administers else NoRight(f"{user_id} is not a service account")
@@ -185,14 +185,14 @@ class ServiceAccountCommands:
         """Return its new record, with nothing that its creator could not assign to a person."""
         scopes = read_scopes(draft, account.project_id, expired=self._creator_end(actor, project))
         refuse_owner(scopes)
-        blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
+        blank = UserRecord(application_id=CENTRAL_APPLICATION, user_id=account.user_id)
         record = replace(blank, scopes=scopes)
         refuse_unknown_rules(central, blank, record)
         Granter(rights=actor.rights, model=central, now=self._clock.now()).refuse_change(blank, record)
         return record
 
     async def _claims(self, account: ServiceAccount, ends_at: int) -> ServiceAccountClaims:
-        facts = await self._people.facts(account.user_id, (CENTRAL_ID,))
+        facts = await self._people.facts(account.user_id, (CENTRAL_APPLICATION,))
         if facts is None:
             raise PersonNotFound("the service account was already removed")
         return ServiceAccountClaims(

@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import MAX_INLINE_WEIGHT
 from gatehouse.kernel.cache import cached_property
@@ -20,7 +21,6 @@ from gatehouse.permissions.evaluation.contributions import (
     gather_root,
     holds_nothing,
 )
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.rules import NO_END, ROOT, Rule, RuleSection, Scope, scope_order
 
@@ -32,7 +32,7 @@ def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Sco
     yield scope
     if scope.kind is not None:
         yield scope.project
-    if application_id == CENTRAL_ID and not scope.is_root and rule == CAN_ADMINISTER:
+    if application_id == CENTRAL_APPLICATION and not scope.is_root and rule == CAN_ADMINISTER:
         yield ROOT
 
 

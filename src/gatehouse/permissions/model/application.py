@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
+
 MAX_CUSTOM_KEYS: Final = 10
 
 
@@ -83,7 +85,6 @@ class FoundServiceToken:
 
 
 PRIVATE_KEY_PURPOSE: Final = "application-private-key"
-CENTRAL_ID: Final = 1  # the service's own application (R5)
 FIRST_GENERATED_ID: Final = 50_001
 
 # Rules of the schema, plus for each role its entries and the params that each of them ends up with. Large enough for
@@ -112,7 +113,7 @@ class Application:
 
     @property
     def is_central(self) -> bool:
-        return self.application_id == CENTRAL_ID
+        return self.application_id == CENTRAL_APPLICATION
 
     @property
     def api_resource(self) -> str | None:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.accounts.model import CENTRAL_APPLICATION
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.rules import ApplicationSchema, Role, Tree
 
 ROOT_RULES: Final[Mapping[str, str]] = {
@@ -42,7 +43,7 @@ OWNER_RULES: Final[Mapping[str, Iterable[str]]] = {
 
 def application(now: int) -> Application:
     return Application(
-        application_id=CENTRAL_ID,
+        application_id=CENTRAL_APPLICATION,
         name="Central",
         description="Gatehouse itself: administrators, projects and applications",
         created_at=now,
@@ -57,7 +58,7 @@ def schema(now: int) -> ApplicationSchema:
             for area, rules in GENERIC_RULES.items()
         },
     }
-    return ApplicationSchema(application_id=CENTRAL_ID, private_data=rules, updated_at=now)
+    return ApplicationSchema(application_id=CENTRAL_APPLICATION, private_data=rules, updated_at=now)
 
 
 def roles() -> tuple[Role, ...]:
@@ -92,7 +93,7 @@ def _role(
     for area, rules in areas.items():
         granted[area] = {rule: {"value": True} for rule in rules}
     return Role(
-        application_id=CENTRAL_ID,
+        application_id=CENTRAL_APPLICATION,
         name=name,
         description=description,
         protected=protected,

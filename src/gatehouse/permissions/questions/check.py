@@ -24,7 +24,7 @@ from gatehouse.permissions.questions.parsing import (
     read_rule,
     read_scope,
 )
-from gatehouse.permissions.questions.person_input import PersonInputLoader, finds_by_alias
+from gatehouse.permissions.questions.person_input import PersonInputLoader, may_use_former_ids
 from gatehouse.permissions.questions.user_record_views import readable_parts
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.secret_data import PERMISSION_PARTS
@@ -53,8 +53,8 @@ class QuestionAccess:
             return await self._permission_loader.load_input(caller.facts)
         request = await self._authenticator.attach_rights(caller)
         refuse_about_others(request, user_id)
-        by_alias = finds_by_alias(caller, request)
-        return await self._person_inputs.load(user_id, application_id, by_alias=by_alias)
+        by_former_id = may_use_former_ids(caller, request)
+        return await self._person_inputs.load(user_id, application_id, by_former_id=by_former_id)
 
 
 def refuse_about_others(request: AuthenticatedRequest, user_id: str = "") -> None:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.addresses import Address, parse_address
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
@@ -29,7 +30,6 @@ from gatehouse.permissions.explanation.reasons import (
     MissingRequirement,
     explain_rule,
 )
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.questions.check import PermissionQuestion, QuestionAccess
@@ -289,7 +289,7 @@ class GuardedExplainer:
         }
         if request.caller.vouching_application_id is None and request.caller.audience is None:
             central = request.rights.central
-            scopes |= {*request.evaluation_input.facts.records[CENTRAL_ID].scopes}
+            scopes |= {*request.evaluation_input.facts.records[CENTRAL_APPLICATION].scopes}
             scopes |= {*await run_off_loop(central.work, lambda: central.nonempty_scopes)}
         return {scope.project_id for scope in scopes}
 

@@ -14,14 +14,14 @@ class PersonInputLoader:
         self._guests = guests
         self._clock = clock
 
-    async def load(self, user_id: str, application_id: int, *, by_alias: bool) -> EvaluationInput:
-        """Return the person's facts in the application; with `by_alias` also by the ID of a merged guest.
+    async def load(self, user_id: str, application_id: int, *, by_former_id: bool) -> EvaluationInput:
+        """Return the person's facts in the application; with `by_former_id` also by a former ID.
 
         Raises PersonNotFound.
         """
         facts = await self._permission_loader.load_facts(user_id, (application_id,))
-        if facts is None and by_alias:
-            account = await self._guests.account_of_alias(user_id, self._clock.now())
+        if facts is None and by_former_id:
+            account = await self._guests.account_of_former_id(user_id, self._clock.now())
             if account is not None:
                 facts = await self._permission_loader.load_facts(account, (application_id,))
         if facts is None:
@@ -29,7 +29,7 @@ class PersonInputLoader:
         return await self._permission_loader.load_input(facts)
 
 
-def finds_by_alias(caller: Caller, request: AuthenticatedRequest | None = None) -> bool:
+def may_use_former_ids(caller: Caller, request: AuthenticatedRequest | None = None) -> bool:
     """Whether the caller finds people by former IDs: an application that vouches for the request, can_administer."""
     vouched = caller.vouching_application_id is not None
     return vouched or (request is not None and request.rights.administers)

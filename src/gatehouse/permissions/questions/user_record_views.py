@@ -35,7 +35,7 @@ from gatehouse.permissions.evaluation.shapes import (
 )
 from gatehouse.permissions.model.facts import ApplicationModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, RuleSection, Scope
-from gatehouse.permissions.questions.person_input import PersonInputLoader, finds_by_alias
+from gatehouse.permissions.questions.person_input import PersonInputLoader, may_use_former_ids
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import NO_SECRET_DATA, PERMISSION_PARTS, RecordPart
@@ -136,7 +136,7 @@ class UserRecordViews:
     async def _find_visibility(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
         if caller.facts is None:  # a service calls for itself: only roles of its own application
             evaluation_input = await self._person_inputs.load(
-                user_id, application_id, by_alias=finds_by_alias(caller)
+                user_id, application_id, by_former_id=may_use_former_ids(caller)
             )
             return RecordVisibility(
                 caller=caller, evaluation_input=evaluation_input, parts=frozenset({RecordPart.ROLES})
@@ -148,16 +148,16 @@ class UserRecordViews:
             )
         if caller.by is CallerKind.EXCHANGED:
             raise NoRight("an exchanged JWT is valid only for the owner's own record")  # R2
-        visit = await self._authenticator.attach_rights(caller)
-        parts = readable_parts(visit, user_id)
+        authenticated = await self._authenticator.attach_rights(caller)
+        parts = readable_parts(authenticated, user_id)
         if not parts:
             raise NoRight(f"user {user_id}")
         try:
             evaluation_input = await self._person_inputs.load(
-                user_id, application_id, by_alias=finds_by_alias(caller, visit)
+                user_id, application_id, by_former_id=may_use_former_ids(caller, authenticated)
             )
         except PersonNotFound:
-            if visit.rights.knows_who_exists:
+            if authenticated.rights.knows_who_exists:
                 raise
             raise NoRight(f"no user {user_id}") from None
         return RecordVisibility(caller=caller, evaluation_input=evaluation_input, parts=parts)

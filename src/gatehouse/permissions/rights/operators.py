@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.evaluation.effective import evaluate
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import (
     ApplicationModel,
@@ -32,7 +31,9 @@ def operator_actor(central: ApplicationModel, origin: AuditOrigin, now: int) -> 
         blocked=False,
         rev=0,
         has_strong_factor=True,
-        records={CENTRAL_ID: UserRecord(application_id=CENTRAL_ID, user_id=NO_USER_ID, scopes=held)},
+        records={
+            CENTRAL_APPLICATION: UserRecord(application_id=CENTRAL_APPLICATION, user_id=NO_USER_ID, scopes=held)
+        },
         structure=NO_PROJECTS.version,
     )
     rights = evaluate(central, facts, NO_PROJECTS, now=now, address=None)

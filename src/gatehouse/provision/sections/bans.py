@@ -6,13 +6,12 @@ from dataclasses import replace
 from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.accounts.bans.model import INSTALLATION, MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanScope
-from gatehouse.accounts.model import AccountKind
+from gatehouse.accounts.model import CENTRAL_APPLICATION, AccountKind
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.permissions.commands.bans import DRAFT_FIELDS, LATEST_END, ban_details
 from gatehouse.permissions.documents.fields import read_line, read_lines, read_number
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import Action, AuditNote, Change, Problems, PutBan, ReadScope, StoredState
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan, merge_field
@@ -70,7 +69,7 @@ def find_scope(entry: BanFileEntry, state: StoredState) -> BanScope:
     if entry.application_id and entry.project_id:
         raise BadInput("project_id: not together with application_id")
     if entry.application_id:
-        if entry.application_id == CENTRAL_ID or entry.application_id not in state.permissions.applications:
+        if entry.application_id == CENTRAL_APPLICATION or entry.application_id not in state.permissions.applications:
             raise BadInput(f"application_id: people cannot be banned from {entry.application_id}")
         return BanScope(application_id=entry.application_id)
     if not entry.project_id:

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.memberships import MembershipDraft, apply_group_lists
@@ -13,7 +14,6 @@ from gatehouse.permissions.commands.user_schemas import role_names
 from gatehouse.permissions.documents.fields import printable, read_members
 from gatehouse.permissions.documents.records import IN_PROJECT, parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import Scope
@@ -162,7 +162,7 @@ class MembershipPlanner:
         }
         if self._options.prune:
             named |= self._unnamed_members(project, named.keys())
-        before = {user_id: self._permissions.record(CENTRAL_ID, user_id) for user_id in named}
+        before = {user_id: self._permissions.record(CENTRAL_APPLICATION, user_id) for user_id in named}
         wanted = {
             user_id: self._replace_holdings(before[user_id], project_id, scopes) for user_id, scopes in named.items()
         }
@@ -179,7 +179,7 @@ class MembershipPlanner:
         members = {} if given is None else read_members(given, place, IN_PROJECT)
         resolved = self.references.with_group_ids(members, project.project_id, place)
         scopes = parse_project(resolved, project.project_id, place=place)
-        had = self._permissions.record(CENTRAL_ID, user_id).scopes
+        had = self._permissions.record(CENTRAL_APPLICATION, user_id).scopes
         self.references.refuse_unknown_resources(
             (scope for scope in scopes if scopes[scope] != had.get(scope)), place
         )
@@ -217,7 +217,7 @@ class MembershipPlanner:
         before = role_holders(self._permissions, project_id, owner, self._context.now)
         records = {
             **self._permissions.records,
-            **{(CENTRAL_ID, user_id): record for user_id, record in wanted.items()},
+            **{(CENTRAL_APPLICATION, user_id): record for user_id, record in wanted.items()},
         }
         if before and not role_holders(
             replace(self._permissions, records=records), project_id, owner, self._context.now
@@ -243,7 +243,7 @@ def member_records(permissions: PermissionState, project_id: str) -> list[UserRe
     return [
         record
         for (number, user_id), record in sorted(permissions.records.items())
-        if number == CENTRAL_ID
+        if number == CENTRAL_APPLICATION
         and user_id not in permissions.service_accounts
         and live_holdings(record, project_id, permissions)
     ]
@@ -280,7 +280,7 @@ def record_notes(step: ChangeRecords, project_id: str, state: StoredState) -> li
             event=AuditEvent.USER_SCHEMA_SAVED,
             subject=record.user_id,
             details={
-                "application_id": CENTRAL_ID,
+                "application_id": CENTRAL_APPLICATION,
                 "project_id": project_id,
                 **describe_changes(
                     holdings_document(before, project_id, state), holdings_document(record, project_id, state)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.projects import (
@@ -16,7 +17,6 @@ from gatehouse.permissions.commands.projects import (
     settings_document,
 )
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, UserRecord
 from gatehouse.permissions.model.project import Project, ProjectSettings
 from gatehouse.permissions.model.rules import Scope
@@ -101,7 +101,7 @@ def role_holders(permissions: PermissionState, project_id: str, role: str, now: 
     found = {
         record.user_id
         for (number, user_id), record in permissions.records.items()
-        if number == CENTRAL_ID and user_id not in permissions.service_accounts
+        if number == CENTRAL_APPLICATION and user_id not in permissions.service_accounts
         if holds_role(record, Scope(project_id), role, now)
     }
     return tuple(sorted(found, key=lambda user_id: (len(user_id), user_id)))
@@ -189,7 +189,7 @@ def people_notes(people: Mapping[str, ChangeRecords], project: Project) -> list[
         AuditNote(
             event=AuditEvent.USER_SCHEMA_SAVED,
             subject=record.user_id,
-            details={"application_id": CENTRAL_ID, "project_id": project.project_id, "field": name},
+            details={"application_id": CENTRAL_APPLICATION, "project_id": project.project_id, "field": name},
         )
         for name, step in people.items()
         for record in step.after

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.projects import read_services, refuse_service, settings_document
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import member_or, read_members
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID, FIRST_GENERATED_ID, Application
+from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.project import GroupGrant, Project
 from gatehouse.permissions.model.rules import ApplicationSchema, Scope
@@ -188,7 +189,7 @@ class ProjectPlanner:
             if name == "owners" and had and not wanted:
                 raise Malformed(f"{place}: a project needs at least one owner")
             touched = sorted({*had, *wanted})
-            before = {one: state.permissions.record(CENTRAL_ID, one) for one in touched}
+            before = {one: state.permissions.record(CENTRAL_APPLICATION, one) for one in touched}
             step = record_changes(
                 before, with_role_holders(before, Scope(project_id), role, wanted, self._context.now)
             )

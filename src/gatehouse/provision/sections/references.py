@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 from msgspec import UNSET
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import printable
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import Group
 from gatehouse.permissions.model.rules import Scope
@@ -142,7 +142,7 @@ def refuse_invalid_record(model: ApplicationModel, before: UserRecord, after: Us
 
 
 def central_application(state: StoredState) -> ApplicationModel:
-    return state.permissions.applications[CENTRAL_ID]
+    return state.permissions.applications[CENTRAL_APPLICATION]
 
 
 def holdings_in_project(record: UserRecord, project_id: str) -> dict[Scope, ScopeHoldings]:

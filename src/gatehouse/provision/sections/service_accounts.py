@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.authentication.application_keys import parse_public_key
@@ -15,7 +16,6 @@ from gatehouse.permissions.commands.service_accounts import read_name, read_rang
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.records import IN_PROJECT, parse_project
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ProjectModel, ScopeHoldings
 from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.permissions.model.rules import Scope
@@ -271,7 +271,7 @@ def account_details(account: ServiceAccount) -> dict[str, str]:
 
 
 def account_document(account: ServiceAccount, state: StoredState) -> Document:
-    record = state.permissions.record(CENTRAL_ID, account.user_id)
+    record = state.permissions.record(CENTRAL_APPLICATION, account.user_id)
     return {
         "project_id": account.project_id,
         "name": account.name,
@@ -317,7 +317,7 @@ def rights_change(
     account = stored_account(located.entry, project, state.permissions)
     if not given or account is None:
         return None
-    before = state.permissions.record(CENTRAL_ID, account.user_id)
+    before = state.permissions.record(CENTRAL_APPLICATION, account.user_id)
     scopes = wanted_scopes(given, account, state, references, located.place)
     after = replace(before, scopes={scope: held for scope, held in before.scopes.items() if scope not in scopes})
     for scope, held in scopes.items():
@@ -337,7 +337,8 @@ def rights_change(
         subject=account.user_id,
         notes=(
             AuditNote(
-                event=AuditEvent.USER_SCHEMA_SAVED, details={"application_id": CENTRAL_ID, **account_details(account)}
+                event=AuditEvent.USER_SCHEMA_SAVED,
+                details={"application_id": CENTRAL_APPLICATION, **account_details(account)},
             ),
         ),
     )
@@ -347,7 +348,7 @@ def wanted_scopes(
     given: Mapping[str, Any], account: ServiceAccount, state: StoredState, references: References, place: str
 ) -> dict[Scope, ScopeHoldings]:
     """All scopes of the project in which it holds or held something; a field that is absent stays."""
-    record = state.permissions.record(CENTRAL_ID, account.user_id)
+    record = state.permissions.record(CENTRAL_APPLICATION, account.user_id)
     kept = holdings_document(record, account.project_id, state)
     members = {name: value for name, value in {**kept, **given}.items() if value is not None}
     resolved = references.with_group_ids(members, account.project_id, place)

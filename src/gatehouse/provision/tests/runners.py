@@ -9,7 +9,7 @@ from dataclasses import replace
 from secrets import token_bytes
 from typing import Any, Final
 
-from gatehouse.accounts.model import User, check_login, login_key
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
 from gatehouse.kernel.clock import Clock
@@ -23,7 +23,6 @@ from gatehouse.permissions.evaluation.loader import EvaluationInput as Bench
 from gatehouse.permissions.explanation.reasons import explain_rule
 from gatehouse.permissions.explanation.wording import explanation_sentences
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import (
     ApplicationModel,
@@ -103,7 +102,9 @@ def empty_state(now: int) -> StoredState:
         roles={role.key: role for role in central.roles()},
     )
     return StoredState(
-        permissions=PermissionState(applications={CENTRAL_ID: own}, spent_application_ids=frozenset({CENTRAL_ID}))
+        permissions=PermissionState(
+            applications={CENTRAL_APPLICATION: own}, spent_application_ids=frozenset({CENTRAL_APPLICATION})
+        )
     )
 
 
@@ -220,7 +221,7 @@ class ModelRunner:
             rev=0,
             has_strong_factor=user.sealed_totp is not None,
             groups=frozenset(group.group_id for group in groups if user_id in group.users),
-            owns=owned_projects(permissions.record(CENTRAL_ID, user_id)),
+            owns=owned_projects(permissions.record(CENTRAL_APPLICATION, user_id)),
             service_account=permissions.service_accounts.get(user_id),
             records={case.application_id: permissions.record(case.application_id, user_id)},
             applications=self._applications(case.application_id),

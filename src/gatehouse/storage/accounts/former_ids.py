@@ -1,4 +1,4 @@
-"""The IDs of accounts that another account has taken over (R10)."""
+"""Former IDs: those of accounts that ended when a guest was upgraded or merged (R10)."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from gatehouse.storage.tables.accounts import user_aliases
 FORMER_IDS = Statement(
     select(user_aliases.c.alias).where(user_aliases.c.user_id == bindparam("of")).order_by(user_aliases.c.alias)
 )
-ACCOUNT_OF_ALIAS = Statement(
+ACCOUNT_OF_FORMER_ID = Statement(
     select(user_aliases.c.user_id).where(
         user_aliases.c.alias == bindparam("of"), user_aliases.c.ends_at > bindparam("now")
     )
@@ -18,10 +18,10 @@ ACCOUNT_OF_ALIAS = Statement(
 
 
 def former_ids(user_id: str) -> Verb[Sequence[str]]:
-    """Return the IDs of guests that were merged into the account, and of an account that a guest took over."""
+    """Return the former IDs of the account."""
     return [row.alias for row in (yield FORMER_IDS(of=user_id))]
 
 
-def account_of_alias(alias: str, now: int) -> Verb[str | None]:
-    rows = yield ACCOUNT_OF_ALIAS(of=alias, now=now)
+def account_of_former_id(former_id: str, now: int) -> Verb[str | None]:
+    rows = yield ACCOUNT_OF_FORMER_ID(of=former_id, now=now)
     return rows[0].user_id if rows else None

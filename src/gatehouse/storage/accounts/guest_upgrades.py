@@ -11,7 +11,7 @@ from sqlalchemy import Table, Update, bindparam, delete, exists, or_, select, up
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.bans.model import last_to_end
-from gatehouse.accounts.guests.model import ALIAS_SECONDS, GuestNotUpgraded, GuestUpgrade
+from gatehouse.accounts.guests.model import FORMER_ID_SECONDS, GuestNotUpgraded, GuestUpgrade
 from gatehouse.accounts.model import GUEST_PROVIDER, GUEST_TAG, AccountKind, LinkKind, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.images.model import picture_owner
@@ -23,7 +23,9 @@ from gatehouse.storage.accounts.erasure import DROP_ACCOUNT, DROP_TRACES, DROP_U
 from gatehouse.storage.accounts.identities import ADD_TAG_ONCE, DROP_TAG
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import (
+    ADD_PURCHASE_ONCE,
     BUMP_USER_VERSION,
+    PURCHASES,
     update_user,
     user_by_id,
 )
@@ -69,7 +71,7 @@ DROP_DEVICE_KEY = Statement(
     .returning(identities.c.subject)
 )
 RETIRE_KEY = Statement(insert(retired_device_keys).on_conflict_do_nothing())
-INSERT_ALIAS = Statement(insert(user_aliases))
+INSERT_FORMER_ID = Statement(insert(user_aliases))
 # An account that holds nothing yet; one with a passkey keeps its ID, which the passkey contains.
 NEW_ACCOUNT = Statement(
     select(users.c.user_id).where(
@@ -114,8 +116,6 @@ MOVE_BAN_DEVICES = Statement(
 LIFT_BAN = Statement(
     update(bans).where(bans.c.ban_id == bindparam("this")).values(lifted_at=bindparam("now"), lifted_by=SERVICE)
 )
-PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("of")))
-ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
 _ALREADY_MEMBER = group_members.alias("already")
 JOIN_GROUPS = Statement(
     move_rows(group_members).where(
@@ -143,7 +143,7 @@ APPLICATIONS_WITH_ROLES = Statement(
 
 
 def is_merge(upgrade: GuestUpgrade) -> Verb[bool]:
-    return not (yield NEW_ACCOUNT(of=upgrade.user_id, since=upgrade.since))
+    return not (yield NEW_ACCOUNT(of=upgrade.user_id, since=upgrade.session_created_at))
 
 
 def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[AuditRecord]], now: int) -> Verb[bool]:
@@ -162,7 +162,7 @@ def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[A
         rev = yield from _upgrade(kept, ended, now)
     yield MOVE_ACCEPTED_TERMS(of=ended, to=kept)
     yield from _delete_account(ended)
-    yield INSERT_ALIAS(alias=ended, user_id=kept, created_at=now, ends_at=now + ALIAS_SECONDS)
+    yield INSERT_FORMER_ID(alias=ended, user_id=kept, created_at=now, ends_at=now + FORMER_ID_SECONDS)
     yield RETIRE_KEY.bulk([{"subject": row.subject, "user_id": kept, "retired_at": now} for row in keys])
     confirmed = yield gamesessions.CONFIRM_SESSION(
         of=upgrade.gsid,
@@ -229,9 +229,9 @@ def with_profile_of(guest: User, new: User, now: int) -> User:
 def _merge(guest_id: str, user_id: str, now: int) -> Verb[None]:
     """Give the account what the guest has; where both have something, the account keeps its own."""
     yield from _move_bans(guest_id, user_id, now)
-    purchases = yield PURCHASES(of=guest_id)
+    purchases = yield PURCHASES(user_id=guest_id)
     yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": row.purchase} for row in purchases])
-    yield from _unite_roles(guest_id, user_id, now)
+    yield from _merge_roles(guest_id, user_id, now)
     yield JOIN_GROUPS(of=guest_id, to=user_id)
     for move in MOVE_FORMER_GUESTS:
         yield move(of=guest_id, to=user_id)
@@ -257,18 +257,18 @@ def _move_bans(guest_id: str, user_id: str, now: int) -> Verb[None]:
     yield from copy_active_bans(user_id, now)
 
 
-def _unite_roles(guest_id: str, user_id: str, now: int) -> Verb[None]:
+def _merge_roles(guest_id: str, user_id: str, now: int) -> Verb[None]:
     """Assign the guest's roles to the account: not protected ones, and limited ones only while a seat is free."""
     records: list[UserRecord] = []
     for row in (yield APPLICATIONS_WITH_ROLES(of=guest_id)):
         records.append((yield from read_record(row.application_id, guest_id)))
         yield DROP_ASSIGNMENTS(application=row.application_id, of=guest_id)  # before the seats are counted
     for given in records:
-        known = yield from _open_roles(given, user_id, now)
-        yield from edit_records(given.application_id, {user_id: _added_roles(given, known, now)}, now)
+        known = yield from _assignable_roles(given, user_id, now)
+        yield from edit_records(given.application_id, {user_id: _add_roles(given, known, now)}, now)
 
 
-def _open_roles(given: UserRecord, user_id: str, now: int) -> Verb[frozenset[str]]:
+def _assignable_roles(given: UserRecord, user_id: str, now: int) -> Verb[frozenset[str]]:
     """Return those of the guest's roles that the account may get."""
     keys = sorted({one.role for held in given.scopes.values() for one in held.roles})
     rows = yield ROLES_BY_KEY(application=given.application_id, keys=keys)
@@ -282,7 +282,7 @@ def _has_seat(role: Row, holders: int, held: set[str]) -> bool:
     return not role.protected and (not role.user_limit or role.role_key in held or holders < role.user_limit)
 
 
-def _added_roles(given: UserRecord, allowed: frozenset[str], now: int) -> Change[UserRecord]:
+def _add_roles(given: UserRecord, allowed: frozenset[str], now: int) -> Change[UserRecord]:
     def change(before: UserRecord) -> EditResult[UserRecord]:
         scopes = dict(before.scopes)
         for scope, held in given.scopes.items():

@@ -6,16 +6,16 @@ from typing import Final
 from sqlalchemy import bindparam, exists, select
 
 from gatehouse.accounts.guests.model import GUEST_ISSUER
-from gatehouse.accounts.model import CENTRAL_APPLICATION, GUEST_PROVIDER, User
+from gatehouse.accounts.model import GUEST_PROVIDER, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.erasure import erase_account
 from gatehouse.storage.accounts.identities import user_by_identity
+from gatehouse.storage.accounts.users import has_central_role
 from gatehouse.storage.permissions.row_readers import IS_ACTIVE
 from gatehouse.storage.permissions.structure import begin_structure_change, lock_structure
 from gatehouse.storage.single_use import mark_used
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import bans, identities, retired_device_keys
-from gatehouse.storage.tables.permissions import role_assignments
 
 CHALLENGE: Final = "device_challenge"  # kind of the single-use record
 ERASE_AT_ONCE: Final = 20  # guests in one transaction, which holds the lock of the structure
@@ -27,10 +27,7 @@ _IDLE = (
     identities.c.provider == GUEST_PROVIDER,
     identities.c.used_at < bindparam("since"),
     ~exists().where(bans.c.user_id == identities.c.user_id, IS_ACTIVE),
-    ~exists().where(
-        role_assignments.c.user_id == identities.c.user_id,
-        role_assignments.c.application_id == CENTRAL_APPLICATION,
-    ),
+    ~has_central_role(identities.c.user_id),
 )
 IDLE_GUESTS = Statement(
     select(identities.c.user_id)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from sqlalchemy import and_, bindparam, delete, exists, func, null, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -16,15 +16,19 @@ from gatehouse.accounts.errors import (
     UserChanged,
     UserNotFound,
 )
-from gatehouse.accounts.model import CENTRAL_APPLICATION, Identity, User, service_tag
+from gatehouse.accounts.model import Identity, User, service_tag
+from gatehouse.accounts.own_account.model import may_remove_password
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage.accounts.registration import end_links
 from gatehouse.storage.accounts.users import (
+    ADD_PURCHASE_ONCE,
     BUMP_USER_VERSION,
+    CLEAR_PASSWORD_AT_REV,
     PURCHASES,
     SELECT_USER,
     TAGS,
+    has_central_role,
     insert_user,
     user_by_id,
     user_from_row,
@@ -35,7 +39,6 @@ from gatehouse.storage.rows import column_values
 from gatehouse.storage.single_use import mark_used, put_single_use, take_single_use
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import identities, passkeys, user_purchases, user_tags, users
-from gatehouse.storage.tables.permissions import role_assignments
 
 _THIS_IDENTITY = (identities.c.issuer == bindparam("of_issuer"), identities.c.subject == bindparam("of_subject"))
 _OF_USER = identities.c.user_id == bindparam("of")
@@ -74,24 +77,15 @@ FREE_ADDRESS = Statement(
     .where(
         users.c.login_key == bindparam("of_key"),
         users.c.email_verified.is_(False),
-        ~exists().where(
-            role_assignments.c.user_id == users.c.user_id, role_assignments.c.application_id == CENTRAL_APPLICATION
-        ),
+        ~has_central_role(users.c.user_id),
     )
     .values(login=null(), login_key=null(), version=users.c.version + 1)
     .returning(users.c.user_id)
 )
 ADD_TAG_ONCE = Statement(insert(user_tags).on_conflict_do_nothing())
-REMOVE_PASSWORD = Statement(
-    update(users)
-    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("seen"), users.c.password_hash.is_not(None))
-    .values(password_hash=null(), version=users.c.version + 1)
-    .returning(users.c.user_id)
-)
 DROP_TAG = Statement(
     delete(user_tags).where(user_tags.c.user_id == bindparam("of"), user_tags.c.tag == bindparam("the"))
 )
-ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
 DROP_PURCHASE = Statement(
     delete(user_purchases).where(
         user_purchases.c.user_id == bindparam("of"), user_purchases.c.purchase == bindparam("the")
@@ -119,7 +113,7 @@ def create_with_identity(user: User, identity: Identity, entry: AuditRecord, *, 
 
 
 def link_identity(identity: Identity, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
-    yield from _lock_user(identity.user_id)
+    yield from _bump_version(identity.user_id)
     if len((yield IDENTITIES_OF_USER(of=identity.user_id))) >= MAX_IDENTITIES:
         raise TooManyIdentities
     yield from _add_identity(identity)
@@ -136,7 +130,7 @@ def unlink_identity(
     *,
     email_counts: bool = False,
 ) -> Verb[None]:
-    yield from _lock_user(user_id)
+    yield from _bump_version(user_id)
     removed = yield DROP_IDENTITY(of=user_id, of_issuer=issuer, of_subject=subject)
     if not removed:
         raise IdentityNotFound
@@ -159,10 +153,12 @@ def refuse_without_sign_in_method(user_id: str, *, email_counts: bool = False) -
 
 
 def remove_password(user: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
-    if not (yield REMOVE_PASSWORD(of=user.user_id, seen=user.rev)):
+    if not (yield CLEAR_PASSWORD_AT_REV(of=user.user_id, seen=user.rev)):
         raise UserChanged
     (methods,) = yield SIGN_IN_METHODS(of=user.user_id)
-    if not methods.passkeys or not (methods.email or methods.identities or methods.passkeys > 1):
+    if not may_remove_password(
+        passkeys=methods.passkeys, identities=methods.identities, email_verified=methods.email
+    ):
         raise LastSignInMethod
     yield from add_audit_record(entry)
     yield from queue_mails(mails, user.user_id)
@@ -194,7 +190,7 @@ def _set_tags(user_id: str, tags: Mapping[str, bool]) -> Verb[bool]:
     added, dropped = changed_labels({row.tag for row in (yield TAGS(user_id=user_id))}, tags)
     if not (added or dropped):
         return False
-    yield from _lock_user(user_id)
+    yield from _bump_version(user_id)
     yield ADD_TAG_ONCE.bulk([{"user_id": user_id, "tag": tag} for tag in added])
     for tag in dropped:
         yield DROP_TAG(of=user_id, the=tag)
@@ -209,7 +205,7 @@ def _set_purchases(user_id: str, purchases: Mapping[str, bool]) -> Verb[bool]:
     added, dropped = changed_labels(before, purchases)
     if not (added or dropped):
         return False
-    yield from _lock_user(user_id)
+    yield from _bump_version(user_id)
     yield ADD_PURCHASE_ONCE.bulk([{"user_id": user_id, "purchase": name} for name in added])
     for name in dropped:
         yield DROP_PURCHASE(of=user_id, the=name)
@@ -230,7 +226,7 @@ def _add_identity(identity: Identity) -> Verb[None]:
     yield ADD_TAG_ONCE(user_id=identity.user_id, tag=service_tag(identity.provider))
 
 
-def _lock_user(user_id: str) -> Verb[None]:
+def _bump_version(user_id: str) -> Verb[None]:
     if not (yield BUMP_USER_VERSION(of=user_id)):
         raise UserNotFound
 

@@ -25,7 +25,7 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
 from gatehouse.storage.accounts.erasure import erase_user
-from gatehouse.storage.accounts.former_ids import account_of_alias, former_ids
+from gatehouse.storage.accounts.former_ids import account_of_former_id, former_ids
 from gatehouse.storage.accounts.guest_upgrades import complete_upgrade, is_merge
 from gatehouse.storage.accounts.guests import (
     erase_idle_guests,
@@ -366,4 +366,4 @@ class OwnAccountStorage(SqlStore):
     erase_idle_guests = write(erase_idle_guests)
     is_merge = read(is_merge)
     complete_upgrade = write(complete_upgrade)
-    account_of_alias = read(account_of_alias)
+    account_of_former_id = read(account_of_former_id)

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, delete, null, or_, select, update
+from sqlalchemy import bindparam, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import EmailCodeWrong, EmailSignInGone, LinkDead
@@ -14,7 +14,14 @@ from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.mail.model import OutboxMail
 from gatehouse.storage import mail, single_use
 from gatehouse.storage.accounts.sessions import raise_rev
-from gatehouse.storage.accounts.users import USER_BY_ID, insert_user, user_by_id, user_by_login, user_from_row
+from gatehouse.storage.accounts.users import (
+    CLEAR_PASSWORD,
+    USER_BY_ID,
+    insert_user,
+    user_by_id,
+    user_by_login,
+    user_from_row,
+)
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
@@ -22,7 +29,7 @@ from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import once as once_table
 
 DECOY_LINKS = 5  # as many links take as long to write as one audit record (LG-05)
-EMAIL_SIGN_IN = "email-sign-in"  # kind of the single-use record: a link and a code
+EMAIL_SIGN_IN = "email_sign_in"  # kind of the single-use record: a link and a code
 ADDRESS = "address"  # in a link's details: a digest of the address it was mailed to
 
 # The write compares the address again: it does not change between read and write.
@@ -190,7 +197,6 @@ LOCK_REQUEST = Statement(
 SAVE_TRY = Statement(
     update(once_table).where(*_THIS_REQUEST).values(details=bindparam("counted"), taken_at=bindparam("ended"))
 )
-DROP_PASSWORD = Statement(update(users).where(users.c.user_id == bindparam("of")).values(password_hash=null()))
 
 
 def save_email_request(
@@ -255,7 +261,7 @@ def verify_by_email(
     if not (yield VERIFY_EMAIL(of=user.user_id, mailed_to=user.login_key)):
         raise EmailSignInGone
     if ends_sessions:
-        yield DROP_PASSWORD(of=user.user_id)
+        yield CLEAR_PASSWORD(of=user.user_id)
         yield from raise_rev(user.user_id, keep=None, now=now)
     yield from end_links(user.user_id)
     yield from mail.queue_mails(mails, user.user_id)

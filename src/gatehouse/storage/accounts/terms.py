@@ -8,13 +8,13 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.terms.model import AcceptedVersion
 from gatehouse.audit.model import AuditRecord
+from gatehouse.storage.accounts.users import LOCK_USER
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import accepted_terms, users
 
 COUNTRY_OF_USER = Statement(select(users.c.country).where(users.c.user_id == bindparam("of")))
-LOCK_USER = Statement(select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update())
 ACCEPTED_BY_USER = Statement(
     select(accepted_terms.c.document, accepted_terms.c.version, accepted_terms.c.accepted_at)
     .where(accepted_terms.c.user_id == bindparam("of"))

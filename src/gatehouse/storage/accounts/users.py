@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Exists, bindparam, case, delete, exists, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.errors import (
@@ -52,6 +52,14 @@ from gatehouse.storage.tables.accounts import (
 from gatehouse.storage.tables.permissions import (
     role_assignments,
 )
+
+
+def has_central_role(user_id: ColumnElement[str]) -> Exists:
+    """Return the condition that an account has a role of application 1."""
+    return exists().where(
+        role_assignments.c.user_id == user_id, role_assignments.c.application_id == CENTRAL_APPLICATION
+    )
+
 
 _ADMINISTRATORS = (
     select(role_assignments.c.user_id)
@@ -144,6 +152,7 @@ TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam(
 PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
 ADD_TAG = Statement(insert(user_tags))
 ADD_PURCHASE = Statement(insert(user_purchases))
+ADD_PURCHASE_ONCE = Statement(insert(user_purchases).on_conflict_do_nothing())
 # Not those that say how a person can sign in: they change with the identities.
 DROP_TAGS = Statement(
     delete(user_tags).where(
@@ -176,6 +185,14 @@ REPLACE_HASH = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"), users.c.password_hash == bindparam("old"))
     .values(password_hash=bindparam("new"))
+)
+LOCK_USER = Statement(select(users.c.user_id).where(users.c.user_id == bindparam("of")).with_for_update())
+CLEAR_PASSWORD = Statement(update(users).where(users.c.user_id == bindparam("of")).values(password_hash=null()))
+CLEAR_PASSWORD_AT_REV = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("seen"), users.c.password_hash.is_not(None))
+    .values(password_hash=null(), version=users.c.version + 1)
+    .returning(users.c.user_id)
 )
 BUMP_USER_VERSION = Statement(
     update(users)

@@ -7,9 +7,9 @@ from typing import Final
 from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import LimitReached, NameTaken, ProjectNotFound
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ProjectModel, UserRecord
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import ResourceKind, Scope
@@ -149,7 +149,7 @@ def edit_project(project_id: str, change: Change[ProjectModel]) -> Verb[ProjectM
 
 def edit_members(project_id: str, change: MembershipChange, now: int) -> Verb[ProjectModel]:
     after = yield from edit_project(project_id, change.project)
-    yield from edit_records(CENTRAL_ID, change.users, now)
+    yield from edit_records(CENTRAL_APPLICATION, change.users, now)
     return after
 
 

@@ -7,17 +7,16 @@ from typing import Final
 
 from sqlalchemy import and_, bindparam, func, or_, select
 
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, GUEST_PROVIDER, AccountKind
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER, AccountKind
 from gatehouse.permissions.errors import (
-    GuestNotTrusted,
     LastOwner,
     NoAdministratorLeft,
     OwnerIsNoPerson,
+    ProtectedRoleForGuest,
     RoleFull,
     RoleNotFound,
     VersionConflict,
 )
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import End, Scope, Tree
 from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, HOLDS_SEAT, NOT_BANNED_FOR_GOOD, UNEXPIRED
@@ -28,7 +27,7 @@ from gatehouse.storage.tables.permissions import projects, role_assignments, rol
 OWNER_ROLE: Final = "project_owner"
 
 IS_OWNER = and_(
-    role_assignments.c.application_id == CENTRAL_ID,
+    role_assignments.c.application_id == CENTRAL_APPLICATION,
     role_assignments.c.role_key == OWNER_ROLE,
     role_assignments.c.project_id != "",
     role_assignments.c.resource_kind == "",
@@ -49,7 +48,7 @@ PERMANENT_OWNERS = Statement(_UNBLOCKED_OWNERS.where(IS_PERMANENT))
 # Locked before an owner is removed: two transactions cannot each remove one of the last two.
 LOCK_OWNER_ROLE = Statement(
     select(roles.c.role_key)
-    .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == OWNER_ROLE)
+    .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == OWNER_ROLE)
     .with_for_update()
 )
 
@@ -109,7 +108,7 @@ COUNT_HOLDERS_OF = Statement(_COUNT_HOLDERS.where(InStringList(role_assignments.
 # Locked before the role is removed: two transactions cannot each remove one of the last two.
 LOCK_ADMINISTRATOR_ROLE = Statement(
     select(roles.c.role_key)
-    .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == ADMINISTRATOR_ROLE)
+    .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == ADMINISTRATOR_ROLE)
     .with_for_update()
 )
 PERMANENT_ADMINISTRATORS = Statement(
@@ -117,10 +116,12 @@ PERMANENT_ADMINISTRATORS = Statement(
     .join(users, users.c.user_id == role_assignments.c.user_id)
     .join(
         user_records,
-        and_(user_records.c.user_id == role_assignments.c.user_id, user_records.c.application_id == CENTRAL_ID),
+        and_(
+            user_records.c.user_id == role_assignments.c.user_id, user_records.c.application_id == CENTRAL_APPLICATION
+        ),
     )
     .where(
-        role_assignments.c.application_id == CENTRAL_ID,
+        role_assignments.c.application_id == CENTRAL_APPLICATION,
         role_assignments.c.role_key == ADMINISTRATOR_ROLE,
         role_assignments.c.project_id == "",
         users.c.blocked.is_(False),
@@ -188,14 +189,14 @@ def _refuse_protected_guest(step: RecordChange, known: Mapping[str, Row]) -> Ver
     """Refuse to give a guest a protected role (R10)."""
     given = {role for _, role in _assigned_roles(step.after) - _assigned_roles(step.before) if known[role].protected}
     if given and (yield IS_GUEST(of=step.after.user_id)):
-        raise GuestNotTrusted(f"guest {step.after.user_id}: {', '.join(sorted(given))}")
+        raise ProtectedRoleForGuest(f"guest {step.after.user_id}: {', '.join(sorted(given))}")
 
 
 def refuse_service_owner(step: RecordChange) -> Verb[None]:
     """Refuse a service account as owner of a project (R1)."""
     given = (
         _assigned_roles(step.after) - _assigned_roles(step.before)
-        if step.after.application_id == CENTRAL_ID
+        if step.after.application_id == CENTRAL_APPLICATION
         else set()
     )
     if any(role == OWNER_ROLE for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
@@ -218,7 +219,7 @@ def refuse_no_administrator() -> Verb[None]:
 
 def _administers(one: UserRecord, now: int) -> set[End]:
     """Return the end of each administrator role of the record; empty without one."""
-    if one.application_id != CENTRAL_ID or _is_denied(one.root.private_data):
+    if one.application_id != CENTRAL_APPLICATION or _is_denied(one.root.private_data):
         return set()
     return {role.end for role in one.root.roles if role.role == ADMINISTRATOR_ROLE and not role.end.is_past(now)}
 
@@ -267,7 +268,7 @@ def _holding(one: UserRecord, now: int, removed: Collection[str]) -> set[str]:
 
 def owned_projects(one: UserRecord, now: int) -> set[tuple[str, End]]:
     """Return the owned projects, each with its end."""
-    if one.application_id != CENTRAL_ID:
+    if one.application_id != CENTRAL_APPLICATION:
         return set()
     return {
         (scope.project_id, assignment.end)

@@ -13,9 +13,10 @@ from typing import Final
 from sqlalchemy import ColumnElement, Integer, bindparam, delete, func, insert, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.errors import GroupNotFound, ProjectNotFound, RoleNotFound, VersionConflict
-from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ProjectModel, Structure
 from gatehouse.permissions.model.project import (
     GrantAction,
@@ -181,7 +182,7 @@ def strip_roles(application_id: int, keys: Collection[str]) -> Verb[None]:
     This runs before anything else about the roles is written: a concurrent edit of a project waits for the structure
     and then no longer finds them.
     """
-    if not keys or application_id == CENTRAL_ID:  # which nothing connects
+    if not keys or application_id == CENTRAL_APPLICATION:  # which nothing connects
         return
     yield from begin_structure_change()
     found = yield SERVICES_OF_APPLICATION(application=application_id)

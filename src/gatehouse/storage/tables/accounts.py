@@ -175,7 +175,7 @@ retired_device_keys = Table(  # of guests who have an account now; they open not
     Index(None, "user_id"),
 )
 
-user_aliases = Table(  # IDs of guests that were merged into an account; services find it by them for a while (R10)
+user_aliases = Table(  # former IDs of accounts; services find an account by them for a while (R10)
     "user_aliases",
     metadata,
     text_column("alias", primary_key=True),

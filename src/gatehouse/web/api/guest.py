@@ -106,7 +106,7 @@ class GuestEndpoint:
             dialect=Dialect.PLAIN,
             rate_class=RateClass.LOGIN,
             section="interface §4.17",
-            summary="Sign in a guest by the key of the device; the status shows the result",
+            summary="Sign in a guest with a device key; the status shows the result",
             request=GuestRequest,
             accepts=ANY_BODY,
             answers={200: GuestResponse, 403: Failure},

@@ -14,7 +14,7 @@ from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.encoding import parse_rsa_public_key
 from gatehouse.keys.model import BadPublicKey
 from gatehouse.tokens.claims import MAX_PUBLIC_KEY_BYTES, json_length
-from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondStep, refuse_other_sites
+from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondFactorFields, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.errors import Dialect, Failure
 from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
@@ -143,7 +143,7 @@ class LoginEndpoint:
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
         ask = await read_json_or_form(request, LoginRequest)
-        step = SecondStep(request_id=ask.request_id, otp=ask.otp, method=ask.method)
+        step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
         return await self._completion.respond(request, step, partial(self._prove, request, ask))
 
     async def _prove(self, request: Request, ask: LoginRequest) -> ProvedLogin:

@@ -33,7 +33,7 @@ from gatehouse.web.http.browser import ForeignPage
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.responses import json_response
 
-LOGIN_KIND: Final = "login"  # of the interaction that waits for a second factor
+LOGIN_KIND: Final = "login"  # of the flow that waits for a second factor
 NO_BROWSER: Final = ""  # no cookie is set: only the caller knows the handle of the flow
 SEAL_PURPOSE: Final = "login-options"
 # What a game can do about a right credential that opens no account; other reasons are not told.
@@ -44,7 +44,7 @@ REASONS: Final[Mapping[type[NotSignedIn], str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SecondStep:
+class SecondFactorFields:
     """The fields that every login has for the second factor."""
 
     request_id: str = ""  # of the first call; "" in the first call itself
@@ -52,7 +52,7 @@ class SecondStep:
     method: str = ""
 
 
-FIRST_CALL: Final = SecondStep()
+NO_SECOND_FACTOR: Final = SecondFactorFields()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class LoginCompletion:
         self._masters = masters
 
     async def respond(
-        self, request: Request, step: SecondStep, prove: Callable[[], Awaitable[ProvedLogin]]
+        self, request: Request, step: SecondFactorFields, prove: Callable[[], Awaitable[ProvedLogin]]
     ) -> Response:
         """Return the response of a login; `prove` verifies the first factor, and is not called for a second call."""
         call = self._second_call(request, step) if step.request_id else self._first_call(request, step, prove)
@@ -96,7 +96,7 @@ class LoginCompletion:
         user: User,
         auth: SignInMethod,
         options: LoginOptions,
-        step: SecondStep = FIRST_CALL,
+        step: SecondFactorFields = NO_SECOND_FACTOR,
     ) -> dict[str, object]:
         """Return the login data of a person whose first factor was right, or ask for the second factor.
 
@@ -111,25 +111,25 @@ class LoginCompletion:
         return await self._ask_for_factor(user, auth, options)
 
     async def _first_call(
-        self, request: Request, step: SecondStep, prove: Callable[[], Awaitable[ProvedLogin]]
+        self, request: Request, step: SecondFactorFields, prove: Callable[[], Awaitable[ProvedLogin]]
     ) -> dict[str, object]:
         proved = await prove()
         data = await self.complete_sign_in(request, proved.user, proved.method, proved.options, step)
         return {**data, **proved.more}
 
-    async def _second_call(self, request: Request, step: SecondStep) -> dict[str, object]:
-        interaction, user = await self._find_pending_login(step.request_id)
+    async def _second_call(self, request: Request, step: SecondFactorFields) -> dict[str, object]:
+        flow, user = await self._find_pending_login(step.request_id)
         if not step.otp and step.method == Factor.EMAIL:
             await self._email_codes.send(user, origin=origin_of(request, user.user_id))
             return await self._two_step_response(user, step.request_id)
         try:
             await self._verify(request, user, step)
         except SecondFactorWrong:
-            await self._sign_in_flows.count_failure(interaction)
+            await self._sign_in_flows.count_failure(flow)
             raise
-        options = self._open_options(interaction)
-        await self._sign_in_flows.discard(interaction)
-        await self._login_result.refuse_protected_role(user, first_method_of(interaction))
+        options = self._open_options(flow)
+        await self._sign_in_flows.discard(flow)
+        await self._login_result.refuse_protected_role(user, first_method_of(flow))
         return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
 
     async def _ask_for_factor(self, user: User, auth: SignInMethod, options: LoginOptions) -> dict[str, object]:
@@ -143,17 +143,17 @@ class LoginCompletion:
         return {"status": "2STEP", "request_id": handle, "methods": [factor.value for factor in offered]}
 
     async def _find_pending_login(self, handle: str) -> tuple[SignInFlow, User]:
-        interaction = await self._sign_in_flows.find(handle, browser=NO_BROWSER)
-        if interaction.kind != LOGIN_KIND or interaction.step is not FlowStep.FACTOR or interaction.user_id is None:
+        flow = await self._sign_in_flows.find(handle, browser=NO_BROWSER)
+        if flow.kind != LOGIN_KIND or flow.step is not FlowStep.FACTOR or flow.user_id is None:
             raise SignInFlowGone
-        user = await self._accounts.user(interaction.user_id)
+        user = await self._accounts.user(flow.user_id)
         if user.blocked:
             raise SignInRefused
-        if not first_factor_is_valid(interaction, user):
+        if not first_factor_is_valid(flow, user):
             raise SignInFlowGone
-        return interaction, user
+        return flow, user
 
-    async def _verify(self, request: Request, user: User, step: SecondStep) -> None:
+    async def _verify(self, request: Request, user: User, step: SecondFactorFields) -> None:
         try:
             method = Factor(step.method) if step.method else None
         except ValueError as error:
@@ -165,9 +165,9 @@ class LoginCompletion:
     ) -> dict[str, object]:
         return await self._login_result.login_data(user, auth, options, origin_of(request, user.user_id))
 
-    def _open_options(self, interaction: SignInFlow) -> LoginOptions:
+    def _open_options(self, flow: SignInFlow) -> LoginOptions:
         """Open the sealed options. Raises SignInFlowGone when they are damaged: the login has to start again."""
-        sealed = base64.b64decode(interaction.ask["options"])
+        sealed = base64.b64decode(flow.ask["options"])
         opened = self._masters.try_open(sealed, purpose=SEAL_PURPOSE)
         if opened is None:
             raise SignInFlowGone

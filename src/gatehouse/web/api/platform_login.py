@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.providers.tickets import PlatformSignIn, TicketAttempt
 from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
-from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondStep, refuse_other_sites
+from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondFactorFields, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect, Failure
@@ -48,7 +48,7 @@ class PlatformLoginEndpoint:
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
         ask = await read_json_or_form(request, PlatformLoginRequest)
-        step = SecondStep(request_id=ask.request_id, otp=ask.otp, method=ask.method)
+        step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
         return await self._completion.respond(request, step, partial(self._prove, request, ask))
 
     async def _prove(self, request: Request, ask: PlatformLoginRequest) -> ProvedLogin:

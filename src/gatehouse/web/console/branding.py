@@ -12,7 +12,7 @@ from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.api.permissions import installation
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
 from gatehouse.web.console.frame import ApiCall, settings_call
-from gatehouse.web.console.image_forms import LogoForm
+from gatehouse.web.console.image_forms import LogoForm, logo_routes
 from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.branding import Swatch
@@ -81,29 +81,12 @@ class BrandingScreens:
         return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        return [self._view.page(PATH, self.show), *self._logo_routes("light"), *self._logo_routes("dark")]
-
-    def _logo_routes(self, theme: str) -> Sequence[ConsoleRoute]:
-        view, suffix = self._view, f"/{theme}"
-        return [
-            view.form(
-                f"{PATH}{suffix}",
-                LogoForm,
-                self.upload,
-                rerender=self.rerender,
-                fresh=True,
-                form_suffix=suffix,
-                file_field="logo",
-            ),
-            view.form(
-                f"{PATH}{suffix}/remove",
-                CsrfForm,
-                self.remove,
-                rerender=self.rerender,
-                fresh=True,
-                form_suffix=f"{suffix}/remove",
-            ),
-        ]
+        routes = [self._view.page(PATH, self.show)]
+        for theme in LOGO_SETTINGS:
+            routes += logo_routes(
+                self._view, PATH, self.upload, self.remove, rerender=self.rerender, suffix=f"/{theme}"
+            )
+        return routes
 
 
 def requested_setting(request: Request) -> str:

@@ -76,8 +76,12 @@ def field_conflicts(typed: msgspec.Struct, stored: msgspec.Struct) -> tuple[Fiel
 
 
 def _comparable_text(value: object) -> str:
-    """Browsers end lines with CR LF; a list has a line for each entry."""
-    text = join_lines(value) if isinstance(value, tuple) else str(value)
+    """A list has a line for each entry."""
+    return form_text(join_lines(value) if isinstance(value, tuple) else str(value))
+
+
+def form_text(text: str) -> str:
+    """Return what was typed, without surrounding space; browsers end lines with CR LF."""
     return text.replace("\r\n", "\n").strip()
 
 

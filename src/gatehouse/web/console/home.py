@@ -12,13 +12,13 @@ from gatehouse.admin.home import EndingSoon, HomeStore, InstallationCounts
 from gatehouse.admin.settings import Risk
 from gatehouse.audit.model import HourlyTally, TallyKind, TallyStore
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import HOUR
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.setup import SampleCommands
 
-HOUR: Final = 3_600
 SHOWN_HOURS: Final = 24
 ENDING_SOON_SECONDS: Final = 14 * 86_400  # seconds
 MAX_ENDING: Final = 8

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.admin.names import NameStore
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.evaluation.shapes import PROJECT_ACCESS_PREFIX
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rules import RuleSection
 from gatehouse.permissions.model.schema_version import Difference
 from gatehouse.permissions.questions.check import refuse_about_everyone
@@ -162,14 +162,14 @@ class ImpactForecaster:
         self, admin: AdminRequest, project_id: str, proposal: MembershipProposal
     ) -> Impact:
         """What people gain and lose of application 1; inside the project alone for those who do not see all of it."""
-        admin = await self._view.for_application(admin, CENTRAL_ID)
+        admin = await self._view.for_application(admin, CENTRAL_APPLICATION)
         if may_see_everyone(admin.authenticated):
-            return await self.impact_in(admin, CENTRAL_ID, proposal)
+            return await self.impact_in(admin, CENTRAL_APPLICATION, proposal)
         name = admin.authenticated.central.application.name
         if not is_open(admin.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project_id)):
-            return Impact(application_id=CENTRAL_ID, application=name, hidden=True)
+            return Impact(application_id=CENTRAL_APPLICATION, application=name, hidden=True)
         forecast = limit_to_project(await self._simulate(admin, proposal), project_id)
-        return await self._describe(forecast, CENTRAL_ID, name)
+        return await self._describe(forecast, CENTRAL_APPLICATION, name)
 
     async def impact_in_each(
         self, admin: AdminRequest, application_ids: Iterable[int], proposal: AnyProposal

@@ -10,12 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.administration import AccountDraft, unchanged_draft
-from gatehouse.accounts.model import AccountKind, User
+from gatehouse.accounts.model import CENTRAL_APPLICATION, AccountKind, User
 from gatehouse.admin.people import AccountState, PeopleListStore, PersonErasureImpact
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.users import user_entry
 from gatehouse.web.console.forms import FieldConflict, VersionedForm, conflicts_after, join_lines, split_lines
@@ -260,7 +259,7 @@ class PersonScreens:
             case PersonAction.LINK:
                 await self._people_admin.send_password_link(admin.actor, user_id)
             case PersonAction.PROMOTE | PersonAction.DEMOTE:
-                admin = await self._view.for_application(admin, CENTRAL_ID)
+                admin = await self._view.for_application(admin, CENTRAL_APPLICATION)
                 central = admin.authenticated.require_application(Operation.ADMINISTER)
                 holds = action is PersonAction.PROMOTE
                 await self._people_admin.set_administrator(admin.actor, central, user_id, holds=holds)

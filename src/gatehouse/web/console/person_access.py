@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.own_permissions import EffectiveRule, HeldScope, held_scopes
 from gatehouse.admin.people import DirectPermissions, DirectRole
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.errors import AnswerTooLarge, ApplicationNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.questions.user_record_views import UserRecordViews, ViewOptions, ViewType
 from gatehouse.web.api.permissions.user_permissions import user_roles_entry
 from gatehouse.web.console.forms import csv_file, read_list_query
@@ -117,7 +117,7 @@ class PersonAccessScreens:
         if read_list_query(request).is_file:
             return csv_file("roles", ROLE_COLUMNS, assignments.roles)
         owned_projects = [
-            role for role in assignments.roles if role.application_id == CENTRAL_ID and role.role == OWNER
+            role for role in assignments.roles if role.application_id == CENTRAL_APPLICATION and role.role == OWNER
         ]
         body = {"action": "get", "data": {"user_id": user.user_id}}
         call = ApiCall(path="user/roles", body=body, record=user_roles_entry(assignments))
@@ -132,7 +132,7 @@ class PersonAccessScreens:
             *(entry.application_id for entry in assignments.entries),
         ]
         known = {application.application_id for application in applications}
-        return next((one for one in about if one in known and one != CENTRAL_ID), CENTRAL_ID)
+        return next((one for one in about if one in known and one != CENTRAL_APPLICATION), CENTRAL_APPLICATION)
 
     async def _held_scopes(self, user_id: str, application_id: int) -> Sequence[HeldScope]:
         """Empty for an application that does not exist."""

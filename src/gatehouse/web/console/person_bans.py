@@ -18,7 +18,7 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.bans import BanEntry, ban_entry
-from gatehouse.web.console.forms import csv_stream
+from gatehouse.web.console.forms import csv_stream, form_text
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
@@ -59,10 +59,9 @@ class BanForm(CsrfForm, frozen=True, kw_only=True):
     confirm: str = ""  # "yes": even if many accounts used one of them
 
     def draft(self) -> BanDraft:
-        reason = self.reason.replace("\r\n", "\n")
         return BanDraft(
             public_text=self.public_text.strip(),
-            reason=reason.strip(),
+            reason=form_text(self.reason),
             until=parse_end(self.until),
             device=self.device == "yes",
             confirm=self.confirm == "yes",

@@ -35,7 +35,7 @@ from gatehouse.web.console.condition_builder import (
     rows_from_form,
     rows_of_condition,
 )
-from gatehouse.web.console.forms import FieldConflict, field_conflicts
+from gatehouse.web.console.forms import FieldConflict, field_conflicts, form_text
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import ImpactForecaster, may_see_everyone, review_context
 from gatehouse.web.console.paths import ConsoleEntry
@@ -333,7 +333,7 @@ def draft_of(loaded: LoadedRole, form: RoleForm, rows: Sequence[ConditionRow], *
     same = test_of(condition) == test_of(loaded.role.condition)  # then it stays as it was written
     return RoleDraft(
         name=loaded.role.name,
-        description=form.description.strip().replace("\r\n", "\n"),
+        description=form_text(form.description),
         protected=bool(form.protected) if may_save_schema else UNSET,
         default=bool(form.default) if may_save_schema else UNSET,
         condition=UNSET if same else None if condition is None else dict(condition.document),

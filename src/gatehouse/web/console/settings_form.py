@@ -1,6 +1,5 @@
 """The form that changes settings while the service runs: one control per setting of a tab."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -12,6 +11,7 @@ from starlette.responses import Response
 from gatehouse.admin.settings import SettingListItem
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.settings.entries import PROVIDERS, TERMS, table_of
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
@@ -65,21 +65,19 @@ class SettingFormContext(PageContext):
     problem: FormProblem | None = None
 
 
-PROVIDER_PART: Final = re.compile(r"providers\.[a-z][a-z0-9]{0,19}", re.ASCII)
-DOCUMENT_PART: Final = re.compile(r"terms\.[a-z][a-z0-9]{0,19}", re.ASCII)
+FIELD_PREFIXES: Final = {PROVIDERS: "provider", TERMS: "document"}
 
 
 def field_name(setting: str) -> str:
     """The same for all providers and documents: a form changes one of them."""
     section, _, key = setting.rpartition(".")
-    if DOCUMENT_PART.fullmatch(section):
-        return f"document__{key}"
-    return f"{'provider' if PROVIDER_PART.fullmatch(section) else section}__{key}"
+    found = table_of(section)
+    return f"{FIELD_PREFIXES[found[0]] if found else section}__{key}"
 
 
 def sections_of(part: str) -> Sequence[str]:
     """Return the sections whose settings a form changes. Raises NotFound."""
-    if PROVIDER_PART.fullmatch(part) or DOCUMENT_PART.fullmatch(part):
+    if table_of(part):
         return (part,)
     if part not in FORM_SECTIONS:
         raise NotFound("no such settings")

@@ -61,7 +61,10 @@ class TermsScreens:
         """Store the title, turned off; the next page asks for the rest."""
         require_operation(admin.rights, Operation.ADMINISTER)
         if not DOCUMENT_ID.fullmatch(form.document):
-            raise BadInput("an ID is a lower-case letter, then up to 19 letters and digits, like privacy")
+            raise BadInput(
+                "an ID is a lower-case letter, then up to 19 lower-case letters and digits, like privacy; "
+                "age is reserved"
+            )
         if form.document in self._lines_by_document(admin):
             raise BadInput("a document with this ID exists")
         section = f"{TERMS}.{form.document}"

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import User, UserSession
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User, UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.visibility import Visibility, VisibilityLoader
 from gatehouse.audit.model import AuditOrigin
@@ -24,7 +24,6 @@ from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.errors import NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.rights import Actor, Rights
 from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, FlashMessages, Frame, entries_for
@@ -401,7 +400,7 @@ class ConsoleView:
         )
 
     async def _authenticate(self, user_id: str, caller: Caller, application_id: int | None) -> AuthenticatedRequest:
-        facts = await self._load_facts(user_id, {CENTRAL_ID, application_id or CENTRAL_ID})
+        facts = await self._load_facts(user_id, {CENTRAL_APPLICATION, application_id or CENTRAL_APPLICATION})
         return await self._authenticator.attach_rights(
             Caller(by=caller.by, facts=facts, application_id=application_id, address=caller.address)
         )

@@ -11,7 +11,13 @@ from starlette.responses import Response
 from gatehouse.accounts.model import Identity, Session, User, login_key
 from gatehouse.accounts.own_account import profile
 from gatehouse.accounts.own_account.export import DataExport
-from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, LastAdministrator, Profile
+from gatehouse.accounts.own_account.model import (
+    AccountActivity,
+    AccountDetails,
+    LastAdministrator,
+    Profile,
+    may_remove_password,
+)
 from gatehouse.accounts.own_account.profile import AccountProfile, Erasure
 from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.accounts.sessions import Sessions
@@ -318,7 +324,10 @@ class AccountPage:
             login=user.login or "",
             email_verified=user.email_verified,
             has_password=user.password_hash is not None,
-            may_remove_password=may_remove_password(user, len(details.identities)),
+            may_remove_password=user.password_hash is not None
+            and may_remove_password(
+                passkeys=user.passkeys, identities=len(details.identities), email_verified=user.email_verified
+            ),
             pending_login=details.pending_login,
             typed=typed if isinstance(typed, str) else "",
             problem=problem,
@@ -362,12 +371,6 @@ class AccountPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [self._view.page(Path.ACCOUNT, self.show, name="account.show", summary="Show the account page")]
-
-
-def may_remove_password(user: User, identities: int) -> bool:
-    """Whether the page offers it; the store decides."""
-    beside = user.email_verified or user.passkeys > 1 or identities > 0
-    return user.password_hash is not None and user.passkeys > 0 and beside
 
 
 def passkey_rows(held: Sequence[Passkey]) -> tuple[shown.AccountPasskeyRow, ...]:

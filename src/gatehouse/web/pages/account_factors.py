@@ -29,11 +29,10 @@ from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.account import AccountPage
 from gatehouse.web.pages.account_request import AccountRequest, AccountView, section_address
 from gatehouse.web.pages.contexts import PasskeySetupContext, RecoveryCodesContext, TotpSetupContext
-from gatehouse.web.pages.forms import BAD_REQUEST, CsrfForm
+from gatehouse.web.pages.forms import BAD_REQUEST, FORBIDDEN, CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind
 
-FORBIDDEN: Final = 403
 CONFLICT: Final = 409
 
 

@@ -26,13 +26,12 @@ from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.account import AccountPage
 from gatehouse.web.pages.account_request import AccountRequest, AccountView, section_address
-from gatehouse.web.pages.forms import BAD_REQUEST, CsrfForm, problem_with, refuse_different_passwords
+from gatehouse.web.pages.forms import BAD_REQUEST, FORBIDDEN, CsrfForm, problem_with, refuse_different_passwords
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.translations import LANGUAGES
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind, Theme
 
-FORBIDDEN: Final = 403
 CONFLICT: Final = 409
 TOO_MANY_REQUESTS: Final = 429
 PROFILE_FORM_FIELDS: Final = tuple(field.name for field in fields(Profile))

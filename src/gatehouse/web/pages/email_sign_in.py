@@ -2,15 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.email_sign_in import AcceptedEmail, EmailSignIn, EmailSignInClient
+from gatehouse.accounts.email_sign_in import (
+    EMAIL_SIGN_IN_SECONDS,
+    EmailSignIn,
+    EmailSignInClient,
+    EmailSignInResult,
+)
 from gatehouse.accounts.errors import BadAccount, EmailCodeWrong, EmailSignInGone
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.times import MINUTE
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND, RETURN_TO, SignInFlows
 from gatehouse.sign_in_flow.model import SignInFlowGone
 from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
@@ -21,6 +26,7 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import (
     ANONYMOUS_ACTOR,
     BAD_REQUEST,
+    FORBIDDEN,
     MailedLinkQuery,
     PublicForms,
     page_endpoint,
@@ -31,8 +37,6 @@ from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in import SignInPages
 from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
-
-FORBIDDEN: Final = 403
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,7 @@ class EmailSignInContext(PageContext):
     login: str  # as typed
     registers: bool = False  # the code creates an account
     nick: str = ""  # as typed, with `registers`
-    minutes: int = 10  # lifetime of link and code
+    minutes: int = EMAIL_SIGN_IN_SECONDS // MINUTE  # lifetime of link and code
     problem: PageProblem | None = None
     mail_is_logged: bool = False
 
@@ -60,6 +64,7 @@ class EmailedLinkContext(PageContext):
     csrf: str
     token: str
     login: str
+    creates: bool = False  # an account
     application: str = ""
     returns_to: str = ""
 
@@ -69,7 +74,7 @@ class LinkElsewhereContext(PageContext):
     """A link opened in another browser, too late or twice; all look alike."""
 
     template = "email_link_elsewhere.html"
-    status = 403
+    status = FORBIDDEN
 
 
 class EmailSignInForm(FlowForm, frozen=True, kw_only=True):
@@ -193,6 +198,7 @@ class EmailSignInPages:
             csrf=self._browsers.csrf_token(browser),
             token=token,
             login=found.login,
+            creates=found.creates,
             application=destination.application,
             returns_to=destination.returns_to,
         )
@@ -208,7 +214,7 @@ class EmailSignInPages:
             return self._pages.render(request, LinkElsewhereContext())
         return await self._complete(request, browser, accepted)
 
-    async def _complete(self, request: Request, browser: Browser, accepted: AcceptedEmail) -> Response:
+    async def _complete(self, request: Request, browser: Browser, accepted: EmailSignInResult) -> Response:
         """Continue to the second factor or the session; a new account without a flow gets its first passkey."""
         handle = accepted.handle
         try:

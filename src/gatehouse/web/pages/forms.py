@@ -9,7 +9,7 @@ from starlette.responses import Response
 from gatehouse.accounts.email_links import LinkRequester
 from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
 from gatehouse.accounts.own_account.model import SameAddress
-from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle, PuzzleUnsolved, UnsolvedTooMany
+from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle, PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
@@ -19,9 +19,10 @@ from gatehouse.web.http.routing import Endpoint, Handler, RateClass
 from gatehouse.web.pages.contexts import DeadLinkContext, PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind, PuzzlePurpose
+from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 
 BAD_REQUEST: Final = 400  # the form is shown again with the error
+FORBIDDEN: Final = 403  # the same after a wrong proof
 TOO_MANY_REQUESTS: Final = 429
 ANONYMOUS_ACTOR: Final = "visitor"  # the actor before authentication
 

@@ -30,14 +30,13 @@ from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.account import AccountPage
 from gatehouse.web.pages.account_request import AccountRequest, AccountView
 from gatehouse.web.pages.contexts import ProviderRedirectContext
-from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.forms import FORBIDDEN, CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in import SignInPages
 from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, step_address
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind
 
-FORBIDDEN: Final = 403
 CONFLICT: Final = 409
 BAD_GATEWAY: Final = 502
 FOREIGN_SITES: Final = frozenset({"cross-site", "same-site"})

@@ -25,12 +25,11 @@ from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.account_request import RETURN_ADDRESSES, AccountRequest, AccountView, NoticeCookie
 from gatehouse.web.pages.contexts import ReauthenticationContext
-from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.forms import FORBIDDEN, CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.sign_in_flow import step_address
 from gatehouse.web.pages.vocabulary import FactorMethod, Notice, PageProblem, ProblemKind
 
-FORBIDDEN: Final = 403
 TOO_MANY_REQUESTS: Final = 429
 
 PROOF_PROBLEMS: Final = {

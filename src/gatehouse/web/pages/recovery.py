@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.recovery import PasswordRecovery
-from gatehouse.throttle.proof_of_work import PuzzleUnsolved, UnsolvedTooMany
+from gatehouse.throttle.proof_of_work import PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser, device_name
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
@@ -28,7 +28,7 @@ from gatehouse.web.pages.forms import (
     status_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import MailPurpose, Notice, PuzzlePurpose
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice
 
 
 class ForgotForm(PuzzleForm, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.own_account.email_change import EmailVerification
 from gatehouse.accounts.registration import Invitations, NewAccount, SelfRegistration
 from gatehouse.sign_in_flow.model import SignInFlowGone
-from gatehouse.throttle.proof_of_work import PuzzleUnsolved, UnsolvedTooMany
+from gatehouse.throttle.proof_of_work import PuzzlePurpose, PuzzleUnsolved, UnsolvedTooMany
 from gatehouse.web.http.browser import Browser
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.parse import read_query
@@ -38,7 +38,7 @@ from gatehouse.web.pages.forms import (
     status_of,
 )
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.vocabulary import MailPurpose, Notice, PuzzlePurpose
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice
 
 
 class RegisterForm(PuzzleForm, frozen=True, kw_only=True):

@@ -32,11 +32,11 @@ from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import SecondFactorContext
+from gatehouse.web.pages.forms import FORBIDDEN
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages, step_address
 from gatehouse.web.pages.vocabulary import FactorMethod, Notice, PageProblem, ProblemKind
 
-FORBIDDEN: Final = 403
 TOO_MANY_REQUESTS: Final = 429
 SENT_MARK: Final = "&sent=1"
 

@@ -30,13 +30,12 @@ from gatehouse.web.http.parse import read_form, read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import AlreadySignedInContext, ProviderButton, SignedOutContext, SignInContext
-from gatehouse.web.pages.forms import page_endpoint
+from gatehouse.web.pages.forms import FORBIDDEN, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages, step_address
 from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
 
-FORBIDDEN: Final = 403
 TOO_MANY_REQUESTS: Final = 429
 # What may precede the sign-in; an address cannot make the page show anything else.
 ARRIVAL_NOTICES: Final = {notice.value: notice for notice in (Notice.WELCOME, Notice.PASSWORD_RESET)}

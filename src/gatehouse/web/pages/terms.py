@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.terms.acceptance import Terms
-from gatehouse.accounts.terms.model import OpenTerms, TermsDocument, TermsLinkDead
+from gatehouse.accounts.terms.model import PendingTerms, TermsDocument, TermsLinkDead
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone
 from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
@@ -26,7 +26,7 @@ from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, session_of_flow, stale_form_page
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind, TermsEnd
 
-NOTHING_OPEN: Final = OpenTerms(documents=())
+NOTHING_PENDING: Final = PendingTerms(documents=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class TermsRequest:
     """A person who is asked, by a flow or by a link."""
 
     user_id: str
-    found: OpenTerms | None
+    found: PendingTerms | None
     destination: Destination
     flow: SignInFlow | None = None
 
@@ -145,7 +145,7 @@ class TermsPage:
         """Return whom the page asks. Raises SignInFlowGone, TermsLinkDead."""
         if token:
             link = self._terms.read_link(token)
-            found = await self._terms.find_open(link.user_id, link.application_ids, country=link.country)
+            found = await self._terms.find_pending(link.user_id, link.application_ids, country=link.country)
             return TermsRequest(user_id=link.user_id, found=found, destination=Destination())
         flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
         if flow.step is not FlowStep.TERMS:
@@ -181,7 +181,7 @@ class TermsPage:
         given: TermsQuery | TermsForm,
         problem: ProblemKind | None = None,
     ) -> Response:
-        found = asked.found or NOTHING_OPEN
+        found = asked.found or NOTHING_PENDING
         context = TermsContext(
             csrf=self._browsers.csrf_token(browser),
             interaction=given.interaction,

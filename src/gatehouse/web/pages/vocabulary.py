@@ -100,13 +100,6 @@ class TermsEnd(StrEnum):
     TOO_YOUNG = "too_young"
 
 
-class PuzzlePurpose(StrEnum):
-    """What a puzzle is solved for (docs/guides/proof-of-work.md)."""
-
-    REGISTER = "register"
-    RESET = "reset"
-
-
 class FactorMethod(StrEnum):
     """The second factors a person can be asked for; the texts are `method.<value>`."""
 

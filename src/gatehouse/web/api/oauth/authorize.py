@@ -219,22 +219,22 @@ class AuthorizeEndpoint:
     async def _respond(self, request: Request, asked: AuthorizeParameters, client: Client) -> Response:
         wanted = await self._authorize.read_request(asked, client)
         browser = await self._browsers.read(request)
-        way = await self._authorize.next_step(wanted, client, browser.signed_in)
+        step = await self._authorize.next_step(wanted, client, browser.signed_in)
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
-        if way is NextStep.RETURN_TO_CLIENT and await self._has_open_terms(request, browser, client):
+        if step is NextStep.RETURN_TO_CLIENT and await self._has_pending_terms(request, browser, client):
             if wanted.wants(Prompt.NONE):
                 raise InteractionRequired
-            way = NextStep.CONSENT  # the flow asks for the terms
-        if way is NextStep.RETURN_TO_CLIENT and browser.signed_in is not None:
+            step = NextStep.CONSENT  # the flow asks for the terms
+        if step is NextStep.RETURN_TO_CLIENT and browser.signed_in is not None:
             session = browser.signed_in.session
             origin = origin_of(request, session.user_id)
             answer = await self._authorize.create_grant(wanted, client, proof_of_session(session), origin)
             return continue_browser(self._pages, request, answer)
-        address = await self._begin_sign_in(request, browser, wanted, way)
+        address = await self._begin_sign_in(request, browser, wanted, step)
         return self._browsers.set_browser_cookie(see_other(address), browser)
 
-    async def _has_open_terms(self, request: Request, browser: Browser, client: Client) -> bool:
+    async def _has_pending_terms(self, request: Request, browser: Browser, client: Client) -> bool:
         if browser.signed_in is None:
             return False
         user_id = browser.signed_in.user.user_id

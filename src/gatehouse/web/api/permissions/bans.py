@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.bans.model import Ban, BanScope, BanState
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.times import iso8601
@@ -17,7 +18,6 @@ from gatehouse.permissions.commands.bans import BanCommands, BanDraft
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.grammar import ApplicationId
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
 from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint, untagged_response
@@ -155,7 +155,7 @@ def scope_of(visit: AuthenticatedRequest, ask: BanRequest) -> BanScope | None:
         if ask.application_id is not None:
             raise Malformed("project_id: not together with application_id")
         return BanScope(project_id=grammar.check_project_id(ask.project_id, "project_id"))
-    if visit.application_id is None or (ask.application_id is None and visit.application_id == CENTRAL_ID):
+    if visit.application_id is None or (ask.application_id is None and visit.application_id == CENTRAL_APPLICATION):
         return None
     return BanScope(application_id=visit.application_id)
 

@@ -112,7 +112,7 @@ class UserExportEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FindNick = Callable[[int, str], Awaitable[str | None]]
-AccountOfAlias = Callable[[str, int], Awaitable[str | None]]
+AccountOfFormerId = Callable[[str, int], Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class UserAdminServices:
     people_admin: PeopleAdmin
     lists: PeopleListStore
     find_nick: FindNick  # of a person with a record in the application
-    account_of_alias: AccountOfAlias  # by the ID of a merged guest
+    account_of_former_id: AccountOfFormerId
 
 
 class UserAdminEndpoint:
@@ -156,7 +156,7 @@ class UserAdminEndpoint:
         services = self._load()
         if is_open(visit.rights, Operation.ADMINISTER):
             user_id = named_user(data)
-            account = await services.account_of_alias(user_id, self._clock.now())
+            account = await services.account_of_former_id(user_id, self._clock.now())
             return user_entry(await services.people_admin.person(actor, account or user_id), self._base_url)
         refuse_about_others(visit)
         application_id, user_id = visit.named_application().application.application_id, named_user(data)

@@ -22,8 +22,14 @@ from gatehouse.web.console.applications.head import (
     application_path,
     tab_trail,
 )
-from gatehouse.web.console.applications.overview import normalize_newlines
-from gatehouse.web.console.forms import FieldConflict, VersionedForm, conflicts_after, join_lines, split_lines
+from gatehouse.web.console.forms import (
+    FieldConflict,
+    VersionedForm,
+    conflicts_after,
+    form_text,
+    join_lines,
+    split_lines,
+)
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
@@ -168,7 +174,7 @@ def scopes_of(form: ApiForm) -> dict[str, dict[str, str]]:
         raise Malformed("api.scopes: each scope needs a name, a title and a description, which may be empty")
     scopes: dict[str, dict[str, str]] = {}
     for row in zip(form.scope_name, form.scope_title, form.scope_description, strict=True):
-        name, title, description = (normalize_newlines(cell).strip() for cell in row)
+        name, title, description = (form_text(cell) for cell in row)
         if not (name or title or description):
             continue
         if not name:

@@ -45,7 +45,7 @@ from gatehouse.web.console.applications.head import (
 from gatehouse.web.console.applications.recipes import Snippet, client_recipe
 from gatehouse.web.console.forms import FieldConflict, csv_file, field_conflicts, read_list_query
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.image_forms import LogoForm
+from gatehouse.web.console.image_forms import LogoForm, logo_routes
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -190,11 +190,11 @@ class ClientScreens:
         await self._clients.save_draft(admin.actor, application_id, draft)
         return self._view.redirect_with_flash(f"{application_path(application_id, TAB)}/{client_id}", message)
 
-    async def rerender_after_upload(
+    async def rerender_logo(
         self,
         request: Request,
         admin: AdminRequest,
-        form: LogoForm,  # noqa: ARG002
+        form: CsrfForm,  # noqa: ARG002
         problem: FormProblem,
     ) -> Response:
         client = await self._load_client(request, admin)
@@ -301,16 +301,7 @@ class ClientScreens:
             view.form(new, ClientForm, self.create, rerender=self.rerender_new, fresh=True),
             view.page(one, self.show),
             view.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
-            view.form(
-                f"{one}/logo",
-                LogoForm,
-                self.upload_logo,
-                rerender=self.rerender_after_upload,
-                fresh=True,
-                form_suffix="/logo",
-                file_field="logo",
-            ),
-            view.form(f"{one}/logo/remove", CsrfForm, self.remove_logo, fresh=True, form_suffix="/logo/remove"),
+            *logo_routes(view, one, self.upload_logo, self.remove_logo, rerender=self.rerender_logo),
             view.page(f"{one}/recipe", self.recipe),
             view.page(f"{one}/remove", self.confirm_removal, fresh=True),
             view.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),

@@ -24,8 +24,7 @@ from gatehouse.web.console.applications.head import (
     render_secret,
     tab_trail,
 )
-from gatehouse.web.console.applications.overview import normalize_newlines
-from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.forms import csv_file, form_text, read_list_query
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
@@ -187,7 +186,7 @@ class PublicKeyScreens:
 
     async def add(self, request: Request, admin: AdminRequest, form: NewPublicKeyForm) -> Response:
         application_id = request.path_params["application_id"]
-        await self._keys.add(admin.actor, application_id, normalize_newlines(form.public_key).strip())
+        await self._keys.add(admin.actor, application_id, form_text(form.public_key))
         return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_added")
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:

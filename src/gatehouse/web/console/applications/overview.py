@@ -23,9 +23,9 @@ from gatehouse.web.console.applications.head import (
     application_head,
     application_path,
 )
-from gatehouse.web.console.forms import FieldConflict, field_conflicts, join_lines, split_lines
+from gatehouse.web.console.forms import FieldConflict, field_conflicts, form_text, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.image_forms import LogoForm
+from gatehouse.web.console.image_forms import LogoForm, logo_routes
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -98,7 +98,7 @@ class ApplicationScreens:
         draft = ApplicationDraft(
             application_id=before.application_id,
             name=form.name.strip(),
-            description=normalize_newlines(form.description).strip(),
+            description=form_text(form.description),
             project_id=project_change(before, form.project_id.strip()),
             settings=settings_of(form),
             version=form.version,
@@ -137,11 +137,11 @@ class ApplicationScreens:
         await self._applications.save(admin.actor, draft)
         return self._view.redirect_with_flash(application_path(application.application_id), message)
 
-    async def rerender_after_upload(
+    async def rerender_logo(
         self,
         request: Request,
         admin: AdminRequest,
-        form: LogoForm,  # noqa: ARG002
+        form: CsrfForm,  # noqa: ARG002
         problem: FormProblem,
     ) -> Response:
         return await self._render_overview(request, admin, problem=problem)
@@ -188,16 +188,7 @@ class ApplicationScreens:
                 fresh=True,
                 form_suffix="/service",
             ),
-            view.form(
-                f"{here}/logo",
-                LogoForm,
-                self.upload_logo,
-                rerender=self.rerender_after_upload,
-                fresh=True,
-                form_suffix="/logo",
-                file_field="logo",
-            ),
-            view.form(f"{here}/logo/remove", CsrfForm, self.remove_logo, fresh=True, form_suffix="/logo/remove"),
+            *logo_routes(view, here, self.upload_logo, self.remove_logo, rerender=self.rerender_logo),
         ]
 
 
@@ -292,7 +283,7 @@ def service_meta(before: Application, form: ServiceMetaForm) -> dict[str, object
     """
     typed = {
         "name": form.service_name.strip(),
-        "description": normalize_newlines(form.service_description).strip(),
+        "description": form_text(form.service_description),
         "doc": form.doc.strip(),
         "url": form.url.strip(),
         "env": form.env.strip(),
@@ -301,7 +292,7 @@ def service_meta(before: Application, form: ServiceMetaForm) -> dict[str, object
     }
     meta: dict[str, object] = {name: value for name, value in typed.items() if value}
     stored = before.service_key.pem if before.service_key else ""
-    public = normalize_newlines(form.public_key).strip()
+    public = form_text(form.public_key)
     if public != stored.strip():
         meta["public_key"] = public or None
     elif stored:
@@ -309,7 +300,7 @@ def service_meta(before: Application, form: ServiceMetaForm) -> dict[str, object
     if form.remove_private_key:
         meta["private_key"] = None
     elif form.private_key.strip():
-        meta["private_key"] = normalize_newlines(form.private_key).strip()
+        meta["private_key"] = form_text(form.private_key)
     return meta
 
 
@@ -318,11 +309,6 @@ def parse_config_schema(text: str) -> object:
         return msgspec.json.decode(text) if text.strip() else None
     except msgspec.DecodeError:
         raise Malformed("config_schema: enter valid JSON") from None
-
-
-def normalize_newlines(text: str) -> str:
-    """Browsers end lines with CR LF."""
-    return text.replace("\r\n", "\n")
 
 
 def submapping(settings: Mapping[str, object], name: str) -> Mapping[str, object]:

@@ -19,8 +19,7 @@ from gatehouse.permissions.model.rules import Role, Rule, RuleDefinition, RuleSe
 from gatehouse.permissions.questions.proposals import DryRuns, ProposalReach, Proposer, SchemaProposal
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.console.applications.head import ENTRY, application_head
-from gatehouse.web.console.applications.overview import normalize_newlines
-from gatehouse.web.console.forms import FieldConflict, field_conflicts
+from gatehouse.web.console.forms import FieldConflict, field_conflicts, form_text
 from gatehouse.web.console.impact import ImpactForecaster, ReviewContext
 from gatehouse.web.console.view import AdminRequest, ConsoleView
 from gatehouse.web.pages.forms import CsrfForm
@@ -62,7 +61,7 @@ class RuleForm(CsrfForm, frozen=True, kw_only=True):
         return RuleDefinition(
             value=self.value == YES,
             protected=self.protected == YES,
-            description=normalize_newlines(self.description).strip(),
+            description=form_text(self.description),
         )
 
 

@@ -25,6 +25,7 @@ from gatehouse.web.console.forms import (
     VersionedForm,
     conflicts_after,
     csv_file,
+    form_text,
     join_lines,
     read_list_query,
     split_lines,
@@ -324,7 +325,7 @@ class GroupScreens:
         loaded = await self._loader.load(request, admin)
         draft = GroupDraft(
             title=form.title.strip(),
-            description=form.description.strip().replace("\r\n", "\n"),
+            description=form_text(form.description),
             version=form.version,
         )
         saved = await self._groups.save(admin.actor, loaded.group.group_id, draft)

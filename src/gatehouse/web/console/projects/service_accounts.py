@@ -19,7 +19,7 @@ from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.permissions.model.rules import Role
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.api.permissions.service_accounts import service_account_entry as account_entry
-from gatehouse.web.console.forms import csv_file, read_list_query, split_lines
+from gatehouse.web.console.forms import csv_file, form_text, read_list_query, split_lines
 from gatehouse.web.console.frame import ApiCall, NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.holdings import (
@@ -157,7 +157,7 @@ class ServiceAccountScreens:
             name=form.name.strip(),
             comment=form.comment.strip(),
             ip_ranges=list(split_lines(form.ip_ranges)),
-            public_key=form.public_key.replace("\r\n", "\n").strip(),
+            public_key=form_text(form.public_key),
             days=parse_days(form.days.strip()),
             roles=holds.get("roles"),
             applications=holds.get("applications"),

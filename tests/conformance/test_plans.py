@@ -35,7 +35,8 @@ ABOUT_EVERYBODY: Final = {
     "permissions.full_removal.DROP_HELD",
     "permissions.full_removal.DROP_IN_APPLICATIONS",
     "provision.ALL_HELD",  # an export
-    "accounts.own_account.DROP_TRACES",  # a person is deleted
+    "accounts.erasure.DROP_TRACES",  # a person is deleted
+    "accounts.guest_upgrades.DROP_TRACES",  # once per guest; it scans only what lives for minutes
     "promotion.RAISE_ALL",  # runs for up to an hour
     "promotion.SPEND_ALL",
 }

@@ -9,10 +9,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import forkserver
+from pathlib import Path
 from typing import Final
 
+import gatehouse as package
 from gatehouse.cli import main as gatehouse
 
+MAIN: Final = str(Path(package.__file__).with_name("__main__.py"))
 FORKING: Final = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["gatehouse.cli.serve", "gatehouse.app.endpoints", __name__])
 # Waits for the server, so that the CPU time of everything it started counts as that of this process.
@@ -58,5 +61,5 @@ def run_gatehouse(
         os.dup2(err.fileno(), 2)
     os.environ.clear()  # noqa: TID251 - no setting is read
     os.environ.update(environment)  # noqa: TID251
-    sys.argv = ["gatehouse", *arguments]  # from which `--workers` starts its processes
+    sys.argv = [MAIN, *arguments]  # as of `python -m gatehouse`: commands show it, and `--workers` passes it on
     gatehouse(arguments, prog_name="gatehouse")

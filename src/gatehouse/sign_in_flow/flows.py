@@ -46,7 +46,7 @@ class SignInPurpose(Protocol):
 
 
 class RefusablePurpose(SignInPurpose, Protocol):
-    """A purpose that somebody waits for, and who is told when the person says no."""
+    """A purpose of an application, which is told when the person says no."""
 
     async def refuse(self, flow: SignInFlow, origin: AuditOrigin) -> Continuation:
         """Record the no and return where the browser goes; empty for a page of ours."""

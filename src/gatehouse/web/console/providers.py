@@ -7,13 +7,13 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.settings import SettingListItem
-from gatehouse.kernel.errors import BadInput, NotFound
+from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.providers.model import PRESETS
 from gatehouse.settings.entries import PROVIDER_ID, PROVIDERS
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
 from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
+from gatehouse.web.console.settings_tables import SettingsTable, is_stored
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -51,8 +51,7 @@ class NewProviderForm(CsrfForm, frozen=True, kw_only=True):
 
 class ProviderScreens:
     def __init__(self, *, installation: InstallationReader, save: SaveSettings, view: ConsoleView) -> None:
-        self._installation = installation
-        self._save = save
+        self._table = SettingsTable(PROVIDERS, installation=installation, save=save)
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
@@ -63,10 +62,9 @@ class ProviderScreens:
         require_operation(admin.rights, Operation.ADMINISTER)
         if not PROVIDER_ID.fullmatch(form.provider):
             raise BadInput("an ID is a lower-case letter, then up to 19 letters and digits, like google")
-        if form.provider in self._lines_by_provider(admin):
+        if form.provider in self._table.rows(admin):
             raise BadInput("a provider with this ID exists")
-        section = f"{PROVIDERS}.{form.provider}"
-        await self._save({f"{section}.kind": form.kind, f"{section}.enabled": False}, admin.actor.origin)
+        section = await self._table.add(admin, form.provider, kind=form.kind)
         return self._view.redirect_with_flash(f"{ENTRY.path}/change?part={section}", "provider_added")
 
     async def rerender(
@@ -75,7 +73,7 @@ class ProviderScreens:
         return self._render(request, admin, form, problem)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
-        provider_id, t = self._stored_provider(request, admin), self._view.words(request)
+        provider_id, t = self._table.stored_row(request, admin), self._view.words(request)
         return Confirmation(
             title=t("settings.provider_remove_title", provider=provider_id),
             trail=[(t("settings.tab_providers"), PATH)],
@@ -84,34 +82,18 @@ class ProviderScreens:
         )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        require_operation(admin.rights, Operation.ADMINISTER)
-        lines = self._lines_by_provider(admin)[self._stored_provider(request, admin)]
-        await self._save(dict.fromkeys(line.name for line in lines if line.is_in_database), admin.actor.origin)
+        await self._table.remove(request, admin)
         return self._view.redirect_with_flash(PATH, "provider_removed")
 
-    def _stored_provider(self, request: Request, admin: AdminRequest) -> str:
-        provider_id: str = request.path_params["provider"]
-        if not any(line.is_in_database for line in self._lines_by_provider(admin).get(provider_id, ())):
-            raise NotFound("no such provider in the database")
-        return provider_id
-
-    def _lines_by_provider(self, admin: AdminRequest) -> Mapping[str, Sequence[SettingListItem]]:
-        found: dict[str, list[SettingListItem]] = {}
-        for line in self._installation.installation(admin.actor).lines:
-            section, _, rest = line.name.partition(".")
-            if section == PROVIDERS:
-                found.setdefault(rest.partition(".")[0], []).append(line)
-        return found
-
     def _provider_rows(self, admin: AdminRequest) -> Iterator[ListedProvider]:
-        for provider_id, lines in self._lines_by_provider(admin).items():
+        for provider_id, lines in self._table.rows(admin).items():
             values = {line.name.rpartition(".")[2]: line.value for line in lines}
             yield ListedProvider(
                 provider_id=provider_id,
                 kind=KIND_TITLES[values["kind"]],
                 name=values["name"] or KIND_TITLES[values["kind"]],
                 enabled=values["enabled"] == "true",
-                is_stored=any(line.is_in_database for line in lines),
+                is_stored=is_stored(lines),
             )
 
     def _render(
@@ -134,5 +116,5 @@ class ProviderScreens:
         return [
             view.page("/settings/providers", self.show),
             view.form("/settings/providers", NewProviderForm, self.add, rerender=self.rerender, fresh=True),
-            *view.confirmation("/settings/providers/{provider}/remove", CsrfForm, self.confirm_removal, self.remove),
+            *view.confirmation("/settings/providers/{row}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]

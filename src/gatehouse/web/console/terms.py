@@ -1,19 +1,19 @@
 """Documents that people accept: list, add, remove. Their settings are changed in settings_form.py."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.settings import SettingListItem
-from gatehouse.kernel.errors import BadInput, NotFound
+from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.settings.entries import TERMS
 from gatehouse.settings.terms import DOCUMENT_ID
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
 from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
+from gatehouse.web.console.settings_tables import SettingsTable, is_stored
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -50,8 +50,7 @@ class NewDocumentForm(CsrfForm, frozen=True, kw_only=True):
 
 class TermsScreens:
     def __init__(self, *, installation: InstallationReader, save: SaveSettings, view: ConsoleView) -> None:
-        self._installation = installation
-        self._save = save
+        self._table = SettingsTable(TERMS, installation=installation, save=save)
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
@@ -65,10 +64,9 @@ class TermsScreens:
                 "an ID is a lower-case letter, then up to 19 lower-case letters and digits, like privacy; "
                 "age is reserved"
             )
-        if form.document in self._lines_by_document(admin):
+        if form.document in self._table.rows(admin):
             raise BadInput("a document with this ID exists")
-        section = f"{TERMS}.{form.document}"
-        await self._save({f"{section}.title": form.title, f"{section}.enabled": False}, admin.actor.origin)
+        section = await self._table.add(admin, form.document, title=form.title)
         return self._view.redirect_with_flash(f"{ENTRY.path}/change?part={section}", "document_added")
 
     async def rerender(
@@ -77,7 +75,7 @@ class TermsScreens:
         return self._render(request, admin, form, problem)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
-        document_id, t = self._stored_document(request, admin), self._view.words(request)
+        document_id, t = self._table.stored_row(request, admin), self._view.words(request)
         return Confirmation(
             title=t("settings.document_remove_title", document=document_id),
             trail=[(t("settings.tab_terms"), PATH)],
@@ -86,27 +84,11 @@ class TermsScreens:
         )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        require_operation(admin.rights, Operation.ADMINISTER)
-        lines = self._lines_by_document(admin)[self._stored_document(request, admin)]
-        await self._save(dict.fromkeys(line.name for line in lines if line.is_in_database), admin.actor.origin)
+        await self._table.remove(request, admin)
         return self._view.redirect_with_flash(PATH, "document_removed")
 
-    def _stored_document(self, request: Request, admin: AdminRequest) -> str:
-        document_id: str = request.path_params["document"]
-        if not any(line.is_in_database for line in self._lines_by_document(admin).get(document_id, ())):
-            raise NotFound("no such document in the database")
-        return document_id
-
-    def _lines_by_document(self, admin: AdminRequest) -> Mapping[str, Sequence[SettingListItem]]:
-        found: dict[str, list[SettingListItem]] = {}
-        for line in self._installation.installation(admin.actor).lines:
-            section, _, rest = line.name.partition(".")
-            if section == TERMS:
-                found.setdefault(rest.partition(".")[0], []).append(line)
-        return found
-
     def _document_rows(self, admin: AdminRequest) -> Iterator[ListedDocument]:
-        for document_id, lines in self._lines_by_document(admin).items():
+        for document_id, lines in self._table.rows(admin).items():
             values = {line.name.rpartition(".")[2]: line.value for line in lines}
             yield ListedDocument(
                 document_id=document_id,
@@ -115,7 +97,7 @@ class TermsScreens:
                 applications=values["applications"],
                 countries=values["countries"],
                 enabled=values["enabled"] == "true",
-                is_stored=any(line.is_in_database for line in lines),
+                is_stored=is_stored(lines),
             )
 
     def _render(
@@ -138,5 +120,5 @@ class TermsScreens:
         return [
             view.page("/settings/terms", self.show),
             view.form("/settings/terms", NewDocumentForm, self.add, rerender=self.rerender, fresh=True),
-            *view.confirmation("/settings/terms/{document}/remove", CsrfForm, self.confirm_removal, self.remove),
+            *view.confirmation("/settings/terms/{row}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]

@@ -73,7 +73,7 @@ async def test_a_complaint_names_the_field_as_the_form_does(console_browsers: Co
     assert check.status_code == 400
     assert "Application: choose an application from the list" in check.text
     sent = {
-        "/console/applications/new": {"name": "Chess", "project_id": "No Such"},
+        "/console/applications/new/empty": {"name": "Chess", "project_id": "No Such"},
         "/console/roles/new": {"application": str(SHOP), "name": "x" * 65},
         "/console/settings/webhooks/new": {"url": "https://127.0.0.1/", "events": "account"},
     }

@@ -36,15 +36,20 @@ from gatehouse.web.console.applications.apis import ApiScreens
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
 from gatehouse.web.console.applications.assignments import AssignmentTable
 from gatehouse.web.console.applications.clients import ClientScreens
+from gatehouse.web.console.applications.connect import ConnectScreens
 from gatehouse.web.console.applications.keys import AccessKeyScreens, PublicKeyScreens
 from gatehouse.web.console.applications.lists import ApplicationListScreens, ApplicationRemovalScreens
 from gatehouse.web.console.applications.matrix import MatrixTable
 from gatehouse.web.console.applications.matrix_edits import MatrixEditor
-from gatehouse.web.console.applications.overview import ApplicationScreens
+from gatehouse.web.console.applications.new import NewApplicationScreens
+from gatehouse.web.console.applications.overview import ApplicationOverviewScreens
+from gatehouse.web.console.applications.roles import ApplicationRoleScreens
 from gatehouse.web.console.applications.rules import LoginRuleScreens, RuleScreens
 from gatehouse.web.console.applications.schema_changes import SchemaReview
 from gatehouse.web.console.applications.schema_versions import SchemaFileScreens, VersionScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
+from gatehouse.web.console.applications.settings import ApplicationSettingScreens
+from gatehouse.web.console.applications.several_rules import SeveralRulesScreens
 from gatehouse.web.console.applications.sites import SiteScreens
 from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
@@ -323,17 +328,41 @@ def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, view, applications = console.services, console.view, console.services.application_commands
-    lists = ApplicationListStore(services.storage.runner)
+    lists, client_lists = ApplicationListStore(services.storage.runner), ClientListStore(services.storage.runner)
+    new = NewApplicationScreens(
+        applications=applications,
+        clients=services.application_clients,
+        access_keys=services.access_key_commands,
+        lists=lists,
+        view=view,
+        clock=services.clock,
+        base_url=services.base_url,
+    )
+    overview = ApplicationOverviewScreens(
+        clients=client_lists, view=view, clock=services.clock, base_url=services.base_url
+    )
+    settings = ApplicationSettingScreens(
+        applications=applications, lists=lists, view=view, base_url=services.base_url
+    )
+    roles = ApplicationRoleScreens(
+        lists=RoleListStore(services.storage.runner),
+        condition_builders=console.condition_builders,
+        view=view,
+        clock=services.clock,
+    )
     clients = ClientScreens(
         clients=services.application_clients,
-        lists=ClientListStore(services.storage.runner),
+        lists=client_lists,
         view=view,
         clock=services.clock,
         base_url=services.base_url,
     )
     return [
-        *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
-        *ApplicationScreens(applications=applications, lists=lists, view=view, base_url=services.base_url).routes(),
+        *ApplicationListScreens(lists=lists, view=view).routes(),
+        *new.routes(),
+        *overview.routes(),
+        *settings.routes(),
+        *roles.routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
@@ -345,6 +374,7 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             base_url=services.base_url,
         ).routes(),
         *clients.routes(),
+        *ConnectScreens(clients=services.application_clients, view=view, base_url=services.base_url).routes(),
     ]
 
 
@@ -355,6 +385,7 @@ def schema_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     return [
         *LoginRuleScreens(schemas=schemas, view=view).routes(),
         *SchemaFileScreens(schemas=schemas, schema_review=review, view=view).routes(),
+        *SeveralRulesScreens(schemas=schemas, view=view).routes(),
         *RuleScreens(schemas=schemas, schema_review=review, view=view).routes(),
         *VersionScreens(schemas=schemas, versions=versions, schema_review=review, view=view).routes(),
     ]

@@ -1,11 +1,10 @@
-"""The list of applications, and a new one."""
+"""The list of applications, and the removal of one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
-from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,12 +12,10 @@ from gatehouse.admin.applications import (
     ApplicationListItem,
     ApplicationListStore,
     ApplicationRemovalImpact,
-    TargetProject,
 )
 from gatehouse.admin.paging import Page
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
-from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.commands.applications import ApplicationCommands
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import ENTRY, application_path
 from gatehouse.web.console.forms import csv_file, read_list_query
@@ -28,10 +25,8 @@ from gatehouse.web.console.view import (
     ConfirmationField,
     ConsoleRoute,
     ConsoleView,
-    FormProblem,
     require_confirmation_text,
 )
-from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
@@ -56,25 +51,8 @@ class ApplicationsContext(PageContext):
     may_create: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewApplicationContext(PageContext):
-    template = "console/applications/new.html"
-
-    projects: Sequence[TargetProject]
-    form: "NewApplicationForm"
-    may_be_standalone: bool
-    problem: FormProblem | None = None
-
-
-class NewApplicationForm(CsrfForm, frozen=True, kw_only=True):
-    name: str = ""
-    description: str = ""
-    project_id: str = ""
-
-
 class ApplicationListScreens:
-    def __init__(self, *, applications: ApplicationCommands, lists: ApplicationListStore, view: ConsoleView) -> None:
-        self._applications = applications
+    def __init__(self, *, lists: ApplicationListStore, view: ConsoleView) -> None:
         self._lists = lists
         self._view = view
 
@@ -86,39 +64,8 @@ class ApplicationListScreens:
         context = ApplicationsContext(found=found, search=query.q, may_create=may_create(admin))
         return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
-        """`?project_id=` fills the field in: how other screens lead here."""
-        if not may_create(admin):
-            raise NoRight("cannot create applications anywhere")
-        return await self._render_new(request, admin, read_query(request, NewApplicationForm))
-
-    async def create(self, request: Request, admin: AdminRequest, form: NewApplicationForm) -> Response:  # noqa: ARG002
-        draft = ApplicationDraft(
-            name=form.name.strip(),
-            description=form.description.strip(),
-            project_id=form.project_id.strip() or UNSET,
-        )
-        created = await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(created.application_id), "application_created")
-
-    async def _render_new(
-        self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
-    ) -> Response:
-        context = NewApplicationContext(
-            projects=await self._lists.target_projects(admin.visibility),
-            form=form,
-            may_be_standalone=admin.visibility.may_create,
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     def routes(self) -> Sequence[ConsoleRoute]:
-        view = self._view
-        return [
-            view.page("/applications", self.list),
-            view.page("/applications/new", self.new),
-            view.form("/applications/new", NewApplicationForm, self.create, rerender=self._render_new),
-        ]
+        return [self._view.page("/applications", self.list)]
 
 
 def may_create(admin: AdminRequest) -> bool:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -25,12 +26,13 @@ from gatehouse.web.console.applications.snippets import (
 )
 from tests.interop.conftest import WHOLE, GatehouseNode
 from tests.interop.person import PersonInBrowser
-from tests.interop.programs import GO, NODE, PYTHON, SPRING
+from tests.interop.programs import NODE, PYTHON, SPRING
 from tests.interop.test_oauth2_proxy import PROXY
 from tests.interop.test_protected_pages import PYTHON as PYTHON_PAGES
 from tests.interop.test_protected_pages import node
 from tests.interop.toolchains import GO_SOURCE
 from tests.support.capabilities import Capability, require_program
+from tests.support.nginx import wait_until_listening
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port, inherited_environment
 
 BUILD_TIMEOUT: Final = 180  # seconds
@@ -39,7 +41,7 @@ RUN_ELSEWHERE: Final = {
     "nginx": "tests/unit/web_pages/test_snippets.py",  # the same text as in the guide, which test_proxies.py runs
     "caddy": "tests/unit/web_pages/test_snippets.py",
     "gitea": "tests/unit/web_pages/test_snippets.py",  # the same command as in the guide, which test_gitea.py runs
-    "permissions": "tests/wire/console/test_connect.py",
+    "permissions": "tests/unit/web_pages/test_snippets.py",
     "check": "tests/wire/console/test_connect.py",
     "shell": "tests/unit/web_pages/test_snippets.py",
     "native": "tests/unit/web_pages/test_snippets.py",
@@ -54,8 +56,8 @@ class SnippetProgram:
     name: str
     needs: Capability
     command: Callable[[Path, Path, int], Sequence[str]]  # from the program, the folder of the files and the port
-    started: str
     subject: str  # what the page says about the person
+    started: str = ""  # the line it prints, if there is one
     host: str = LOOPBACK
     is_slow: bool = False
 
@@ -106,6 +108,18 @@ def oauth2_proxy(program: Path, home: Path, port: int) -> Sequence[str]:
     return ("sh", "-euc", words)
 
 
+def find_go_modules() -> Path | None:
+    """The sources of go-oidc in the version of the lock: those that `make test-deps` has built from."""
+    program = shutil.which("go")
+    if program is None:
+        return None
+    places = subprocess.run([program, "env", "GOMODCACHE"], capture_output=True, text=True, check=True).stdout
+    (version,) = re.findall(r"coreos/go-oidc/v3 (v\S+)", (GO_SOURCE / "go.mod").read_text())
+    found = Path(places.strip()) / "github.com" / "coreos" / "go-oidc" / f"v3@{version}"
+    return found if found.is_dir() else None
+
+
+GO_MODULES: Final = Capability(name="the Go modules of go-oidc", find=cache(find_go_modules), optional=True)
 PROGRAMS: Final = (
     SnippetProgram(name="flask", needs=PYTHON_PAGES, command=flask, started="Running on", subject="sub"),
     SnippetProgram(name="express", needs=NODE, command=express, started="Running on", subject="sub"),
@@ -113,11 +127,9 @@ PROGRAMS: Final = (
     SnippetProgram(
         name="django", needs=PYTHON, command=django, started="Quit the server", subject="email", is_slow=True
     ),
-    SnippetProgram(name="go", needs=GO, command=go, started="Running on", subject="sub", is_slow=True),
+    SnippetProgram(name="go", needs=GO_MODULES, command=go, started="Running on", subject="sub", is_slow=True),
     SnippetProgram(name="spring", needs=SPRING, command=spring, started="Started", subject="sub", is_slow=True),
-    SnippetProgram(
-        name="oauth2-proxy", needs=PROXY, command=oauth2_proxy, started="listening on", subject="", is_slow=True
-    ),
+    SnippetProgram(name="oauth2-proxy", needs=PROXY, command=oauth2_proxy, subject="", is_slow=True),
 )
 
 
@@ -156,7 +168,7 @@ def run_snippet(program: SnippetProgram, gatehouse: GatehouseNode) -> Iterator[s
         created_at=0,
     )
     # Node finds packages in the directories above a program.
-    with tempfile.TemporaryDirectory(dir=found if found.is_dir() else None, prefix="snippet-") as place:
+    with tempfile.TemporaryDirectory(dir=found if program.needs is NODE else None, prefix="snippet-") as place:
         home = Path(place)
         for file in render_snippet(snippet, client, application_id=1, base_url=gatehouse.issuer):
             (home / file.name).write_text(file.text + "\n")
@@ -168,7 +180,10 @@ def run_snippet(program: SnippetProgram, gatehouse: GatehouseNode) -> Iterator[s
             cwd=home,
             environment={**values, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"},
         ) as process:
-            process.wait_until_started(program.started, process.stdout)
+            if program.started:
+                process.wait_until_started(program.started, process.stdout)
+            else:
+                wait_until_listening(port, process)
             yield home_url
 
 

@@ -167,3 +167,11 @@ def test_gitea_is_set_up_as_in_the_guide_that_tests_run() -> None:
     words = shlex.split(shown["add.sh"].partition("set +a\n")[2].replace("\\\n", " "))
     assert [word.replace("$OIDC_CLIENT_", "") for word in words] == shlex.split(command.replace("\\\n", " "))
     assert shown["app.ini"] == settings
+
+
+def test_permissions_are_checked_as_in_the_guide_that_tests_run() -> None:
+    guide = (ROOT / "docs" / "guides" / "connect-a-python-app.md").read_text()
+    program = re.findall(r"^```python\n(.*?)\n```", guide, flags=re.MULTILINE | re.DOTALL)[0]
+    filled_in = re.sub(r"  # https://.*", "", program.replace('os.environ["GATEHOUSE_URL"]', f'"{ISSUER}"'))
+    shown = texts("permissions")["app.py"]
+    assert shown == filled_in.replace('int(os.environ["GATEHOUSE_APPLICATION"])', "50001")

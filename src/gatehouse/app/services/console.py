@@ -49,6 +49,7 @@ from gatehouse.web.console.applications.sites import SiteScreens
 from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
 from gatehouse.web.console.frame import FlashMessages
+from gatehouse.web.console.gallery import ComponentGallery
 from gatehouse.web.console.games import GameScreens
 from gatehouse.web.console.home import HomeScreens
 from gatehouse.web.console.impact import ImpactForecaster
@@ -73,6 +74,7 @@ from gatehouse.web.console.providers import ProviderScreens
 from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.roles import RoleScreens
+from gatehouse.web.console.search import GlobalSearchScreens
 from gatehouse.web.console.settings import SettingScreens, SigningKeyScreens
 from gatehouse.web.console.settings_form import SettingFormScreens
 from gatehouse.web.console.terms import TermsScreens
@@ -128,6 +130,16 @@ class ConsoleServices:
         return Suggestions(self.search)
 
     @cached_property
+    def role_lists(self) -> RoleScreens:
+        return RoleScreens(
+            schemas=self.services.schema_commands,
+            lists=RoleListStore(self.services.storage.runner),
+            condition_builders=self.condition_builders,
+            view=self.view,
+            clock=self.services.clock,
+        )
+
+    @cached_property
     def condition_matches(self) -> ConditionMatchStore:
         return ConditionMatchStore(self.services.storage.runner)
 
@@ -175,6 +187,7 @@ def build_console(
         *people_screens(console),
         *project_screens(console),
         *role_screens(console),
+        *search_screens(console).routes(),
         *application_screens(console),
         *table_screens(console),
         *access_screens(console),
@@ -182,6 +195,7 @@ def build_console(
         *activity_screens(console),
         *webhook_screens(console).routes(),
         *setting_screens(console),
+        *(ComponentGallery(console.view).routes() if services.dev else ()),
     ]
     return ConsoleRouter(screens, sign_in_gate, console.view.not_found).dispatch
 
@@ -301,14 +315,7 @@ def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 
 def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    services, view = console.services, console.view
-    lists = RoleScreens(
-        schemas=services.schema_commands,
-        lists=RoleListStore(services.storage.runner),
-        condition_builders=console.condition_builders,
-        view=view,
-        clock=services.clock,
-    )
+    services, view, lists = console.services, console.view, console.role_lists
     editor = RoleEditorScreens(
         schemas=services.schema_commands,
         applications=services.storage.applications,
@@ -319,6 +326,12 @@ def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     )
     members = RoleMemberScreens(search=services.member_search, names=console.names, view=view)
     return [*lists.routes(), *editor.routes(), *members.routes()]
+
+
+def search_screens(console: ConsoleServices) -> GlobalSearchScreens:
+    return GlobalSearchScreens(
+        finding=console.search, suggestions=console.suggestions, roles=console.role_lists, view=console.view
+    )
 
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:

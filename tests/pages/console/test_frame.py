@@ -49,11 +49,11 @@ async def test_the_sidebar_stays_collapsed_and_the_theme_changes_in_place(admin:
     await admin.reload()
     await expect(admin.locator("body.collapsed")).to_have_count(1)
     assert await axe_violations(admin) == []
-    await admin.locator(".account > summary").click()
+    await admin.get_by_role("button", name="Mara Lindgren").click()
     await admin.get_by_role("button", name="Dark").click()
     await admin.wait_for_url("**/console/roles")
     await expect(admin.locator("html[data-theme=dark]")).to_have_count(1)
-    await admin.locator(".account > summary").click()
+    await admin.get_by_role("button", name="Mara Lindgren").click()
     await admin.get_by_role("button", name="System").click()
     await expect(admin.locator("html:not([data-theme])")).to_have_count(1)
 

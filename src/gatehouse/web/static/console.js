@@ -11,18 +11,6 @@ collapse.addEventListener("click", () => {
   document.cookie = `gh_sidebar=${collapsed ? "collapsed" : "open"}; Path=/console; Max-Age=31536000; SameSite=Lax`;
 });
 
-// A menu closes at a click elsewhere and at Escape.
-document.addEventListener("click", ({ target }) => {
-  for (const menu of document.querySelectorAll("[data-menu][open]")) if (!menu.contains(target)) menu.open = false;
-});
-document.addEventListener("keydown", ({ key }) => {
-  if (key !== "Escape") return;
-  for (const menu of document.querySelectorAll("[data-menu][open]")) {
-    menu.open = false;
-    menu.querySelector("summary").focus();
-  }
-});
-
 // A toast stays until it is read: a few seconds, longer under the pointer or with the focus.
 const TOAST_SECONDS = 6;
 for (const toast of document.querySelectorAll("[data-toast]")) {

@@ -7,6 +7,7 @@ from gatehouse.admin.clients import ClientListStore
 from gatehouse.admin.home import HomeStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_import import PeopleImport
+from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.settings import find_risks
 from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.app.services import Services

@@ -16,6 +16,7 @@ from gatehouse.admin.applications import ApplicationListStore, TargetProject
 from gatehouse.admin.clients import ApplicationClients
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.clients import check_client
+from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.commands.application_credentials import AccessKeyCommands
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
@@ -206,7 +207,7 @@ def requested_kind(request: Request) -> ApplicationKind:
 
 
 def new_client(kind: ApplicationKind, form: NewApplicationForm, *, now: int) -> Client:
-    """Return the client that the kind needs. Raises BadClient, Malformed."""
+    """Return the client that the kind needs. Raises Malformed, which names the field."""
     product = next((one for one in PRODUCTS if one.name == form.product), None)
     if kind is not ApplicationKind.PRODUCT:
         uris = tuple(split_lines(form.redirect_uris))
@@ -228,7 +229,11 @@ def new_client(kind: ApplicationKind, form: NewApplicationForm, *, now: int) -> 
         public=is_page,
         created_at=now,
     )
-    check_client(client)
+    try:
+        check_client(client)
+    except BadClient as error:
+        field = "app_url" if kind is ApplicationKind.PRODUCT else error.field or "name"
+        raise Malformed(f"{field}: {error.detail}") from None
     return client
 
 

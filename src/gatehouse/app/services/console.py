@@ -14,6 +14,7 @@ from gatehouse.admin.names import NameStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.admin.people_import import PeopleImport
+from gatehouse.admin.people_search import PeopleSearchStore
 from gatehouse.admin.projects import ProjectListStore
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.search import SearchStore
@@ -53,7 +54,7 @@ from gatehouse.web.console.games import GameScreens
 from gatehouse.web.console.home import HomeScreens
 from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.lazy_console import ConsoleHandler, SignInGate
-from gatehouse.web.console.lookup import Suggestions
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
@@ -124,8 +125,9 @@ class ConsoleServices:
         return SearchStore(self.services.storage.runner)
 
     @cached_property
-    def suggestions(self) -> Suggestions:
-        return Suggestions(self.search)
+    def lookup(self) -> Lookup:
+        people = PeopleSearchStore(self.services.storage.runner)
+        return Lookup(finding=self.search, people=people, view=self.view)
 
     @cached_property
     def condition_matches(self) -> ConditionMatchStore:
@@ -172,6 +174,7 @@ def build_console(
     console = ConsoleServices(services, sign_in_gate=sign_in_gate, readiness=readiness, pages=pages, samples=samples)
     screens = [
         *home_screens(console).routes(),
+        *console.lookup.routes(),
         *people_screens(console),
         *project_screens(console),
         *role_screens(console),
@@ -213,7 +216,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     access = PersonAccessScreens(
         persons, permission_loader=services.permission_loader, views=services.user_record_views
     )
-    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names)
+    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names, lookup=console.lookup)
     return [
         *PeopleScreens(
             people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
@@ -234,6 +237,7 @@ def project_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         publishing=services.project_publisher,
         lists=lists,
         names=console.names,
+        lookup=console.lookup,
         view=view,
         clock=services.clock,
     )
@@ -332,8 +336,10 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         base_url=services.base_url,
     )
     return [
-        *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
-        *ApplicationScreens(applications=applications, lists=lists, view=view, base_url=services.base_url).routes(),
+        *ApplicationListScreens(applications=applications, lists=lists, lookup=console.lookup, view=view).routes(),
+        *ApplicationScreens(
+            applications=applications, lookup=console.lookup, view=view, base_url=services.base_url
+        ).routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
@@ -386,6 +392,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         forecaster=console.forecaster,
         names=console.names,
         audit=storage.audit,
+        lookup=console.lookup,
         view=view,
     )
     table = AssignmentTable(
@@ -402,6 +409,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         people=people,
         names=console.names,
         people_facts=storage.candidates,
+        lookup=console.lookup,
         view=view,
         clock=services.clock,
     )
@@ -414,7 +422,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         explanations=services.guarded_explainer,
         question_access=services.question_access,
         login=services.login_rules,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         names=console.names,
         view=view,
         clock=services.clock,
@@ -424,7 +432,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         projects=storage.projects,
         names=console.names,
         finding=console.search,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         view=view,
     )
     simulate = SimulateScreens(
@@ -432,7 +440,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         question_access=services.question_access,
         groups=storage.groups,
         projects=storage.projects,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         view=view,
     )
     return [*check.routes(), *who.routes(), *simulate.routes()]
@@ -458,6 +466,7 @@ def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         store=store,
         names=console.names,
         finding=console.search,
+        lookup=console.lookup,
         view=console.view,
         mac_key=services.audit_key,
         box=services.head_codec,

@@ -238,12 +238,15 @@ def test_ht_25_no_input_about_players_makes_the_service_fail(installed_sqlite_ur
         entered(bench, a_player_setup(bench)) as setup,
     ):
         for kind in KINDS:
+            search_failures(setup, kind)
 
-            @seed(SEED)
-            @examples(20)
-            @given(st.data())
-            def search(data: st.DataObject, send: Callable[[PlayerSetup, st.DataObject], None] = kind) -> None:
-                send(setup, data)
-                bench.wait(A_WHILE)
 
-            search()
+def search_failures(setup: PlayerSetup, send: Callable[[PlayerSetup, st.DataObject], None]) -> None:
+    @seed(SEED)
+    @examples(20)
+    @given(st.data())
+    def search(data: st.DataObject) -> None:
+        send(setup, data)
+        setup.bench.wait(A_WHILE)
+
+    search()

@@ -20,12 +20,20 @@ from tests.faults.run_record import sample
 from tests.support.browser import LOGIN, PASSWORD, HttpBrowser
 from tests.support.builders import ORIGIN
 from tests.support.game import Game
-from tests.support.guests import GUEST, Device, ask_challenge, open_upgrade, post_guest, register_upgrade
+from tests.support.guests import (
+    GUEST,
+    NEW,
+    Device,
+    ask_challenge,
+    open_upgrade,
+    post_guest,
+    register_account,
+    register_upgrade,
+)
 from tests.support.permission_builders import create_application
 from tests.support.platforms import run_steam
 from tests.support.postgres_proxy import PostgresProxy, service_behind
 from tests.support.service import RunningService
-from tests.wire.accounts.test_guest_upgrades import NEW, register_account
 from tests.wire.accounts.test_platform_login import post_ticket
 from tests.wire.accounts.test_proof_of_work import DIFFICULTY, solve
 from tests.wire.accounts.test_providers import a_vendor, come_back, find_user, leave

@@ -170,8 +170,23 @@ def send_steam_ticket(setup: PlayerSetup, data: st.DataObject) -> None:
     setup.post(PLATFORM_LOGIN, data.draw(changed(fields)))
 
 
-CLAIMS: Final = ("iss", "aud", "azp", "sub", "iat", "exp", "nbf", "email", "email_verified", "name", "jti", "typ")
-claims = st.dictionaries(st.sampled_from(CLAIMS), value, max_size=3)
+CLAIMS: Final = (
+    "iss",
+    "iss",
+    "aud",
+    "azp",
+    "sub",
+    "iat",
+    "exp",
+    "nbf",
+    "email",
+    "email_verified",
+    "name",
+    "jti",
+    "typ",
+)
+odd = st.sampled_from([None, True, 0, -1, 2**70, "", "x" * 5_000, [], {}, [[]], [{}], {"a": []}])
+claims = st.dictionaries(st.sampled_from(CLAIMS), odd | value, min_size=1, max_size=4)
 header = st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "jku", "b64", "zip"]), value, max_size=2)
 
 

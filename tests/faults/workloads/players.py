@@ -41,7 +41,7 @@ from tests.wire.accounts.test_proof_of_work import solve
 CLIENTS: Final = 3
 IDLE_GUESTS: Final = 200
 MAX_REFUSED_TICKETS: Final = 80  # more would block their source
-DIFFICULTY: Final = 4
+DIFFICULTY: Final = 8  # the lowest
 CALLBACK: Final = "/sign-in/with/vendor/callback"
 CONFIRM: Final = "/sign-in/confirm"
 STEPS_MOST: Final = 4

@@ -10,7 +10,6 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import httpx2
-import pytest
 from hypothesis import given, seed
 from hypothesis import strategies as st
 from joserfc import jws
@@ -245,7 +244,6 @@ KINDS: Final[tuple[Callable[[PlayerSetup, st.DataObject], None], ...]] = (
 )
 
 
-@pytest.mark.one_database
 def test_ht_25_no_input_about_players_makes_the_service_fail(installed_sqlite_url: str, tmp_path: Path) -> None:
     """One service for all kinds of input, because it takes longer to start than to search."""
     with (

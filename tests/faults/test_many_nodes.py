@@ -70,6 +70,7 @@ def running_cluster(data: Path, where: str) -> Iterator[ClusterSetup]:
         hosts = ",".join(f"{machines.here}:{server.port}" for server in (primary, standby))
         environment = {
             **FAST_SETTINGS,
+            "GATEHOUSE__LOG__LEVEL": "info",
             "GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS": "true",
             "GATEHOUSE__DATABASE__URL": (
                 f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"

@@ -70,8 +70,7 @@ class NotificationListener:
                 await self._listen_until_lost()
             except CONNECTION_ERRORS as error:
                 log.warning("storage.listen_lost", reason=str(error))
-                self._was_lost = True
-            self._last_heartbeat_at = None
+            self._last_heartbeat_at, self._was_lost = None, True
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _listen_until_lost(self) -> None:

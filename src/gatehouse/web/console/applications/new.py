@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -12,7 +12,6 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.applications import ApplicationListStore, TargetProject
 from gatehouse.admin.clients import ApplicationClients
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.clients import check_client
@@ -28,12 +27,15 @@ from gatehouse.web.console.applications.head import ENTRY, application_path, ren
 from gatehouse.web.console.applications.keys import access_key_secret
 from gatehouse.web.console.applications.lists import may_create
 from gatehouse.web.console.applications.snippets import ADDRESS, BY_NAME, SNIPPETS, Snippet, SnippetKind
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import split_lines
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
+FIELDS: Final = {"project_id": ComboboxKind.PROJECT}
 CLIENT_SCOPES: Final = ("openid", "email", "profile")
 NOT_IN_CLIENT_ID: Final = re.compile(r"[^a-z0-9]+", re.ASCII)
 MAX_CLIENT_NAME: Final = 64
@@ -80,7 +82,7 @@ class NewApplicationContext(PageContext):
     template = "console/applications/new.html"
 
     kind: str
-    projects: Sequence[TargetProject]
+    picked: Mapping[str, ComboboxOption]
     products: Sequence[tuple[str, str]]  # name, title
     form: NewApplicationForm
     may_be_standalone: bool
@@ -94,7 +96,7 @@ class NewApplicationScreens:
         applications: ApplicationCommands,
         clients: ApplicationClients,
         access_keys: AccessKeyCommands,
-        lists: ApplicationListStore,
+        lookup: Lookup,
         view: ConsoleView,
         clock: Clock,
         base_url: str,
@@ -102,7 +104,7 @@ class NewApplicationScreens:
         self._applications = applications
         self._clients = clients
         self._access_keys = access_keys
-        self._lists = lists
+        self._lookup = lookup
         self._view = view
         self._clock = clock
         self._base_url = base_url
@@ -121,7 +123,7 @@ class NewApplicationScreens:
 
     async def create(self, request: Request, admin: AdminRequest, form: NewApplicationForm) -> Response:
         """Everything is checked before the first thing is created."""
-        kind = requested_kind(request)
+        kind, form = requested_kind(request), await self._lookup.resolve(admin, form, FIELDS)
         client = new_client(kind, form, now=self._clock.now()) if kind in KINDS_WITH_CLIENT else None
         draft = ApplicationDraft(
             name=form.name.strip(),
@@ -169,7 +171,7 @@ class NewApplicationScreens:
     ) -> Response:
         context = NewApplicationContext(
             kind=requested_kind(request).value,
-            projects=await self._lists.target_projects(admin.visibility),
+            picked=await self._lookup.describe(admin, form, FIELDS),
             products=[(one.name, one.title) for one in PRODUCTS],
             form=form,
             may_be_standalone=admin.visibility.may_create,

@@ -46,7 +46,7 @@ OBJECTS = (
     f"/console/roles/{SHOP}/moderator/members",
     f"/console/people/{PIA}",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
-    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods", "bans")),
+    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("access", "sessions", "methods", "bans")),
     f"/console/access/check?user_id={PIA}&application_id={SHOP}&rule=user.kick",
     f"/console/access/simulate?change=give_role&user_id={PIA}&application_id={SHOP}&role=cashier",
     "/console/settings",

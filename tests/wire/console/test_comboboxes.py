@@ -27,6 +27,7 @@ PAGES: Final = (
     "/console/activity",
     "/console/people/bans",
     f"/console/people/{PIA}/bans",
+    f"/console/people/{PIA}/access",
     "/console/projects/new",
     "/console/applications/new",
     APPLICATION,

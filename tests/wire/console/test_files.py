@@ -34,7 +34,7 @@ MIND_GAMES = f"/console/projects/{PROJECT}"
 LISTS = (
     "/console/people",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
-    f"/console/people/{PIA}/roles",
+    f"/console/people/{PIA}/access",
     f"/console/people/{ADA}/sessions",
     f"/console/people/{ADA}/activity",
     "/console/projects",

@@ -24,7 +24,7 @@ from tests.wire.console.test_api_calls import jwt_of, shown_in
 from tests.wire.console.test_files import MORE
 
 HERE = "/console/people"
-TABS = ("", "/permissions", "/roles", "/sessions", "/methods", "/bans", "/activity", "/email")
+TABS = ("", "/permissions", "/access", "/sessions", "/methods", "/bans", "/data", "/activity", "/email")
 ACTS = ("/act/erase", "/methods/remove")
 SETTINGS = ("", "/email", "/policies", "/health", "/configuration", "/risks", "/keys/rotate?purpose=tokens&alg=RS256")
 
@@ -299,12 +299,12 @@ async def test_permissions_of_a_person_are_shown_with_their_source(console_brows
     olga = (await ada.get(f"{HERE}/{OLGA}/permissions?application_id=1&project_id=mind_games")).text
     assert "project.can_remove_project" in olga
     assert "In project Mind Games" in olga
-    page_text = (await ada.get(f"{HERE}/{PIA}/roles")).text
+    page_text = (await ada.get(f"{HERE}/{PIA}/access")).text
     assert "moderator" in page_text
     record = shown_in(page_text)[0][1]
     assignment = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
     assert (record["roles"], [group["title"] for group in record["groups"]]) == ([assignment], ["Testers"])
-    assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
+    assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/access")).text.partition('id="owned"')[2]
 
 
 async def test_rules_of_their_own_are_listed_only_where_there_is_one(
@@ -312,10 +312,10 @@ async def test_rules_of_their_own_are_listed_only_where_there_is_one(
 ) -> None:
     ada = await console_browsers(ADA)
     for user_id in (PIA, OLGA, DEV):  # roles at the root, in a project and on a resource
-        assert "Direct permissions" not in (await ada.get(f"{HERE}/{user_id}/roles")).text
+        assert "Direct permissions" not in (await ada.get(f"{HERE}/{user_id}/access")).text
     document = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
     await apply_document(studio, f"applications: [{{application_id: $shop, name: Shop, users: {document}}}]")
-    page = (await ada.get(f"{HERE}/{MAX}/roles")).text
+    page = (await ada.get(f"{HERE}/{MAX}/access")).text
     assert ">Shop</a>: In the whole application" in page.partition('id="entries"')[2].partition("</section>")[0]
 
 
@@ -347,7 +347,7 @@ async def test_changes_to_a_person_are_described_in_words(
 
 async def test_person_page_links_to_roles_and_assignments(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
-    page = (await ada.get(f"{HERE}/{PIA}/roles")).text
+    page = (await ada.get(f"{HERE}/{PIA}/access")).text
     assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
     table = re.search(rf'href="(/console/applications/{SHOP}/users[^"]*)"', page)
     assert table is not None

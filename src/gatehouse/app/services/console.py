@@ -60,7 +60,9 @@ from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
 from gatehouse.web.console.person import PersonLoader, PersonScreens
 from gatehouse.web.console.person_access import PersonAccessScreens
+from gatehouse.web.console.person_assign import PersonAssignScreens
 from gatehouse.web.console.person_bans import PersonBanScreens
+from gatehouse.web.console.person_data import PersonDataScreens
 from gatehouse.web.console.person_sessions import PersonSessionScreens
 from gatehouse.web.console.projects.allow_lists import AllowListScreens
 from gatehouse.web.console.projects.applications import ProjectApplicationScreens
@@ -158,6 +160,43 @@ class ConsoleServices:
         return people_admin(self.services)
 
     @cached_property
+    def assignments(self) -> AssignmentEditor:
+        services, storage = self.services, self.services.storage
+        people = AssignmentListStore(storage.runner)
+        table = AssignmentTable(
+            people=people,
+            people_facts=storage.candidates,
+            applications=storage.applications,
+            view=self.view,
+            clock=services.clock,
+        )
+        return AssignmentEditor(
+            table=table,
+            schemas=services.user_record_commands,
+            simulation=services.simulation,
+            people=people,
+            names=self.names,
+            people_facts=storage.candidates,
+            lookup=self.lookup,
+            view=self.view,
+            clock=services.clock,
+        )
+
+    @cached_property
+    def group_loader(self) -> GroupLoader:
+        return GroupLoader(groups=self.services.group_commands, projects=self.services.storage.projects)
+
+    @cached_property
+    def group_access(self) -> GroupAccessScreens:
+        return GroupAccessScreens(
+            loader=self.group_loader,
+            groups=self.services.group_commands,
+            condition_builders=self.condition_builders,
+            forecaster=self.forecaster,
+            view=self.view,
+        )
+
+    @cached_property
     def installation(self) -> InstallationReader:
         return installation_admin(self.services, self._readiness)
 
@@ -214,7 +253,18 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         places=services.geoip,
     )
     access = PersonAccessScreens(
-        persons, permission_loader=services.permission_loader, views=services.user_record_views
+        persons,
+        permission_loader=services.permission_loader,
+        views=services.user_record_views,
+        lookup=console.lookup,
+    )
+    assign = PersonAssignScreens(
+        persons,
+        access=access,
+        assignments=console.assignments,
+        group_access=console.group_access,
+        groups=services.storage.groups,
+        lookup=console.lookup,
     )
     bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names, lookup=console.lookup)
     return [
@@ -225,8 +275,10 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
         *PersonScreens(persons, base_url=services.base_url).routes(),
         *access.routes(),
+        *assign.routes(),
         *sessions.routes(),
         *bans.routes(),
+        *PersonDataScreens(persons, export=services.data_export, requests=services.data_requests).routes(),
     ]
 
 
@@ -287,10 +339,9 @@ def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     groups, builders, view = console.services.group_commands, console.condition_builders, console.view
-    loader = GroupLoader(groups=groups, projects=console.services.storage.projects)
     lists = GroupListScreens(loader=console.project_loader, groups=groups, condition_builders=builders, view=view)
     screens = GroupScreens(
-        loader=loader,
+        loader=console.group_loader,
         groups=groups,
         condition_builders=builders,
         matches=console.condition_matches,
@@ -298,10 +349,7 @@ def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         forecaster=console.forecaster,
         view=view,
     )
-    access = GroupAccessScreens(
-        loader=loader, groups=groups, condition_builders=builders, forecaster=console.forecaster, view=view
-    )
-    return [*lists.routes(), *screens.routes(), *access.routes()]
+    return [*lists.routes(), *screens.routes(), *console.group_access.routes()]
 
 
 def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
@@ -385,7 +433,6 @@ def key_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     """The two tables of an application whose changes are staged."""
     services, storage, view = console.services, console.services.storage, console.view
-    people = AssignmentListStore(storage.runner)
     matrix = MatrixEditor(
         table=MatrixTable(view=view),
         schemas=services.schema_commands,
@@ -395,25 +442,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         lookup=console.lookup,
         view=view,
     )
-    table = AssignmentTable(
-        people=people,
-        people_facts=storage.candidates,
-        applications=storage.applications,
-        view=view,
-        clock=services.clock,
-    )
-    assignments = AssignmentEditor(
-        table=table,
-        schemas=services.user_record_commands,
-        simulation=services.simulation,
-        people=people,
-        names=console.names,
-        people_facts=storage.candidates,
-        lookup=console.lookup,
-        view=view,
-        clock=services.clock,
-    )
-    return [*matrix.routes(), *assignments.routes()]
+    return [*matrix.routes(), *console.assignments.routes()]
 
 
 def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:

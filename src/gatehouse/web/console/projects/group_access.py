@@ -90,6 +90,14 @@ class GroupAccessScreens:
             request, admin, loaded, form, access_draft(loaded.group, form), f"{loaded.path}/access"
         )
 
+    async def add_person(self, request: Request, admin: AdminRequest, group: Group, user_id: str) -> Response:
+        """Add a person who was found on another screen, with the same review."""
+        loaded = await self._loader.load_group(admin, group.project_id, group.group_id)
+        form = GroupAccessForm(add=user_id, version=loaded.group.version)
+        return await self._save_or_review(
+            request, admin, loaded, form, access_draft(loaded.group, form), f"{loaded.path}/access"
+        )
+
     async def show_condition(self, request: Request, admin: AdminRequest) -> Response:
         loaded = await self._loader.load(request, admin)
         about = GuardTarget(project_id=loaded.group.project_id, group_id=loaded.group.group_id)
@@ -206,6 +214,6 @@ def access_draft(group: Group, form: GroupAccessForm) -> AccessDraft:
         kept = [one for index, one in enumerate(condition_documents(group)) if str(index) != form.drop_condition]
         return AccessDraft(conditions=kept, version=form.version)
     users: list[object] = [member_id for member_id in group.users if member_id != form.drop]
-    if form.add:
+    if form.add and form.add not in users:
         users.append(form.add)
     return AccessDraft(users=users, version=form.version)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gatehouse.accounts.model import search_key
-from gatehouse.kernel.errors import NotFound
+from gatehouse.kernel.errors import BadInput
 
 
 class ComboboxKind(StrEnum):
@@ -45,7 +45,7 @@ class ComboboxOption:
         return any(search_key(name) == typed for name in (self.value, self.label, *self.names))
 
 
-class LookupFailed(NotFound):
+class LookupFailed(BadInput):
     """No single thing is called that; the page says so at the field, with what may have been meant."""
 
     public = "Nothing has this name or ID."

@@ -24,7 +24,7 @@ SCREENS = (
         "/console/people/import",
         PERSON,
         f"{PERSON}/permissions?application_id=1",
-        f"{PERSON}/roles",
+        f"{PERSON}/access",
     ),
     *(f"/console/people/{ADA}/sessions", f"{PERSON}/methods", f"{PERSON}/activity", f"{PERSON}/act/erase"),
     *(f"{PERSON}/email", f"{PERSON}/methods/remove?factor=email", "/console/settings", "/console/settings/email"),

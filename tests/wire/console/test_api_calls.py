@@ -55,7 +55,9 @@ OBJECTS = (
 )
 # Pages without an object.
 WITHOUT = {
-    "an act on an object, which says what breaks": (*("applications/client_act", "confirm", "settings/rotate"),),
+    "an act on an object, which says what breaks": (
+        *("applications/client_act", "confirm", "people/data", "people/selected", "settings/rotate"),
+    ),
     "the form of something that is not there yet": (
         *("applications/new", "people/new", "projects/new", "projects/new_account", "roles/new"),
         *("projects/find_member", "applications/import", "people/import", "people/import_result"),

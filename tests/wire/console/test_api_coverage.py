@@ -20,6 +20,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/people/new": ("user", "create"),
     "/people/import": ("user/import", "plan"),
     "/people/import/run": ("user/import", "import"),
+    "/people/selected": ("user", "save"),  # and block, unblock; group/access; meta/data
     "/people/{user_id}": ("user", "save"),
     "/people/{user_id}/email": ("user", "save"),
     "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data

@@ -58,6 +58,7 @@ from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
+from gatehouse.web.console.people_selected import SelectedPeopleScreens
 from gatehouse.web.console.person import PersonLoader, PersonScreens
 from gatehouse.web.console.person_access import PersonAccessScreens
 from gatehouse.web.console.person_assign import PersonAssignScreens
@@ -266,11 +267,26 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         groups=services.storage.groups,
         lookup=console.lookup,
     )
+    selected = SelectedPeopleScreens(
+        people_admin=console.people_admin,
+        names=console.names,
+        assignments=console.assignments,
+        group_access=console.group_access,
+        groups=services.storage.groups,
+        lookup=console.lookup,
+        view=console.view,
+        clock=services.clock,
+    )
     bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names, lookup=console.lookup)
     return [
         *PeopleScreens(
-            people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
+            people_admin=console.people_admin,
+            lists=lists,
+            lookup=console.lookup,
+            view=console.view,
+            clock=services.clock,
         ).routes(),
+        *selected.routes(),
         *bans.list_routes(),
         *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
         *PersonScreens(persons, base_url=services.base_url).routes(),

@@ -44,9 +44,9 @@ class PersonAssignScreens:
     async def assign_role(self, request: Request, admin: AdminRequest, form: AssignForm) -> Response:
         """Show the review of the application's table of people and roles; it saves the assignment."""
         user = await self._loader.people_admin.person(admin.actor, request.path_params["user_id"])
+        form = await self._lookup.resolve(admin, form, ASSIGN_FIELDS)
         require_fields(form, "application_id", "role")
         until = parse_role_end(admin, form.end, form.until, self._loader.clock.now())
-        form = await self._lookup.resolve(admin, form, ASSIGN_FIELDS)
         admin = await self._view.for_application(admin, int(form.application_id))
         return await self._assignments.review_roles(
             request, admin, [user.user_id], role=form.role, project_id=form.project_id, until=until
@@ -57,7 +57,7 @@ class PersonAssignScreens:
         require_fields(form, "group_id")
         form = await self._lookup.resolve(admin, form, {"group_id": ComboboxKind.GROUP})
         group = await self._groups.group(form.group_id)
-        return await self._group_access.add_person(request, admin, group, user.user_id)
+        return await self._group_access.add_people(request, admin, group, [user.user_id])
 
     async def add_to_project(self, request: Request, admin: AdminRequest, form: AssignForm) -> Response:
         """Lead to the person's page in the project, where roles are chosen and reviewed."""

@@ -34,7 +34,6 @@ from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 
 ENTRY: Final = ConsoleEntry.ACCESS
-TABS: Final = tuple((name, f"{ENTRY.path}/{name}") for name in ("check", "who", "simulate"))
 FIELDS: Final = {
     "user_id": ComboboxKind.PERSON,
     "application_id": ComboboxKind.APPLICATION,
@@ -79,7 +78,6 @@ class CheckContext(PageContext):
     template = "console/access/check.html"
 
     query: CheckQuery
-    tabs: Sequence[tuple[str, str]] = TABS
     picked: Mapping[str, ComboboxOption]
     person: NamedPerson | None = None
     application: str = ""

@@ -29,7 +29,7 @@ from gatehouse.permissions.questions.proposals import (
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import GroupStore, ProjectStore
 from gatehouse.web.api.permissions.questions import forecast_record
-from gatehouse.web.console.access_check import ENTRY, TABS
+from gatehouse.web.console.access_check import ENTRY
 from gatehouse.web.console.activity import parse_day
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.frame import ApiCall
@@ -98,7 +98,6 @@ class SimulateContext(PageContext):
     template = "console/access/simulate.html"
 
     query: SimulateQuery
-    tabs: Sequence[tuple[str, str]] = TABS
     changes: Sequence[str] = tuple(CHANGES)
     fields: Sequence[str] = ()
     picked: Mapping[str, ComboboxOption]

@@ -23,7 +23,7 @@ from gatehouse.permissions.questions.check import refuse_about_everyone
 from gatehouse.permissions.questions.parsing import read_rule, read_scope
 from gatehouse.permissions.questions.who_can import HolderCell, HolderMatrix, HolderMatrixQuery, HolderRow, WhoCan
 from gatehouse.permissions.store import ProjectStore
-from gatehouse.web.console.access_check import ENTRY, TABS
+from gatehouse.web.console.access_check import ENTRY
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_stream
 from gatehouse.web.console.frame import ApiCall
@@ -85,7 +85,6 @@ class WhoCanContext(PageContext):
     template = "console/access/who.html"
 
     query: WhoCanQuery
-    tabs: Sequence[tuple[str, str]] = TABS
     picked: Mapping[str, ComboboxOption]
     application: str = ""
     rules: Page[Rule] = NO_RULES

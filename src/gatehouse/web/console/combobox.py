@@ -31,12 +31,6 @@ class ComboboxOption:
     names: tuple[str, ...] = ()  # other texts that mean exactly this
 
     @property
-    def initials(self) -> str:
-        """Of the first and the last word."""
-        words = [word for word in self.label.replace("_", " ").replace(".", " ").split() if word[0].isalnum()]
-        return "".join(word[0] for word in (words[:1] + words[1:][-1:])).upper() or "?"
-
-    @property
     def shown_id(self) -> str:
         return "" if self.value == self.label else self.value
 

@@ -26,7 +26,7 @@ const enhance = (box) => {
   list.id = `options-${(made += 1)}`;
   list.hidden = true;
   list.setAttribute("role", "listbox");
-  list.setAttribute("aria-label", box.querySelector("label").textContent);
+  list.setAttribute("aria-label", box.dataset.list);
   status.className = "away";
   status.setAttribute("role", "status");
   input.after(list, status);

@@ -193,7 +193,7 @@ async def test_a_change_is_simulated_counted_and_not_made(
         assert all(word in page.text for word in text), change
         assert "Make this change" in page.text
     assert await state_of(studio) == before
-    assert (await ada.get(f"{SIMULATE}&change=give_role&user_id={PIA}&role=nothing")).status_code == 404
+    assert (await ada.get(f"{SIMULATE}&change=give_role&user_id={PIA}&role=nothing")).status_code == 400
     assert (
         await (await console_browsers(PIA)).get(f"{SIMULATE}&change=remove_rule&rule=user.mute")
     ).status_code == 403

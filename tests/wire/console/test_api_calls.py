@@ -73,7 +73,7 @@ WITHOUT = {
         *("people/email", "projects/lists", "settings/change", "settings/providers", "settings/terms"),
     ),
     "people, each of whom has a page": ("assignments/table",),
-    "no object at all": ("greeting", "home", "refused"),
+    "no object at all": ("gallery", "greeting", "home", "refused", "search"),
 }
 
 

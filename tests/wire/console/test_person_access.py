@@ -40,8 +40,8 @@ async def test_person_is_added_to_a_group_and_led_to_a_project(
         group_path = added.text.partition('action="/console/projects/')[2].partition('"')[0]
         added = await ada.post(f"/console/projects/{group_path}", do="apply")
     assert added.status_code == 303
-    groups = {group.title: group for group in (await project_of(studio)).groups.values()}
-    assert OLGA in groups["Testers"].users
+    groups = {group.title: group.group_id for group in (await project_of(studio)).groups.values()}
+    assert (await studio.services.storage.groups.group(groups["Testers"])).users == (PIA, OLGA)
     await ada.get(ACCESS)
     led = await ada.post(f"{ACCESS}/project", member_of="Mind Games")
     assert led.headers["location"] == f"/console/projects/{PROJECT}/members/{OLGA}"

@@ -77,6 +77,7 @@ async def test_guests_are_found_by_their_tag_and_named_by_the_account_they_were_
     assert await act(ada, guest["user_id"], "promote") == 403, "a guest holds no protected role"
 
 
+@pytest.mark.both_databases
 async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

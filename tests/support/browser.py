@@ -52,7 +52,7 @@ class HttpBrowser:
 
 def form_to(path: str, page: str) -> str:
     """Return the form with this action, or all of the page but its menu of languages if there is none."""
-    forms = FORM.findall(page)
+    forms: list[str] = FORM.findall(page)
     wanted = [form for form in forms if f'action="{path}"' in form.partition(">")[0]]
     if wanted:
         return wanted[0]

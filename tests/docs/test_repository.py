@@ -58,7 +58,7 @@ def test_every_make_target_that_a_workflow_runs_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     run = {name for path in WORKFLOWS for name in re.findall(r"\bmake ([a-z-]+)", path.read_text())}
     long_ones = jobs_of(HOST / "workflows" / "scheduled.yml")["long"]["strategy"]["matrix"]["target"]
-    assert run | set(long_ones) <= targets
+    assert run | {name.partition(" ")[0] for name in long_ones} <= targets
 
 
 def test_one_line_names_the_repository() -> None:

@@ -52,6 +52,7 @@ def queries() -> Iterator[str]:
         yield from (rule["expr"] for rule in group["rules"])
 
 
+@pytest.mark.both_databases
 async def test_metrics_count_sign_ins_games_and_connections(migrated_url: str, tmp_path: Path) -> None:
     async with running_service(migrated_url, tmp_path, environment=ENVIRONMENT) as service:
         await service.services.administration.create(

@@ -64,7 +64,7 @@ def test_collector_gets_spans_and_metrics_without_paths_or_addresses(installatio
     )
 
     collector = Collector()
-    threading.Thread(target=collector.serve_forever, daemon=True).start()
+    threading.Thread(target=collector.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     environment = {
         **installation.settings,
         "GATEHOUSE__TELEMETRY__ENDPOINT": f"http://{LOOPBACK}:{collector.server_port}",
@@ -77,6 +77,7 @@ def test_collector_gets_spans_and_metrics_without_paths_or_addresses(installatio
             request_id = client.get("/nothing/here").headers["x-request-id"]
         node.terminate()
     collector.shutdown()
+    collector.server_close()
     traces = [body for path, body in collector.received if path == "/v1/traces"]
     spans = [
         span

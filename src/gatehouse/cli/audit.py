@@ -1,7 +1,6 @@
 """`gatehouse audit`: read the audit log and check that it was not changed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from gatehouse.audit.chain import EXPORTED_HEAD, HeadCodec
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.audit.verification import VerificationResult
+from gatehouse.cli.audit_export import export_records, shorten_gsids
 from gatehouse.cli.common import (
     Invocation,
     common_options,
@@ -24,7 +24,6 @@ from gatehouse.cli.common import (
     show_progress,
 )
 from gatehouse.cli.services import find_user, run_with_services
-from gatehouse.gamesessions.model import short_gsid, short_gsids
 from gatehouse.kernel.errors import NotFound
 
 RECORD_HEADINGS: Final = ("at", "event", "subject", "actor", "details", "personal", "record")
@@ -32,7 +31,10 @@ RECORD_HEADINGS: Final = ("at", "event", "subject", "actor", "details", "persona
 
 @click.group()
 def audit() -> None:
-    """Verify and read the audit log."""
+    """Verify, read and export the audit log."""
+
+
+audit.add_command(export_records)
 
 
 @audit.command()
@@ -171,11 +173,6 @@ async def find_record(services: Services, record_id: str) -> AuditRecord | Refus
     if record is None:
         raise NotFound(f"no record {record_id}")
     return record
-
-
-def shorten_gsids(one: AuditRecord | Refusal) -> AuditRecord | Refusal:
-    """Shorten a gsid, as in the console: a person who reads it on the screen could use it (checklist GS-32)."""
-    return replace(one, subject=short_gsid(one.subject), details=short_gsids(one.details))
 
 
 def record_entry(one: AuditRecord | Refusal) -> dict[str, object]:

@@ -1,7 +1,11 @@
 """`gatehouse audit`: read the audit log and check that it was not changed."""
 
+<<<<<<< HEAD
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+=======
+from collections.abc import Mapping, Sequence
+>>>>>>> main
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +17,7 @@ from gatehouse.audit.chain import EXPORTED_HEAD, HeadCodec
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.audit.verification import VerificationResult
+from gatehouse.cli.audit_export import export_records, shorten_gsids
 from gatehouse.cli.common import (
     Invocation,
     common_options,
@@ -24,9 +29,13 @@ from gatehouse.cli.common import (
     printable,
     show_progress,
 )
+<<<<<<< HEAD
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import find_user, names_of_people, run_with_services
 from gatehouse.gamesessions.model import short_gsid, short_gsids
+=======
+from gatehouse.cli.services import find_user, run_with_services
+>>>>>>> main
 from gatehouse.kernel.errors import NotFound
 
 INDENT: Final = " " * 4
@@ -34,7 +43,10 @@ INDENT: Final = " " * 4
 
 @click.group(cls=CommandGroup)
 def audit() -> None:
-    """Verify and read the audit log."""
+    """Verify, read and export the audit log."""
+
+
+audit.add_command(export_records)
 
 
 @audit.command()
@@ -179,11 +191,6 @@ async def find_record(services: Services, record_id: str) -> AuditRecord | Refus
     if record is None:
         raise NotFound(f"no record {record_id}")
     return record
-
-
-def shorten_gsids(one: AuditRecord | Refusal) -> AuditRecord | Refusal:
-    """Shorten a gsid, as in the console: a person who reads it on the screen could use it (checklist GS-32)."""
-    return replace(one, subject=short_gsid(one.subject), details=short_gsids(one.details))
 
 
 def record_entry(one: AuditRecord | Refusal) -> dict[str, object]:

@@ -94,7 +94,7 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
         await page.emulate_media(color_scheme="light")
         await page.goto(f"{service.base_url}{screen}")
         if screen.endswith("/connect?client=wiki"):
-            await picture(page, "connect", until=page.locator("main button[data-copy]").nth(1))
+            await picture(page, "connect", until=page.locator(".code-file figcaption").first)
         violations[screen] = await axe_violations(page)
         await page.emulate_media(color_scheme="dark")
         await page.set_viewport_size(NARROW)

@@ -1,11 +1,6 @@
 """`gatehouse audit`: read the audit log and check that it was not changed."""
 
-<<<<<<< HEAD
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-=======
-from collections.abc import Mapping, Sequence
->>>>>>> main
 from pathlib import Path
 from typing import Final
 
@@ -29,13 +24,8 @@ from gatehouse.cli.common import (
     printable,
     show_progress,
 )
-<<<<<<< HEAD
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import find_user, names_of_people, run_with_services
-from gatehouse.gamesessions.model import short_gsid, short_gsids
-=======
-from gatehouse.cli.services import find_user, run_with_services
->>>>>>> main
 from gatehouse.kernel.errors import NotFound
 
 INDENT: Final = " " * 4

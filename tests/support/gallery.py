@@ -14,12 +14,14 @@ from starlette.types import ASGIApp
 from gatehouse.accounts.own_account.model import Profile
 from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
+from gatehouse.kernel.graphics import Color
 from gatehouse.oauth.model import LINK_FIELDS, SCOPE_MARK, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
+from gatehouse.web.console.branding_preview import ColorPreviewContext
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse_form import parse_urlencoded
 from gatehouse.web.http.responses import html_response, json_response
@@ -29,6 +31,7 @@ from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import contexts as sso
 from gatehouse.web.pages import email_sign_in as by_email
 from gatehouse.web.pages.assets import Assets
+from gatehouse.web.pages.branding import swatches
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -251,6 +254,28 @@ FULL_ACCOUNT: Final = replace(
             is_current=False,
         ),
     ),
+    sign_ins=(
+        account.SignInHistoryRow(
+            at=NOW - 5 * MINUTE,
+            method="passkey",
+            application="",
+            device="Firefox on Linux",
+            place="",
+            address="192.0.2.10",
+        ),
+        account.SignInHistoryRow(
+            at=NOW - 3 * DAY,
+            method="2step",
+            application="Sky Atlas",
+            device="",
+            place="Stockholm, Sweden",
+            address="2001:db8:85a3:8d3:1319:8a2e:370:7348",
+        ),
+        *(
+            account.SignInHistoryRow(at=NOW - n * DAY, method="", application="", device="", place="", address="")
+            for n in range(10, 15)
+        ),
+    ),
     applications=(
         account.ConnectedApplication(
             client_id="atlas", name="Sky Atlas", scopes=SCOPES, since=NOW - 12 * DAY, logo="/static/0/mark.svg"
@@ -277,6 +302,7 @@ WHY_DENIED: Final = page.DenialReason(
     by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
 )
 STATES: Final[Mapping[str, PageContext]] = {
+    "branding-colors": ColorPreviewContext(swatches=swatches(Color.parse("#ffd24a"))),
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(
         token="sample", login=ANNA, nick="Anna", problem=PageProblem(what=ProblemKind.PASSWORDS_DIFFER)

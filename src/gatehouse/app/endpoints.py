@@ -23,6 +23,7 @@ from gatehouse.app.page_endpoints import (
 )
 from gatehouse.app.readiness import readiness_checks
 from gatehouse.app.services import Services
+from gatehouse.app.services.core import language_policy
 from gatehouse.images.model import image_path
 from gatehouse.kernel.graphics import Color, image_media_type
 from gatehouse.kernel.stored_settings import referenced_image
@@ -79,7 +80,11 @@ def build_app(
     settings = services.settings
     assets = packaged_assets()
     pages = PageRenderer(
-        assets, https=services.is_https, demo=demo, brand=lambda: branding(services.settings.branding).brand
+        assets,
+        https=services.is_https,
+        demo=demo,
+        brand=lambda: branding(services.settings.branding).brand,
+        language_policy=lambda: language_policy(services.settings.languages),
     )
     readiness = Readiness(
         readiness_checks(services.storage, services.keyring, services.clock),

@@ -28,7 +28,7 @@ from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.keyring import AuditSigner, Keyring
 from gatehouse.keys.rotation import MAX_CLOCK_SKEW, KeyRotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
-from gatehouse.mail.composer import Composer, MailBrand, mail_brand
+from gatehouse.mail.composer import LANGUAGES, Composer, MailBrand, mail_brand
 from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.oauth.clients import Clients
@@ -40,7 +40,7 @@ from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.settings import LoadedSettings, Settings
-from gatehouse.settings.model import GuestSettings
+from gatehouse.settings.model import GuestSettings, LanguageSettings
 from gatehouse.storage.database import Storage, connect_storage
 from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.runner import PoolLimits
@@ -48,6 +48,7 @@ from gatehouse.storage.statements import Verb
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from gatehouse.tokens.signer import Signer
 from gatehouse.web.http.geoip import GeoIpLookup, open_geoip
+from gatehouse.web.pages.translations import LanguagePolicy
 from gatehouse.webhooks.delivery import DELIVERY_LIMITS, AuditLogConsumer, DeliveryWorker, HeadPublisher
 from gatehouse.webhooks.service import Webhooks
 
@@ -294,7 +295,7 @@ class CoreServices:
             recorder=self.recorder,
             clock=self.clock,
             issuer=self.base_url,
-            lifetime=self.settings.tokens.user_jwt_days * DAY,
+            lifetime=lambda: self.settings.tokens.user_jwt_days * DAY,
         )
 
     @cached_property
@@ -309,7 +310,13 @@ class CoreServices:
 
     @cached_property
     def mail_composer(self) -> Composer:
-        return Composer(sealer=self.masters, base_url=self.base_url, clock=self.clock, brand=self._mail_brand)
+        return Composer(
+            sealer=self.masters,
+            base_url=self.base_url,
+            clock=self.clock,
+            brand=self._mail_brand,
+            languages=lambda: language_policy(self.settings.languages).available(LANGUAGES),
+        )
 
     def _mail_brand(self) -> MailBrand:
         settings = self.settings
@@ -455,6 +462,10 @@ def pool_limits(settings: Settings) -> PoolLimits:
         lock_seconds=database.lock_seconds,
         statement_seconds=database.statement_seconds,
     )
+
+
+def language_policy(wanted: LanguageSettings) -> LanguagePolicy:
+    return LanguagePolicy(default=wanted.default, offered=wanted.offered)
 
 
 def guest_policy(wanted: GuestSettings) -> GuestPolicy:

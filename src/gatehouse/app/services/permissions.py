@@ -209,7 +209,7 @@ class PermissionServices(CoreServices):
             recorder=self.recorder,
             clock=self.clock,
             issuer=self.base_url,
-            days=self.settings.tokens.service_jwt_days,
+            days=lambda: self.settings.tokens.service_jwt_days,
         )
 
     @cached_property
@@ -236,7 +236,7 @@ class PermissionServices(CoreServices):
             recorder=self.recorder,
             clock=self.clock,
             issuer=self.base_url,
-            days=self.settings.tokens.service_jwt_days,
+            days=lambda: self.settings.tokens.service_jwt_days,
         )
 
     @cached_property

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.own_account.model import Profile
 from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
@@ -21,7 +22,6 @@ from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSect
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
-from gatehouse.web.console.branding_preview import ColorPreviewContext
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.parse_form import parse_urlencoded
 from gatehouse.web.http.responses import html_response, json_response
@@ -175,6 +175,17 @@ def own_place(scope: Scope, *sources: RuleSource) -> OwnScope:
     return OwnScope(application="Sky Atlas", scope=scope, project="Sky", reasons=tuple(reasons))
 
 
+SIGN_INS: Final = tuple(
+    account.SignInHistoryRow(
+        at=NOW - number * DAY,
+        method=method,
+        application="Sky Atlas" if number % 2 else "",
+        device="" if number % 2 else "Firefox on Linux",
+        place="Stockholm, Sweden" if number % 2 else "",
+        address="2001:db8:85a3:8d3:1319:8a2e:370:7348" if number % 2 else "192.0.2.10",
+    )
+    for number, method in enumerate(["", *SignInMethod])
+)
 NEW_ACCOUNT: Final = account.AccountContext(
     csrf=CSRF,
     now=NOW,
@@ -254,28 +265,7 @@ FULL_ACCOUNT: Final = replace(
             is_current=False,
         ),
     ),
-    sign_ins=(
-        account.SignInHistoryRow(
-            at=NOW - 5 * MINUTE,
-            method="passkey",
-            application="",
-            device="Firefox on Linux",
-            place="",
-            address="192.0.2.10",
-        ),
-        account.SignInHistoryRow(
-            at=NOW - 3 * DAY,
-            method="2step",
-            application="Sky Atlas",
-            device="",
-            place="Stockholm, Sweden",
-            address="2001:db8:85a3:8d3:1319:8a2e:370:7348",
-        ),
-        *(
-            account.SignInHistoryRow(at=NOW - n * DAY, method="", application="", device="", place="", address="")
-            for n in range(10, 15)
-        ),
-    ),
+    sign_ins=SIGN_INS,
     applications=(
         account.ConnectedApplication(
             client_id="atlas", name="Sky Atlas", scopes=SCOPES, since=NOW - 12 * DAY, logo="/static/0/mark.svg"
@@ -302,7 +292,7 @@ WHY_DENIED: Final = page.DenialReason(
     by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
 )
 STATES: Final[Mapping[str, PageContext]] = {
-    "branding-colors": ColorPreviewContext(swatches=swatches(Color.parse("#ffd24a"))),
+    "branding-colors": page.ColorPreviewContext(swatches=tuple(swatches(Color.parse("#ffd24a")))),
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(
         token="sample", login=ANNA, nick="Anna", problem=PageProblem(what=ProblemKind.PASSWORDS_DIFFER)
@@ -554,6 +544,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "maintenance": page.MaintenanceContext(retry_after=600),
     "account-new": NEW_ACCOUNT,
     "account-full": FULL_ACCOUNT,
+    "account-without-email": replace(NEW_ACCOUNT, login="", sign_ins=SIGN_INS[:6]),
     "account-problem": replace(
         FULL_ACCOUNT,
         notice=None,

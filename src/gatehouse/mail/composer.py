@@ -103,15 +103,18 @@ class Composer:
             created_at=self._clock.now(),
         )
 
-    def render(
-        self, template: MailTemplate, *, to: str, lang: str, brand: MailBrand | None = None, **values: str
+    def render(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> Message:
+        return self.render_with_brand(self._brand(), template, to=to, lang=lang, **values)
+
+    def render_with_brand(
+        self, brand: MailBrand, template: MailTemplate, *, to: str, lang: str, **values: str
     ) -> Message:
         if not is_mailable(to):
             raise NotMailable
         if values.keys() != template.needs:
             raise BadMessage(f"{template} needs {sorted(template.needs)}, not {sorted(values)}")
         known = mail_language(lang, self._languages())
-        context = self._context(to, known, values, brand or self._brand())
+        context = self._context(to, known, values, brand)
         file = f"{known}/{template}.jinja"
         text = self._texts.get_template(file)
         return Message(

@@ -144,7 +144,7 @@ ERASE_SIGN_INS = Statement(
     .where(
         audit_events.c.at > bindparam("after"),
         audit_events.c.at <= bindparam("until"),
-        audit_events.c.event.in_(SIGN_IN_EVENTS),
+        or_(*(audit_events.c.event == event for event in SIGN_IN_EVENTS)),
         audit_events.c.personal.is_not(None),
     )
     .values(personal=null(), salt=null())

@@ -2,6 +2,8 @@
 
 import re
 
+import httpx2
+
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import delete_expired
 from gatehouse.audit.model import AuditOrigin
@@ -18,6 +20,10 @@ async def sign_in_anew(service: RunningService, login: str = LOGIN) -> None:
     unknown = HttpBrowser(service)
     assert (await unknown.sign_in(login)).status_code == 303
     await unknown.client.aclose()
+
+
+def history_in(page: httpx2.Response) -> str:
+    return page.text.partition("Sign-in history")[2].partition("</section>")[0]
 
 
 async def subjects(service: RunningService) -> list[str]:
@@ -60,7 +66,7 @@ async def test_history_lists_sign_ins_and_loses_addresses_and_devices_after_its_
 ) -> None:
     storage = service.services.storage
     await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
-    history = (await account_browser.get("/account")).text.partition("Sign-in history")[2].partition("</section>")[0]
+    history = history_in(await account_browser.get("/account"))
     assert len(re.findall(r"Password · .*127\.0\.0\.1", history)) == 2
     assert history.count("Firefox on Linux") == 1  # the login API knows no browser
     export = (await account_browser.submit("/account/export")).json()
@@ -75,7 +81,7 @@ async def test_history_lists_sign_ins_and_loses_addresses_and_devices_after_its_
     await service.services.audit_sealer.seal_all()
     assert (await service.services.audit_verification().verify()).problems == ()
     await account_browser.sign_in_and_open_account()
-    history = (await account_browser.get("/account")).text.partition("Sign-in history")[2].partition("</section>")[0]
+    history = history_in(await account_browser.get("/account"))
     assert history.count("<li>") == 1
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, or_, select, update
 
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UserNotFound
@@ -82,9 +82,9 @@ _NEWEST_ABOUT = _RECORDS_ABOUT.order_by(audit_events.c.at.desc(), audit_events.c
 
 NEWEST_ABOUT = Statement(_NEWEST_ABOUT.limit(bindparam("most")))
 NEWEST_SIGN_INS = Statement(
-    _NEWEST_ABOUT.where(audit_events.c.event.in_(SIGN_IN_EVENTS), audit_events.c.at > bindparam("after")).limit(
-        MAX_ACTIVITY_SHOWN
-    )
+    _NEWEST_ABOUT.where(
+        or_(*(audit_events.c.event == event for event in SIGN_IN_EVENTS)), audit_events.c.at > bindparam("after")
+    ).limit(MAX_ACTIVITY_SHOWN)
 )
 ALL_ABOUT = Statement(_NEWEST_ABOUT)
 APPLICATION_NAMES = Statement(

@@ -6,7 +6,7 @@ They are shown in a frame of the branding tab: no script runs in it and no form 
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import unescape
 from typing import Final
 from urllib.parse import urlencode
@@ -27,8 +27,14 @@ from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.context import content_security_policy
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import html_response
-from gatehouse.web.pages.branding import DEFAULT_ACCENT, Brand, Swatch, style_sheet, swatches
-from gatehouse.web.pages.contexts import ConfirmGameContext, ConsentContext, PageContext, SignInContext
+from gatehouse.web.pages.branding import DEFAULT_ACCENT, Brand, style_sheet, swatches
+from gatehouse.web.pages.contexts import (
+    ColorPreviewContext,
+    ConfirmGameContext,
+    ConsentContext,
+    PageContext,
+    SignInContext,
+)
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.rendering import DisplayPreferences, PageRenderer
 from gatehouse.web.pages.vocabulary import Theme
@@ -42,6 +48,7 @@ SAMPLE_APPLICATION: Final = "Sky Raiders"
 SAMPLE_PERSON: Final = ("Anna", "anna@studio.example")
 SAMPLE_ADDRESS: Final = "192.0.2.10"  # RFC 5737
 FRAME_HEADERS: Final = {"X-Frame-Options": "SAMEORIGIN"}
+SCRIPT: Final = re.compile(r"<script\b[^>]*>.*?</script>", re.DOTALL)  # not run here: browsers would complain of each
 STYLE_ATTRIBUTE: Final = re.compile(r' style="([^"]*)"')
 STYLE_ELEMENT: Final = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
@@ -59,18 +66,12 @@ class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
 class PreviewForm(CsrfForm, frozen=True, kw_only=True):
     """The same, sent by the button that works without JavaScript."""
 
+    part: str = ""
     screen: str = SCREENS[0]
     theme: str = "light"
     branding__name: str | None = None
     branding__accent: str | None = None
     branding__wordmark: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColorPreviewContext(PageContext):
-    template = "branding_colors.html"
-
-    swatches: Sequence[Swatch]
 
 
 class BrandingPreviews:
@@ -107,7 +108,7 @@ class BrandingPreviews:
             return self._email(look.lang, brand, "" if accent is None else str(accent))
         page = self._pages.with_brand(brand).render_html(self._sample(wanted.screen, accent), look)
         policy = content_security_policy(scripts=False, own_forms=False, framed=True)
-        return html_response(page, headers={**FRAME_HEADERS, "Content-Security-Policy": policy})
+        return html_response(SCRIPT.sub("", page), headers={**FRAME_HEADERS, "Content-Security-Policy": policy})
 
     def _accent_of(self, wanted: PreviewQuery | PreviewForm) -> Color | None:
         """Return the typed color, the one that applies now while it cannot be read, or None for the default."""
@@ -126,11 +127,11 @@ class BrandingPreviews:
         )
 
     def _email(self, lang: str, brand: Brand, accent: str) -> Response:
-        message = self._composer.render(
+        message = self._composer.render_with_brand(
+            mail_brand(brand.name, accent),
             MailTemplate.NEW_DEVICE,
             to=SAMPLE_PERSON[1],
             lang=lang,
-            brand=mail_brand(brand.name, accent),
             address=SAMPLE_ADDRESS,
             device="Firefox",
         )
@@ -167,7 +168,7 @@ class BrandingPreviews:
                 nick=nick,
                 login=login,
             ),
-            "colors": ColorPreviewContext(swatches=swatches(accent or Color.parse(DEFAULT_ACCENT))),
+            "colors": ColorPreviewContext(swatches=tuple(swatches(accent or Color.parse(DEFAULT_ACCENT)))),
         }
         return samples[screen]
 

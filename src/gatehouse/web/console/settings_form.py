@@ -3,6 +3,7 @@
 A part is a tab, or one provider or document. What a file, the environment or a flag sets is shown locked.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -78,6 +79,8 @@ KINDS_WITH: Final[Mapping[str, Sequence[str]]] = {
     "provider__scopes": ("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
 }
 
+LIST_PARTS: Final = re.compile(r"[^\s,]+")  # of a list, one per line or with commas
+PREVIEW_FIELDS: Final = ("screen", "theme")  # of the branding form, for the preview only
 ParseSetting = Callable[[str, str], object]
 FIELD_PREFIXES: Final = {PROVIDERS: "provider", TERMS: "document"}
 
@@ -121,7 +124,7 @@ def groups_of(part: str) -> Mapping[str, Sequence[str]]:
 
 def form_with(settings: Sequence[str]) -> type[CsrfForm]:
     """A form with a field for each setting; None: not sent, because it is locked or of another tab."""
-    fields: list[tuple[str, Any, Any]] = [("part", str, "")]
+    fields: list[tuple[str, Any, Any]] = [(name, str, "") for name in ("part", *PREVIEW_FIELDS)]
     fields += [(field_name(name), str | None, None) for name in settings]
     return cast(
         "type[CsrfForm]", msgspec.defstruct("SettingsForm", fields, bases=(CsrfForm,), frozen=True, kw_only=True)
@@ -189,7 +192,7 @@ class SettingForms:
             for line in lines:
                 text: str | None = getattr(form, field_name(line.name), None)
                 if text is not None and line.changeable:
-                    found[line.name] = ", ".join(text.split()) if line.control == "list" else text.strip()
+                    found[line.name] = ", ".join(LIST_PARTS.findall(text)) if line.control == "list" else text.strip()
         return found
 
     def lines(self, admin: AdminRequest, part: str) -> Mapping[str, Sequence[SettingListItem]]:

@@ -3,6 +3,7 @@
 import re
 
 import httpx2
+import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import delete_expired
@@ -61,6 +62,7 @@ async def test_new_device_emails_are_limited_to_five_a_day(service: RunningServi
     assert await subjects(service) == [SUBJECT]
 
 
+@pytest.mark.both_databases
 async def test_history_lists_sign_ins_and_loses_addresses_and_devices_after_its_days(
     service: RunningService, anna: User, account_browser: AccountBrowser
 ) -> None:

@@ -27,7 +27,7 @@ from gatehouse.app.services.core import language_policy
 from gatehouse.images.model import image_path
 from gatehouse.kernel.graphics import Color, image_media_type
 from gatehouse.kernel.stored_settings import referenced_image
-from gatehouse.settings.model import BrandingSettings
+from gatehouse.settings.appearance import BrandingSettings
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
 from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
 from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate

@@ -10,7 +10,8 @@ from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
-from gatehouse.settings.info import SettingInfo, days, image, long_secret, number, per_minute, seconds, text
+from gatehouse.settings.appearance import BrandingSettings, LanguageSettings
+from gatehouse.settings.info import SettingInfo, days, long_secret, number, per_minute, seconds, text
 from gatehouse.settings.providers import ProviderSettings, application_id
 from gatehouse.settings.secret import DatabaseUrl, Secret
 from gatehouse.settings.terms import TermsSettings
@@ -242,35 +243,6 @@ class MailSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrandingSettings:
-    """Name, logo and color on pages, in emails and in the console."""
-
-    name: Annotated[
-        str, text("Name of the service on pages and in authenticator apps.", grammar.brand_name, stored=True)
-    ] = "Gatehouse"
-    logo: Annotated[
-        str,
-        image(
-            "PNG, JPEG or WebP file up to 256 KiB, shown 28 pixels high; SVG is not accepted.",
-            without="Gatehouse logo",
-        ),
-    ] = ""
-    logo_dark: Annotated[str, image("Logo for the dark theme.", without="`branding.logo`")] = ""
-    wordmark: Annotated[bool, SettingInfo("The logo contains the name, so pages don't repeat it.", stored=True)] = (
-        False
-    )
-    accent: Annotated[
-        str,
-        text(
-            "Color of links and buttons, like `#1d5f8a`; adjusted where contrast would be too low.",
-            grammar.color,
-            without="Gatehouse blue",
-            stored=True,
-        ),
-    ] = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
     """Browser sessions."""
 
@@ -292,20 +264,6 @@ class SessionSettings:
             stored=True,
         ),
     ] = 90
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageSettings:
-    """Languages of pages and emails."""
-
-    default: Annotated[
-        Literal["en", "de"],
-        SettingInfo("Language when neither person nor browser asks for an offered one.", stored=True),
-    ] = "en"
-    offered: Annotated[
-        tuple[str, ...],
-        text("Languages people can choose, like `en` and `de`.", grammar.language, without="all", stored=True),
-    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,9 +115,9 @@ async def test_preview_follows_what_is_typed_and_saves_nothing(sqlite_url: str, 
         await page.get_by_label("Product name").fill("Sky Studio")
         await expect(preview.get_by_text("Sky Studio").first).to_be_visible()
         await page.get_by_label("Accent color").first.fill("#aa3311")
-        await page.get_by_label("Page").select_option("colors")
+        await page.locator("select[name=screen]").select_option("colors")
         await expect(preview.get_by_text("#aa3311").first).to_be_visible()
-        await page.get_by_label("Page").select_option("email")
+        await page.locator("select[name=screen]").select_option("email")
         await expect(preview.get_by_role("heading", name="New sign-in to your account")).to_be_visible()
         card = preview.locator(".card")
         assert await card.evaluate("card => getComputedStyle(card).borderTopLeftRadius") == "12px"  # its own styles

@@ -31,7 +31,7 @@ from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import contexts as sso
 from gatehouse.web.pages import email_sign_in as by_email
 from gatehouse.web.pages.assets import Assets
-from gatehouse.web.pages.branding import swatches
+from gatehouse.web.pages.branding import ColorPreviewContext, swatches
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -292,7 +292,7 @@ WHY_DENIED: Final = page.DenialReason(
     by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
 )
 STATES: Final[Mapping[str, PageContext]] = {
-    "branding-colors": page.ColorPreviewContext(swatches=tuple(swatches(Color.parse("#ffd24a")))),
+    "branding-colors": ColorPreviewContext(swatches=swatches(Color.parse("#ffd24a"))),
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(
         token="sample", login=ANNA, nick="Anna", problem=PageProblem(what=ProblemKind.PASSWORDS_DIFFER)

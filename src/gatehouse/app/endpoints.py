@@ -23,7 +23,6 @@ from gatehouse.app.page_endpoints import (
 )
 from gatehouse.app.readiness import readiness_checks
 from gatehouse.app.services import Services
-from gatehouse.app.services.core import language_policy
 from gatehouse.images.model import image_path
 from gatehouse.kernel.graphics import Color, image_media_type
 from gatehouse.kernel.stored_settings import referenced_image
@@ -41,6 +40,7 @@ from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets,
 from gatehouse.web.pages.images import image_endpoint
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
+from gatehouse.web.pages.translations import language_policy
 from gatehouse.web.server.server import ShutdownSignal
 
 

@@ -40,7 +40,6 @@ from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.settings import LoadedSettings, Settings
-from gatehouse.settings.appearance import LanguageSettings
 from gatehouse.settings.model import GuestSettings
 from gatehouse.storage.database import Storage, connect_storage
 from gatehouse.storage.promotion import record_timeline
@@ -49,7 +48,7 @@ from gatehouse.storage.statements import Verb
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from gatehouse.tokens.signer import Signer
 from gatehouse.web.http.geoip import GeoIpLookup, open_geoip
-from gatehouse.web.pages.translations import LanguagePolicy
+from gatehouse.web.pages.translations import language_policy
 from gatehouse.webhooks.delivery import DELIVERY_LIMITS, AuditLogConsumer, DeliveryWorker, HeadPublisher
 from gatehouse.webhooks.service import Webhooks
 
@@ -320,8 +319,7 @@ class CoreServices:
         )
 
     def _mail_brand(self) -> MailBrand:
-        settings = self.settings
-        return mail_brand(settings.mail.from_name, settings.branding.accent)
+        return mail_brand(self.settings.mail.from_name, self.settings.branding.accent)
 
     @cached_property
     def outbox_worker(self) -> OutboxWorker:
@@ -463,10 +461,6 @@ def pool_limits(settings: Settings) -> PoolLimits:
         lock_seconds=database.lock_seconds,
         statement_seconds=database.statement_seconds,
     )
-
-
-def language_policy(wanted: LanguageSettings) -> LanguagePolicy:
-    return LanguagePolicy(default=wanted.default, offered=wanted.offered)
 
 
 def guest_policy(wanted: GuestSettings) -> GuestPolicy:

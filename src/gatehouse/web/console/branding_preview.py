@@ -27,9 +27,8 @@ from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.http.context import content_security_policy
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import html_response
-from gatehouse.web.pages.branding import DEFAULT_ACCENT, Brand, style_sheet, swatches
+from gatehouse.web.pages.branding import DEFAULT_ACCENT, Brand, ColorPreviewContext, style_sheet, swatches
 from gatehouse.web.pages.contexts import (
-    ColorPreviewContext,
     ConfirmGameContext,
     ConsentContext,
     PageContext,
@@ -168,7 +167,7 @@ class BrandingPreviews:
                 nick=nick,
                 login=login,
             ),
-            "colors": ColorPreviewContext(swatches=tuple(swatches(accent or Color.parse(DEFAULT_ACCENT)))),
+            "colors": ColorPreviewContext(swatches=swatches(accent or Color.parse(DEFAULT_ACCENT))),
         }
         return samples[screen]
 

@@ -12,7 +12,6 @@ from typing import ClassVar
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
-from gatehouse.web.pages.branding import Swatch
 from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, Notice, PageProblem
 
 
@@ -44,15 +43,6 @@ class SetupDoneContext(PageContext):
     user_id: str
     sample_app: str = ""  # the command that starts it; empty where samples make no sense
     sample_game: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColorPreviewContext(PageContext):
-    """The accent color in use, as a preview in a frame of the console."""
-
-    template = "branding_colors.html"
-
-    swatches: tuple[Swatch, ...]
 
 
 # -- sign-in ------------------------------------------------------------------------------------------

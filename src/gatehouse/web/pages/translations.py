@@ -16,6 +16,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from gatehouse.settings.appearance import LanguageSettings
+
 FALLBACK_LANG: Final = "en"
 LANGUAGES: Final = ("en", "de")
 
@@ -120,6 +122,10 @@ class LanguagePolicy:
         every = tuple(languages)
         wanted = [lang for lang in every if not self.offered or lang in self.offered] or every
         return tuple(sorted(wanted, key=lambda lang: lang != self.default))
+
+
+def language_policy(wanted: LanguageSettings) -> LanguagePolicy:
+    return LanguagePolicy(default=wanted.default, offered=wanted.offered)
 
 
 def choose_language(

@@ -230,13 +230,11 @@ class CoreServices:
     def password_rules(self) -> PasswordRules:
         path = self.settings.accounts.breached_passwords
         return PasswordRules(
-            breached=BreachedPasswordFile(FilePath(path)) if path else None,
-            service_words=self._service_words,
+            breached=BreachedPasswordFile(FilePath(path)) if path else None, service_words=self._service_words
         )
 
     def _service_words(self) -> Sequence[str]:
-        settings = self.settings
-        return (self.base_url, settings.branding.name, settings.mail.from_name, "gatehouse")
+        return (self.base_url, self.settings.branding.name, self.settings.mail.from_name, "gatehouse")
 
     @cached_property
     def attempt_limiter(self) -> AttemptLimiter:

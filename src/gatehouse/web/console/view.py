@@ -28,6 +28,7 @@ from gatehouse.permissions.errors import NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.rights import Actor, Rights
+from gatehouse.web.console.combobox import LookupFailed
 from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, SIDEBAR_COOKIE, FlashMessages, Frame, entries_for
 from gatehouse.web.console.lazy_console import SignInGate, page_address
 from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
@@ -141,6 +142,7 @@ class FormProblem:
     status: int
     field: str = ""  # the member of the request that `text` is about; its label is `field.<field>`
     fields: Mapping[str, str] = dataclass_field(default_factory=dict)  # the problem of each setting
+    lookup: LookupFailed | None = None  # what was typed into the combobox `field`; the page words it there
 
     @property
     def is_conflict(self) -> bool:
@@ -441,6 +443,8 @@ def problem_from(error: GatehouseError) -> FormProblem:
     problem = problem_of(error)
     if isinstance(error, SettingsInvalid):
         return FormProblem(text=problem.message, status=problem.status, fields=error.problems)
+    if isinstance(error, LookupFailed):
+        return FormProblem(text=problem.message, status=problem.status, field=error.field, lookup=error)
     if isinstance(error, PersonNotFound | UserNotFound):
         return FormProblem(text=NO_SUCH_PERSON, status=problem.status)
     place = FIELD_MESSAGE.fullmatch(problem.message)

@@ -2,6 +2,7 @@
 "use strict";
 
 const PAUSE = 250; // milliseconds without a key
+const DEFAULT_ACCENT = "#1f66c1"; // as in tokens.css
 const FIELDS = ["screen", "theme", "branding__name", "branding__accent", "branding__wordmark"];
 
 const form = document.querySelector("#brand");
@@ -26,7 +27,7 @@ button.hidden = true;
 
 // A color picker beside the text, which may also be empty.
 if (accent) {
-  const picker = Object.assign(document.createElement("input"), { type: "color" });
+  const picker = Object.assign(document.createElement("input"), { type: "color", value: DEFAULT_ACCENT });
   const read = () => {
     if (/^#[0-9a-f]{6}$/i.test(accent.value)) picker.value = accent.value.toLowerCase();
   };

@@ -67,8 +67,9 @@ WITHOUT = {
     "a list of objects, which have their pages": (
         *("activity/list", "activity/refusals", "applications/list", "games/list"),
         *("people/activity", "people/bans", "people/list", "projects/applications", "projects/list"),
-        *("roles/list", "groups/who"),
+        *("roles/list", "groups/who", "search"),
     ),
+    "the components, for developers": ("gallery",),
     "a form that is a part of its tab, which has the call": (
         *("people/email", "projects/lists", "settings/change", "settings/providers", "settings/terms"),
     ),

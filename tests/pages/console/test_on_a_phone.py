@@ -28,7 +28,10 @@ CURRENT_TAB: Final = """() => {
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def phone(browser: Browser, demo: Demo) -> AsyncIterator[Page]:
-    context = await browser.new_context(viewport=PHONE, locale="en-GB", timezone_id="UTC", has_touch=True)
+    """In dark colors; the other tests of the console use light ones."""
+    context = await browser.new_context(
+        viewport=PHONE, locale="en-GB", timezone_id="UTC", has_touch=True, color_scheme="dark"
+    )
     page = await context.new_page()
     await sign_in_to_demo(page, demo, "mara")
     yield page
@@ -53,7 +56,12 @@ async def test_no_list_has_controls_outside_the_screen(phone: Page, demo: Demo) 
 
 
 async def test_scrollable_areas_fade_at_the_edge_and_the_current_tab_is_visible(phone: Page, demo: Demo) -> None:
-    for name in ("person-activity", "service-accounts", "application-settings", "risks"):  # the last of their rows
+    for name in (
+        "person-activity",
+        "service-accounts",
+        "application-settings",
+        "configuration",
+    ):  # the last of their rows
         await phone.goto(f"{demo[0]}{CONSOLE[name]}")
         assert (name, await phone.evaluate(CURRENT_TAB)) == (name, True)
         assert await phone.locator(".tabs.more-before:not(.more-after)").count() == 1

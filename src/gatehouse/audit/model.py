@@ -1,11 +1,13 @@
 """The records of the audit log."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
 
 from gatehouse.kernel.errors import Conflict
+from gatehouse.kernel.sketches import Sketch, merge_sketches
 
 Detail: TypeAlias = str | int | bool | None
 Details: TypeAlias = Mapping[str, Detail]
@@ -100,6 +102,30 @@ class HourlyTally:
     times: int
 
 
+@dataclass(slots=True, kw_only=True)
+class SignInCounts:
+    """What was counted since the last write, by the beginning of its hour."""
+
+    kinds: Counter[tuple[int, TallyKind]] = field(default_factory=Counter)
+    targets: Counter[tuple[int, str]] = field(default_factory=Counter)
+    people: dict[int, Sketch] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.kinds or self.targets or self.people)
+
+    def add_person(self, hour: int, digest: int) -> None:
+        sketch = self.people.get(hour, ())
+        if digest not in sketch:
+            self.people[hour] = merge_sketches([sketch, (digest,)])
+
+    def update(self, other: "SignInCounts") -> None:
+        self.kinds.update(other.kinds)
+        self.targets.update(other.targets)
+        for hour, sketch in other.people.items():
+            self.people[hour] = merge_sketches([self.people.get(hour, ()), sketch])
+
+
 # The errors of the audit log.
 
 
@@ -160,8 +186,8 @@ class AuditStore(Protocol):
 
 
 class TallyStore(Protocol):
-    async def add_counts(self, amounts: Mapping[tuple[int, TallyKind], int]) -> None:
-        """Add to the counts by hour and kind."""
+    async def add_counts(self, counts: SignInCounts) -> None:
+        """Add to the counts by hour and kind and by hour and target, and merge the sketches of people."""
 
     async def counts_since(self, hour: int) -> Sequence[HourlyTally]:
         """What was counted from that hour on, oldest first."""

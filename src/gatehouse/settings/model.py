@@ -274,7 +274,15 @@ class SessionSettings:
     idle_hours: Annotated[
         int, number("Hours of inactivity after which a session ends.", 1, 8_760, "hours", stored=True)
     ] = 72
-    absolute_days: Annotated[int, days("Days after which a session ends.", stored=True)] = 30
+    absolute_days: Annotated[
+        int, days("Days after which a session ends for people who choose to stay signed in.", stored=True)
+    ] = 30
+    unless_stay_hours: Annotated[
+        int,
+        number(
+            "Hours after which a session ends for people who do not stay signed in.", 1, 8_760, "hours", stored=True
+        ),
+    ] = 12
     fresh_minutes: Annotated[
         int, number("Minutes a recent sign-in is valid for changing sign-in methods.", 1, 120, "minutes", stored=True)
     ] = 10

@@ -31,7 +31,7 @@ from gatehouse.web.api.permissions.installation import InstallationReader
 from gatehouse.web.console.access_check import CheckScreens
 from gatehouse.web.console.access_simulate import SimulateScreens
 from gatehouse.web.console.access_who import WhoCanScreens
-from gatehouse.web.console.activity import ActivityScreens, RefusalScreens
+from gatehouse.web.console.activity import ActivityScreens, LogVerification, RecordDescriber, RefusalScreens
 from gatehouse.web.console.applications.apis import ApiScreens
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
 from gatehouse.web.console.applications.assignments import AssignmentTable
@@ -152,6 +152,22 @@ class ConsoleServices:
         return ProjectLoader(projects=self.services.project_commands, store=self.services.storage.projects)
 
     @cached_property
+    def activity_store(self) -> ActivityStore:
+        return ActivityStore(self.services.storage.runner)
+
+    @cached_property
+    def record_describer(self) -> RecordDescriber:
+        return RecordDescriber(store=self.activity_store, mac_key=self.services.audit_key)
+
+    @cached_property
+    def log_verification(self) -> LogVerification:
+        return LogVerification(
+            store=self.activity_store,
+            verifier=self.services.continuous_verifier,
+            head_codec=self.services.head_codec,
+        )
+
+    @cached_property
     def people_admin(self) -> PeopleAdmin:
         return people_admin(self.services)
 
@@ -190,7 +206,11 @@ def home_screens(console: ConsoleServices) -> HomeScreens:
     services = console.services
     return HomeScreens(
         store=HomeStore(services.storage.runner),
-        tallies=services.storage.tallies,
+        log=visible_audit_log(services),
+        activity=console.activity_store,
+        describer=console.record_describer,
+        verification=console.log_verification,
+        finding=console.search,
         view=console.view,
         clock=services.clock,
         sends_mail=lambda: bool(services.settings.mail.host),
@@ -209,6 +229,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         profile=services.account_profile,
         names=console.names,
         places=services.geoip,
+        describer=console.record_describer,
     )
     access = PersonAccessScreens(
         persons, permission_loader=services.permission_loader, views=services.user_record_views
@@ -216,11 +237,18 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names)
     return [
         *PeopleScreens(
-            people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
+            people_admin=console.people_admin,
+            lists=lists,
+            view=console.view,
+            clock=services.clock,
+            sends_mail=lambda: bool(services.settings.mail.host),
+            base_url=services.base_url,
         ).routes(),
         *bans.list_routes(),
         *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
-        *PersonScreens(persons, base_url=services.base_url).routes(),
+        *PersonScreens(
+            persons, base_url=services.base_url, sends_mail=lambda: bool(services.settings.mail.host)
+        ).routes(),
         *access.routes(),
         *sessions.routes(),
         *bans.routes(),
@@ -452,15 +480,14 @@ def game_screens(console: ConsoleServices) -> GameScreens:
 
 
 def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    services, store = console.services, ActivityStore(console.services.storage.runner)
+    services, store = console.services, console.activity_store
     log = ActivityScreens(
         log=visible_audit_log(services),
         store=store,
-        names=console.names,
+        describer=console.record_describer,
         finding=console.search,
         view=console.view,
-        mac_key=services.audit_key,
-        box=services.head_codec,
+        verification=console.log_verification,
     )
     refusals = RefusalScreens(store=store, view=console.view)
     return [*refusals.routes(), *log.routes()]  # any path of the log may be a record's

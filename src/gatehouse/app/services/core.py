@@ -20,7 +20,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder, RefusalLog, SignInTally
 from gatehouse.audit.sealer import Retention, Sealer
-from gatehouse.audit.verification import ChainVerifier
+from gatehouse.audit.verification import ChainVerifier, ContinuousVerifier
 from gatehouse.images.conversion import ImageConverter
 from gatehouse.images.loading import FETCH_LIMITS, ImageLoader
 from gatehouse.kernel.clock import Clock
@@ -119,7 +119,9 @@ class CoreServices:
 
     @cached_property
     def tally(self) -> SignInTally:
-        return SignInTally(store=self.storage.tallies, clock=self.clock)
+        return SignInTally(
+            store=self.storage.tallies, clock=self.clock, key=derive_key(self.instance_key, "active people")
+        )
 
     @cached_property
     def recorder(self) -> Recorder:
@@ -178,6 +180,10 @@ class CoreServices:
             head_exporter=self.head_exporter,
             progress=progress,
         )
+
+    @cached_property
+    def continuous_verifier(self) -> ContinuousVerifier:
+        return ContinuousVerifier(make_verifier=self.audit_verification, clock=self.clock)
 
     # Signing keys
 

@@ -239,10 +239,12 @@ class SignInCompletion:
             replaces=browser.session,
             mails=self._new_device_mails(request, browser, user),
             second_factor=second_factor,
+            stays=browser.stays,
         )
         proof = proof_of_session(opened.session, is_new=True)
         response = await self.continue_flow(request, browser, proof, handle)
-        return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
+        device = self._devices.issue(user.login_key or "")
+        return self._browsers.set_session_cookie(response, opened.secret, device, stays=browser.stays)
 
     async def _show_ban(self, request: Request, browser: Browser, user: User, ban: UserBan, handle: str) -> Response:
         if handle:

@@ -24,7 +24,7 @@ from tests.support.oauth import a_grant
 from tests.support.permission_builders import a_role, create_application, install_central
 
 from gatehouse.accounts.model import LoginTokenRecord, SignInMethod
-from gatehouse.gamesessions.model import PollId, PollMark
+from gatehouse.gamesessions.model import PollId, PollMark, SessionConfirmation
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
@@ -146,7 +146,8 @@ async def poll(database: FilledDatabase, case: OperationCase) -> None:
 async def confirm(database: FilledDatabase, case: OperationCase) -> None:
     entry = a_record(subject=case.user_id)
     store, gsid = database.storage.game_sessions, gsid_of(case.person)
-    expect(await store.confirm_session(gsid, LATER, user_id=case.user_id, rev=0, auth="login", entry=entry))
+    confirmation = SessionConfirmation(gsid=gsid, user_id=case.user_id, rev=0, auth="login")
+    expect(await store.confirm_session(confirmation, LATER, entry))
 
 
 async def take_answer(database: FilledDatabase, case: OperationCase) -> None:

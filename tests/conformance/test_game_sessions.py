@@ -9,7 +9,7 @@ from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState, PollId, PollMark, SignInStage
 from gatehouse.storage.database import Storage
-from tests.support.builders import NOW, ORIGIN, RECORDER, a_game_session, a_record, a_user
+from tests.support.builders import NOW, ORIGIN, RECORDER, a_confirmation, a_game_session, a_record, a_user
 
 KEPT = 1_000
 
@@ -50,9 +50,8 @@ async def anna(storage: Storage) -> User:
 
 
 async def confirm_session(storage: Storage, user: User, gsid: str = "g1") -> bool:
-    return await storage.game_sessions.confirm_session(
-        gsid, NOW, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)
-    )
+    entry = a_record(subject=user.user_id)
+    return await storage.game_sessions.confirm_session(a_confirmation(gsid, user), NOW, entry)
 
 
 async def find_session(storage: Storage, gsid: str = "g1", now: int = NOW) -> GameSession:

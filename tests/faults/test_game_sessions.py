@@ -12,7 +12,7 @@ from gatehouse.accounts.model import User
 from gatehouse.gamesessions.model import GameSession
 from gatehouse.storage.database import Storage, open_storage
 from tests.faults.run_record import on_databases
-from tests.support.builders import a_record, a_user
+from tests.support.builders import a_confirmation, a_record, a_user
 from tests.support.game import GET_GSID
 from tests.support.processes import Node, two_nodes
 from tests.support.raw_http import RawConnection, raw_connection, send_request
@@ -68,9 +68,8 @@ async def create_someone(url: str) -> User:
 async def confirm(url: str, gsid: str, user: User) -> None:
     async with open_storage(url, migrate=False) as storage:
         session = await read_session(storage, gsid)
-        assert await storage.game_sessions.confirm_session(
-            gsid, session.created_at, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record()
-        )
+        confirmation = a_confirmation(gsid, user)
+        assert await storage.game_sessions.confirm_session(confirmation, session.created_at, a_record())
 
 
 @on_databases("postgres", "migrated_url")

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from gatehouse.accounts.model import User
 from gatehouse.gamesessions.model import LIFETIME, MAX_LIFETIME
 from tests.fuzz.stepped_service import SteppedService, run_machine, stepped_service
-from tests.support.builders import a_record
+from tests.support.builders import a_confirmation, a_record
 from tests.support.game import RESULT, Game, poll_ended_session, register_game, wait_until_held
 from tests.support.permission_builders import a_person
 
@@ -197,9 +197,7 @@ async def two_polls(game: Game, user: User) -> list[dict[str, Any]]:
 async def confirm_session(game: Game, user: User) -> bool:
     store = game.service.services.storage.game_sessions
     entry = a_record(subject=user.user_id)
-    return await store.confirm_session(
-        game.gsid, game.service.clock.now(), user_id=user.user_id, rev=user.rev, auth="login", entry=entry
-    )
+    return await store.confirm_session(a_confirmation(game.gsid, user), game.service.clock.now(), entry)
 
 
 def test_gs_12_gs_15_a_game_session_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:

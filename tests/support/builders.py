@@ -8,7 +8,7 @@ from gatehouse.accounts.second_factors.model import Passkey
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
-from gatehouse.gamesessions.model import GameSession
+from gatehouse.gamesessions.model import GameSession, SessionConfirmation
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.oauth.model import Client, ClientSecret, SecretKind
 from tests.support.clock import MovableClock
@@ -43,6 +43,10 @@ def a_record(
     event: AuditEvent = AuditEvent.USER_CREATED, subject: str = "1000000001", **personal: str
 ) -> AuditRecord:
     return RECORDER.record(event, ORIGIN, subject=subject, details={"n": 1}, personal=personal)
+
+
+def a_confirmation(gsid: str, user: User) -> SessionConfirmation:
+    return SessionConfirmation(gsid=gsid, user_id=user.user_id, rev=user.rev, auth="login")
 
 
 def a_setup_link(digest: bytes, **fields: Any) -> SetupLink:

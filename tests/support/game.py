@@ -10,7 +10,7 @@ import httpx2
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Refusal
 from tests.support.browser import PASSWORD, HttpBrowser
-from tests.support.builders import a_record
+from tests.support.builders import a_confirmation, a_record
 from tests.support.service import RunningService
 from tests.support.tls import NO_TRUST_STORE
 
@@ -103,9 +103,7 @@ async def wait_until_marks_stored(game: Game) -> None:
 async def approve_in_storage(game: Game, user: User) -> None:
     """Approve the session in storage, as the confirm page does."""
     store, now = game.service.services.storage.game_sessions, game.service.clock.now()
-    assert await store.confirm_session(
-        game.gsid, now, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)
-    )
+    assert await store.confirm_session(a_confirmation(game.gsid, user), now, a_record(subject=user.user_id))
 
 
 async def refusal_reason(service: RunningService, response: httpx2.Response, status: int = 403) -> str:

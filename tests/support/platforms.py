@@ -28,7 +28,7 @@ class SteamTicket:
 
     steam_id: str = STEAM_ID
     app_id: str = STEAM_APP
-    identity: str = "gatehouse"
+    identity: str = "localhost"  # the host of the base URL in tests
 
 
 @dataclass(slots=True, kw_only=True)

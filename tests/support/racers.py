@@ -34,6 +34,7 @@ from tests.support.builders import (
     ORIGIN,
     a_client,
     a_client_secret,
+    a_confirmation,
     a_passkey,
     a_record,
     a_user,
@@ -249,11 +250,7 @@ async def take_game_answer(storage: Storage, n: int) -> None:
 async def confirm_game(storage: Storage, _n: int) -> None:
     user = await storage.accounts.user(RACED_USER)
     entry = a_record(AuditEvent.GAME_CONFIRMED)
-    expect_true(
-        await storage.game_sessions.confirm_session(
-            GSID, NOW, user_id=RACED_USER, rev=user.rev, auth="login", entry=entry
-        )
-    )
+    expect_true(await storage.game_sessions.confirm_session(a_confirmation(GSID, user), NOW, entry))
 
 
 class RaceOutcome(GatehouseError):

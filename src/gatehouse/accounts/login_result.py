@@ -217,12 +217,18 @@ class LoginResult:
         device_bans = await self._devices.find_bans(options.factor)
         return await self._rules.find_ban(user, options.applications, device_bans)
 
+    async def with_service_application(self, options: LoginOptions) -> LoginOptions:
+        """Return the options with the application of the service JWT.
+
+        Raises InvalidToken: every credential in a request must be valid (R6).
+        """
+        if not options.service_jwt:
+            return options
+        application = await self._rules.service_application(options.service_jwt)
+        return msgspec.structs.replace(options, service_application=application)
+
     async def _named_applications(self, options: LoginOptions) -> NamedApplications:
-        """Return the named applications. Raises InvalidToken: every credential in a request must be valid (R6)."""
-        if options.service_jwt:
-            application = await self._rules.service_application(options.service_jwt)
-            options = msgspec.structs.replace(options, service_application=application)
-        return NamedApplications(options.applications)
+        return NamedApplications((await self.with_service_application(options)).applications)
 
     def _token_record(
         self,

@@ -115,8 +115,8 @@ class Sessions:
 
         A provider may have answered without asking: who has a password or passkey here confirms with that.
         """
-        session, user = signed_in.session, signed_in.user
-        if session.auth is SignInMethod.PROVIDER and (user.password_hash is not None or user.passkeys):
+        session = signed_in.session
+        if may_be_silent(session.auth, signed_in.user):
             return False
         return (
             session.strength is SessionStrength.FULL
@@ -173,3 +173,8 @@ class ShortTokens:
         if user.blocked or user.rev != found.rev or find_ban(user.bans, self._clock.now()) is not None:
             raise ShortTokenDead("revoked after it was issued")
         return user, SignInMethod.LOGIN if found.auth is SignInMethod.TWO_STEP else found.auth
+
+
+def may_be_silent(auth: SignInMethod, user: User) -> bool:
+    """Return whether a provider may have signed the person in without asking, who could confirm it here (ID-12)."""
+    return auth is SignInMethod.PROVIDER and (user.password_hash is not None or bool(user.passkeys))

@@ -176,7 +176,9 @@ def login_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     return [
         LoginEndpoint(sign_in=services.password_sign_in, completion=completion).endpoint(),
         PlatformLoginEndpoint(sign_in=services.platform_sign_in, completion=completion, pages=pages).endpoint(),
-        GuestEndpoint(guests=services.guest_sign_in, login=completion, pages=pages).endpoint(),
+        GuestEndpoint(
+            guests=services.guest_sign_in, login_result=services.login_result, completion=completion, pages=pages
+        ).endpoint(),
     ]
 
 

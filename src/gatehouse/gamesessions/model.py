@@ -65,6 +65,18 @@ class SessionSnapshot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfirmation:
+    """A game session and the person who confirms it, as they signed in."""
+
+    gsid: str
+    user_id: str
+    rev: int  # of the account at the sign-in
+    auth: str
+    second_factor: str = ""
+    auth_time: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GameSession:
     gsid: str
     location: bytes  # digest of the Location value

@@ -10,18 +10,20 @@ from gatehouse.accounts.bans.model import UserBan
 from gatehouse.accounts.errors import LoginDenied, UserNotFound
 from gatehouse.accounts.guests.model import GuestNotUpgraded, GuestUpgrade
 from gatehouse.accounts.login_result import LoginOptions
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.accounts.sessions import may_be_silent
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
-from gatehouse.gamesessions.model import GameSession, GameSessionState
+from gatehouse.gamesessions.model import GameSession, GameSessionState, SessionConfirmation
 from gatehouse.gamesessions.results import GameLoginResults
 from gatehouse.gamesessions.store import GameLoginSettings, GameSessionStore, GameSettingsReader, IdTokenIssuer
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, ConsentRequest, NetworkNearness, compare_networks
 from gatehouse.sign_in_flow.model import (
     Destination,
@@ -61,6 +63,8 @@ DONE_PATH: Final = "/game/done"
 CANCELLED_PATH: Final = "/game/cancelled"
 WRONG_CODE_PATH: Final = "/game/wrong-code"
 DENIED_PATH: Final = "/game/denied"
+NOT_MERGED_PATH: Final = "/game/not-merged"
+GUEST_GONE: Final = "the guest was upgraded or erased in the meantime"
 
 
 class GuestQuestion(TypedDict, total=False):
@@ -120,21 +124,27 @@ class GameSignInPurpose:
             application_ids=tuple(self.application_ids(session)),
             logo=application.logo,
             hand_over=page_url(LINK_PATH, session.gsid),
+            asks_again=bool(session.guest_id),
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
         """Ask even a person who is signed in: anyone can send them the link (R4).
 
         A session from a short-lived token is not enough: it came from a game itself. A person who upgrades a guest
-        always signs in again (R10).
+        always signs in again (R10), and not by a provider that may not have asked them (ID-12).
         """
         proof = proof_of_flow(interaction)
         if proof.limited:
             return FlowStep.LOGIN
-        if not proof.is_new and (await self._pending_session(interaction.ask[GSID_KEY])).guest_id:
+        if (await self._pending_session(interaction.ask[GSID_KEY])).guest_id and not await self._is_fresh(proof):
             return FlowStep.LOGIN
         await self._store.record_progress(interaction.ask[GSID_KEY], self._clock.now(), signing_in=True)
         return FlowStep.CONFIRM
+
+    async def _is_fresh(self, proof: SignInProof) -> bool:
+        if not proof.is_new:
+            return False
+        return not may_be_silent(SignInMethod(proof.auth), await self._accounts.user(proof.user_id))
 
     async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
         session = await self._pending_session(interaction.ask[GSID_KEY])
@@ -150,15 +160,18 @@ class GameSignInPurpose:
             nearness=network_nearness(session, origin),
             watched=session.gsid,
             is_waited_for=session.is_waited_for(self._clock.now()),
-            **await self._guest_question(interaction, session),
+            **await self._guest_question(interaction, session, origin),
         )
 
-    async def _guest_question(self, interaction: SignInFlow, session: GameSession) -> GuestQuestion:
+    async def _guest_question(
+        self, interaction: SignInFlow, session: GameSession, origin: AuditOrigin
+    ) -> GuestQuestion:
         if not session.guest_id:
             return {}
         try:
             guest = await self._accounts.user(session.guest_id)
         except UserNotFound:
+            await self._fail(session, origin, GUEST_GONE)
             raise SignInPurposeEnded from None
         merges = await self._guests.is_merge(guest_upgrade(session, proof_of_flow(interaction)))
         return {"guest": guest.nick, "merges_guest": merges}
@@ -179,18 +192,16 @@ class GameSignInPurpose:
         if session.guest_id:
             return await self._finish_upgrade(session, proof, origin)
         await self._give_consent(session, proof.user_id, origin)
-        entry = self._confirmation_record(session, proof.user_id, origin)
-        confirmed = await self._store.confirm_session(
-            session.gsid,
-            self._clock.now(),
+        confirmation = SessionConfirmation(
+            gsid=session.gsid,
             user_id=proof.user_id,
             rev=proof.rev,
             auth=proof.auth,
             second_factor=proof.second_factor,
             auth_time=proof.proved_at,
-            entry=entry,
         )
-        if not confirmed:
+        entry = self._confirmation_record(session, proof.user_id, origin)
+        if not await self._store.confirm_session(confirmation, self._clock.now(), entry):
             raise SignInFlowGone
         return page_url(DONE_PATH, session.gsid)
 
@@ -208,8 +219,11 @@ class GameSignInPurpose:
                 self._clock.now(),
             )
         except (UserNotFound, GuestNotUpgraded):
-            await self._fail(session, origin, "the guest was upgraded or erased in the meantime")
+            await self._fail(session, origin, GUEST_GONE)
             raise SignInPurposeEnded from None
+        except (Conflict, Refused) as refusal:
+            await self._fail(session, origin, f"the guest was not merged: {refusal}")
+            return page_url(NOT_MERGED_PATH, session.gsid)
         return page_url(DONE_PATH, session.gsid)
 
     def _upgrade_records(

@@ -7,7 +7,14 @@ from typing import Protocol
 from gatehouse.accounts.login_result import IdTokenRequest
 from gatehouse.accounts.model import LoginTokenRecord, User
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Refusal
-from gatehouse.gamesessions.model import CloseStatus, GameSession, PollId, PollMark, SessionSnapshot
+from gatehouse.gamesessions.model import (
+    CloseStatus,
+    GameSession,
+    PollId,
+    PollMark,
+    SessionConfirmation,
+    SessionSnapshot,
+)
 from gatehouse.sign_in_flow.flows import ConsentRequest
 from gatehouse.sign_in_flow.model import SignInProof
 
@@ -42,18 +49,7 @@ class GameSessionStore(Protocol):
     async def record_progress(self, gsid: str, now: int, *, signing_in: bool) -> None:
         """Record that the page was opened or is about to be answered; the first time counts."""
 
-    async def confirm_session(
-        self,
-        gsid: str,
-        now: int,
-        *,
-        user_id: str,
-        rev: int,
-        auth: str,
-        second_factor: str = "",
-        auth_time: int = 0,
-        entry: AuditRecord,
-    ) -> bool:
+    async def confirm_session(self, confirmation: SessionConfirmation, now: int, entry: AuditRecord) -> bool:
         """Confirm the session for a person: once, while it is pending and the account's rev is unchanged."""
 
     async def fail_session(self, gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> bool:

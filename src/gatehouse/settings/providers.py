@@ -142,9 +142,10 @@ class ProviderSettings:
         text(
             "Identity that a game passes to `GetAuthTicketForWebApi`, for a `steam` provider.",
             ticket_identity,
+            without="the host of `server.base_url`",
             stored=True,
         ),
-    ] = "gatehouse"
+    ] = ""
     keys_url: Annotated[
         str,
         text(

@@ -95,6 +95,7 @@ class Destination:
     logo: str = ""  # path of the application's logo
     links: tuple[DestinationLink, ...] = ()
     hand_over: str = ""  # path of a page to continue on another device; empty without one
+    asks_again: bool = False  # a provider must ask the person, instead of answering from its own session
 
     @property
     def application_id(self) -> int:

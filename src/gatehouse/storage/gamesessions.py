@@ -17,7 +17,15 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gatehouse.accounts.model import LoginTokenRecord
 from gatehouse.audit.model import AuditRecord, Refusal
-from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState, PollId, PollMark, SessionSnapshot
+from gatehouse.gamesessions.model import (
+    CloseStatus,
+    GameSession,
+    GameSessionState,
+    PollId,
+    PollMark,
+    SessionConfirmation,
+    SessionSnapshot,
+)
 from gatehouse.storage.accounts.sessions import LOCK_UNREVOKED_USER, delete_login, insert_login, token_row
 from gatehouse.storage.audit import (
     add_audit_record,
@@ -97,58 +105,35 @@ TAKE_ANSWER_SINGLE_STATEMENT = Statement(
 )
 
 
-def confirm_session(
-    gsid: str,
-    now: int,
-    *,
-    user_id: str,
-    rev: int,
-    auth: str,
-    second_factor: str = "",
-    auth_time: int = 0,
-    entry: AuditRecord,
-) -> Verb[bool]:
-    if not (yield LOCK_UNREVOKED_USER(of=user_id, rev=rev)):
+def confirm_session(confirmation: SessionConfirmation, now: int, entry: AuditRecord) -> Verb[bool]:
+    if not (yield LOCK_UNREVOKED_USER(of=confirmation.user_id, rev=confirmation.rev)):
         return False
-    confirmed = yield CONFIRM_SESSION(
-        of=gsid,
-        now=now,
-        by=user_id,
-        by_rev=rev,
-        by_auth=auth,
-        by_second_factor=second_factor,
-        by_auth_time=auth_time,
-    )
-    if not confirmed:
+    if not (yield CONFIRM_SESSION(**confirmation_parameters(confirmation, now))):
         return (yield from has_audit_record(entry))
     yield from add_audit_record(entry)
-    yield Notification(CHANNEL, gsid)
+    yield Notification(CHANNEL, confirmation.gsid)
     return True
 
 
-def confirm_single_statement(
-    gsid: str,
-    now: int,
-    *,
-    user_id: str,
-    rev: int,
-    auth: str,
-    second_factor: str = "",
-    auth_time: int = 0,
-    entry: AuditRecord,
-) -> Verb[bool]:
+def confirm_single_statement(confirmation: SessionConfirmation, now: int, entry: AuditRecord) -> Verb[bool]:
     confirmed = yield CONFIRM_SINGLE_STATEMENT(
-        of=gsid,
-        now=now,
-        by=user_id,
-        by_rev=rev,
-        by_auth=auth,
-        by_second_factor=second_factor,
-        by_auth_time=auth_time,
-        notice=encode_notification(Notification(CHANNEL, gsid)),
+        **confirmation_parameters(confirmation, now),
+        notice=encode_notification(Notification(CHANNEL, confirmation.gsid)),
         **audit_record_parameters(entry),
     )
     return bool(confirmed) or (yield from has_audit_record(entry))
+
+
+def confirmation_parameters(confirmation: SessionConfirmation, now: int) -> dict[str, object]:
+    return {
+        "of": confirmation.gsid,
+        "now": now,
+        "by": confirmation.user_id,
+        "by_rev": confirmation.rev,
+        "by_auth": confirmation.auth,
+        "by_second_factor": confirmation.second_factor,
+        "by_auth_time": confirmation.auth_time,
+    }
 
 
 def take_answer(gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord) -> Verb[bool]:

@@ -9,7 +9,7 @@ from secrets import token_bytes
 from typing import Final
 
 from gatehouse.accounts.login_result import LoginOptions
-from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.model import LIFETIME, GameSession
@@ -20,6 +20,7 @@ from gatehouse.kernel.errors import Refused
 from tests.faults.simulation.cluster import ADDRESS, NodeCall, SimulatedCluster
 from tests.faults.simulation.history import History, Result
 from tests.faults.simulation.node import Node
+from tests.support.builders import a_confirmation
 
 LOCATION: Final = "location"
 GAME: Final = GameClientProof(address=IPv4Address(ADDRESS), source=ADDRESS, proven=True, location=LOCATION)
@@ -88,14 +89,8 @@ def poll_session(session: Session, connection: Connection) -> NodeCall:
 def confirm_session(session: Session) -> NodeCall:
     async def confirm(node: Node, origin: AuditOrigin) -> object:
         entry = node.services.recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=session.user.user_id)
-        if not await node.services.storage.game_sessions.confirm_session(
-            session.gsid,
-            node.clock.now(),
-            user_id=session.user.user_id,
-            rev=session.user.rev,
-            auth=SignInMethod.LOGIN.value,
-            entry=entry,
-        ):
+        confirmation = a_confirmation(session.gsid, session.user)
+        if not await node.services.storage.game_sessions.confirm_session(confirmation, node.clock.now(), entry):
             raise Refused("not waiting, or a different person")
         return None
 

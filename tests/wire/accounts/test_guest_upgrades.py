@@ -7,6 +7,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from gatehouse.accounts.errors import UserNotFound
@@ -45,7 +46,7 @@ from tests.support.studio import (
     secret_document,
     set_user_roles,
 )
-from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, find_user, leave
+from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, connect, find_user, leave
 
 ORIGIN = AuditOrigin(actor="test")
 NEW = "kim@studio.example"
@@ -132,6 +133,17 @@ async def test_gu_09_guest_that_was_upgraded_is_not_merged_by_an_older_game_sess
     assert (await poll_ended_session(older)).json()["status"] == "ERROR"
 
 
+async def open_sign_in(browser: HttpBrowser, game: Game) -> httpx2.Response:
+    await browser.get(f"/?gsid={game.gsid}")
+    return await browser.follow()
+
+
+def provider_link(page: str) -> str:
+    link = re.search(r'href="(/sign-in/with/vendor[^"]+)"', page)
+    assert link is not None
+    return unescape(link[1])
+
+
 async def test_first_sign_in_with_a_provider_keeps_the_id_of_the_guest(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
@@ -140,11 +152,9 @@ async def test_first_sign_in_with_a_provider_keeps_the_id_of_the_guest(
     game = await register_upgrade(service, device)
     await service.clock.advance(1)
     async with a_vendor(service, create_accounts=True) as vendor:
-        await browser_client.get(f"/?gsid={game.gsid}")
-        page = await browser_client.follow()
-        link = re.search(r'href="(/sign-in/with/vendor[^"]+)"', page.text)
-        assert link is not None
-        await come_back(browser_client, vendor.sign_in(await leave(browser_client, unescape(link[1])), **KIM))
+        page = await open_sign_in(browser_client, game)
+        address = await leave(browser_client, provider_link(page.text))
+        await come_back(browser_client, vendor.sign_in(address, **KIM))
         await browser_client.follow()
         await browser_client.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
         answer = await result_of(game)
@@ -270,6 +280,72 @@ async def test_gu_08_banned_guest_is_not_merged_and_other_bans_go_over(
     assert (await confirm_upgrade(browser_client, game, ANNA)).url.path == "/game/done"
     merged = await user_of(service, anna.user_id)
     assert [ban.application_id for ban in merged.bans if ban.is_active(service.clock.now())] == [other]
+
+
+async def test_gu_04_role_that_became_protected_does_not_begin_to_count_with_an_upgrade(
+    studio: Studio, browser_client: HttpBrowser
+) -> None:
+    service, device = studio.service, Device()
+    guest = await device.log_in(service)
+    await put_roles(studio, a_role("player"), a_role("moderator"))
+    await set_user_roles(studio, guest["user_id"], {ROOT: ["player", "moderator"]})
+    await put_roles(studio, a_role("player"), a_role("moderator", protected=True))
+    game = await register_upgrade(service, device)
+    await register_account(service, browser_client)
+    assert (await confirm_upgrade(browser_client, game, NEW)).url.path == "/game/done"
+    assert await roles_of(studio, guest["user_id"]) == ["player"]
+
+
+async def test_gu_06_silent_answer_of_a_provider_merges_nothing(
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
+) -> None:
+    """An account with a password confirms with that: its provider may have answered without asking."""
+    device = Device()
+    await device.log_in(service)
+    game = await register_upgrade(service, device)
+    async with a_vendor(service) as vendor:
+        await come_back(account_browser, vendor.sign_in(await connect(account_browser), **KIM))
+        page = await open_sign_in(browser_client, game)
+        address = await leave(browser_client, provider_link(page.text))
+        assert "prompt=login" in address
+        await come_back(browser_client, vendor.sign_in(address, **KIM))
+    page = await browser_client.follow()
+    assert page.url.path == "/sign-in"
+    assert "password or passkey of this account" in page.text
+    await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
+    await browser_client.follow()
+    await browser_client.post("/sign-in/confirm", decision="confirm", code=game.answer["code"])
+    assert (await result_of(game))["user_id"] == anna.user_id
+
+
+async def test_merge_that_is_refused_ends_the_game_session_and_changes_nothing(
+    studio: Studio, browser_client: HttpBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, device = studio.service, Device()
+    guest = await device.log_in(service)
+    administrator = await create_administrator(studio)
+    for user_id, application in ((guest["user_id"], studio.other), (anna.user_id, studio.shop)):
+        scope = {"user_id": user_id, "application_id": application.application_id}
+        await studio.expect_ok("user/ban", {"action": "save", **scope, "data": {}}, administrator.headers)
+    monkeypatch.setattr("gatehouse.storage.accounts.bans.MAX_ACTIVE_BANS", 1)
+    game = await register_upgrade(service, device)
+    page = await confirm_upgrade(browser_client, game, ANNA)
+    assert "Guest not merged" in page.text
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
+    assert (await device.log_in(service))["user_id"] == guest["user_id"]
+
+
+async def test_game_is_told_when_the_guest_is_gone_before_the_person_confirms(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    del anna
+    device = Device()
+    guest = await device.log_in(service)
+    game = await register_upgrade(service, device)
+    page = await open_upgrade(browser_client, game, ANNA)
+    await service.services.erasure.erase(await user_of(service, guest["user_id"]), ORIGIN)
+    assert (await browser_client.get(page.url.raw_path.decode())).status_code == 404
+    assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
 async def test_gu_09_two_merges_of_one_guest_end_in_one(

@@ -66,6 +66,16 @@ async def test_guests_are_off_until_they_are_turned_on(service: RunningService) 
     assert "turned off" in response.text
 
 
+async def test_application_of_a_service_jwt_must_admit_guests_too(studio: Studio) -> None:
+    service, app_id = studio.service, studio.other.application_id
+    await turn_guests_on(service, applications=[str(app_id)])
+    sent = {**Device().sign(await ask_challenge(service, app_id=app_id)), "app_id": app_id}
+    named = {"app_id": app_id, "service_jwt": await studio.service_jwt(studio.shop)}
+    assert (await service.client.post(GUEST, json=named)).status_code == 403
+    assert (await service.client.post(GUEST, json={**sent, **named})).status_code == 403
+    assert (await post_guest(service, **sent))["status"] == "OK"
+
+
 async def test_malformed_fields_are_named(guests: RunningService) -> None:
     whole = Device().sign(await ask_challenge(guests))
     for name, value in (("device_key", "AAAA"), ("device_key", "?" * 44), ("signature", "x" * 500)):
@@ -153,8 +163,9 @@ async def test_gu_05_second_factor_of_the_account_is_asked(guests: RunningServic
     app = await with_totp(guests, await user_of(guests, guest["user_id"]))
     asked = await device.log_in(guests, factor="pc")
     assert asked["status"] == "2STEP"
-    body = {"request_id": asked["request_id"], "otp": app.at(guests.clock.now())}
-    done = (await guests.client.post("/proxy/api/login", json=body)).json()
+    wrong = await post_guest(guests, request_id=asked["request_id"], otp="000000")
+    assert wrong == {"status": "2STEPERROR"}
+    done = await post_guest(guests, request_id=asked["request_id"], otp=app.at(guests.clock.now()))
     assert (done["status"], done["auth"], done["user_id"]) == ("OK", "2step", guest["user_id"])
 
 

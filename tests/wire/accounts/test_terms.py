@@ -18,6 +18,7 @@ from tests.support.guests import Device, open_upgrade, register_upgrade, turn_gu
 from tests.support.oauth import a_public_client, an_oidc_client, query_of
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService, running_service
+from tests.support.terms import terms_until_asked_again
 
 ORIGIN = AuditOrigin(actor="test")
 TERMS = {"title": "Terms of use", "url": "https://studio.example/terms", "version": "1"}
@@ -77,6 +78,16 @@ async def test_tm_01_sign_in_to_a_client_asks_once_for_each_version(
     declined = await browser_client.post("/terms", decision="decline")
     assert query_of(declined.headers["location"])["error"] == "access_denied"
     assert await accepted(service, anna) == {"terms": "1", "privacy": "2026-11"}
+
+
+async def test_client_gets_the_person_who_accepts_the_terms_in_another_window(
+    service: RunningService, browser_client: HttpBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = await an_oidc_client(service, first_party=True)
+    await browser_client.sign_in(anna.login or "")
+    monkeypatch.setattr(service.services.sign_in_flows, "find_terms_for", terms_until_asked_again())
+    response = await browser_client.get(shelf.authorize_path())
+    assert "code" in query_of(response.headers["location"])
 
 
 async def test_tm_02_only_the_version_that_was_shown_is_accepted_by_the_person_who_was_asked(

@@ -24,6 +24,7 @@ from tests.support.sites import (
     forwarding_headers,
     query_fields,
 )
+from tests.support.terms import terms_until_asked_again
 
 X_AUTH = ("x-auth-user", "x-auth-email", "x-auth-name", "x-auth-roles", "x-auth-token")
 PAGE = {"accept": "text/html"}
@@ -225,6 +226,15 @@ async def test_tm_08_site_asks_for_the_terms_of_its_application(
     passed = await visitor.browser.post("/terms", decision="accept")
     assert passed.headers["location"].startswith(f"{WIKI_SITE}/.gatehouse/return?code=")
     assert (await visitor.sign_in()).status_code == 303
+
+
+async def test_site_gets_the_person_who_accepts_its_terms_in_another_window(
+    service: RunningService, visitor: SiteBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await visitor.sign_in()
+    monkeypatch.setattr(service.services.sign_in_flows, "find_terms_for", terms_until_asked_again())
+    response = await visitor.browser.get(await visitor.begin())
+    assert response.headers["location"].startswith(f"{WIKI_SITE}/.gatehouse/return?code=")
 
 
 async def test_fa_10_session_from_a_short_lived_token_is_not_handed_over(

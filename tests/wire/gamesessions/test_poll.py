@@ -14,7 +14,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.model import GameSession, GameSessionState
 from gatehouse.gamesessions.waiters import Waiter, Waiters, WakeReason
 from gatehouse.kernel.errors import Unavailable
-from tests.support.builders import a_record
+from tests.support.builders import a_confirmation, a_record
 from tests.support.game import (
     RESULT,
     Game,
@@ -303,9 +303,8 @@ async def test_gs_16_expired_is_expired_with_no_clean_up_running(service: Runnin
     await approve_in_storage(game, anna)
     await service.clock.advance(120)
     assert await refusal_reason(service, await game.poll()) == "no such session"
-    assert not await service.services.storage.game_sessions.confirm_session(
-        game.gsid, service.clock.now(), user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record()
-    )
+    confirm = service.services.storage.game_sessions.confirm_session
+    assert not await confirm(a_confirmation(game.gsid, anna), service.clock.now(), a_record())
 
 
 async def test_gs_30_without_the_right_to_log_in_there_are_no_tokens(service: RunningService, anna: User) -> None:

@@ -13,7 +13,7 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from tests.support.browser import PASSWORD
-from tests.support.builders import a_record
+from tests.support.builders import a_confirmation, a_record
 from tests.support.game import GET_GSID, RESULT, approve_in_storage, refusal_reason, register_game, wait_until_held
 from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
@@ -159,9 +159,7 @@ async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address
         )
         gsid, location = response.json()["gsid"], response.headers["location"]
         store, now = service.services.storage.game_sessions, service.clock.now()
-        assert await store.confirm_session(
-            gsid, now, user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record(subject=anna.user_id)
-        )
+        assert await store.confirm_session(a_confirmation(gsid, anna), now, a_record(subject=anna.user_id))
         body = (await service.client.post(location, json={"gsid": gsid}, headers=there)).json()
         assert claims_of(body["jwt"])["fip"] == ["10.1.2.3/32"]
         info = "/api/permissions/user/info"

@@ -33,7 +33,7 @@ from gatehouse.kernel.times import HOUR
 from gatehouse.keys.sealing import derive_key
 from gatehouse.providers.answers import PROVIDER_LIMITS, ProviderCalls
 from gatehouse.providers.jwt_tickets import JwtTickets
-from gatehouse.providers.model import ProviderProtocol
+from gatehouse.providers.model import Provider, ProviderProtocol
 from gatehouse.providers.oauth_user import OAuthUsers
 from gatehouse.providers.openid_connect import OpenIdConnect
 from gatehouse.providers.sign_in import ProviderSignIn
@@ -361,11 +361,14 @@ class AccountServices(PermissionServices):
     def jwt_tickets(self) -> JwtTickets:
         return JwtTickets(openid_connect=self.openid_connect, clock=self.clock)
 
+    def enabled_providers(self) -> Mapping[str, Provider]:
+        return enabled_providers(self.settings.providers, parse_origin(self.base_url, "http", "https").host)
+
     @cached_property
     def platform_sign_in(self) -> PlatformSignIn:
         return PlatformSignIn(
             store=self.storage.profile,
-            providers=lambda: enabled_providers(self.settings.providers),
+            providers=self.enabled_providers,
             verifiers={
                 # Calls of its own: a slow Web API must not delay sign-ins in browsers.
                 ProviderProtocol.STEAM: SteamTickets(calls=provider_calls(self.settings), clock=self.clock),
@@ -394,7 +397,7 @@ class AccountServices(PermissionServices):
     def provider_sign_in(self) -> ProviderSignIn:
         return ProviderSignIn(
             store=self.storage.profile,
-            providers=lambda: enabled_providers(self.settings.providers),
+            providers=self.enabled_providers,
             clients={
                 ProviderProtocol.OIDC: self.openid_connect,
                 ProviderProtocol.OAUTH: OAuthUsers(self.provider_calls),

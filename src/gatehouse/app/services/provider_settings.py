@@ -41,11 +41,12 @@ def identity_issuer(wanted: ProviderSettings) -> str:
             return issuer.rstrip("/")
 
 
-def enabled_providers(wanted: Mapping[str, ProviderSettings]) -> Mapping[str, Provider]:
-    return {name: provider_of(name, one) for name, one in wanted.items() if one.enabled}
+def enabled_providers(wanted: Mapping[str, ProviderSettings], host: str) -> Mapping[str, Provider]:
+    """Return the enabled providers; `host` is that of this installation."""
+    return {name: provider_of(name, one, host) for name, one in wanted.items() if one.enabled}
 
 
-def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
+def provider_of(provider_id: str, wanted: ProviderSettings, host: str) -> Provider:
     preset = PRESETS[wanted.kind]
     name = wanted.name or preset.title or provider_id
     issuer = (wanted.issuer or preset.issuer).rstrip("/")
@@ -70,7 +71,7 @@ def provider_of(provider_id: str, wanted: ProviderSettings) -> Provider:
         scopes=wanted.scopes or preset.scopes,
         application_ids=frozenset(map(int, wanted.applications)),
         audiences=audiences_of(wanted.tickets),
-        ticket_identity=wanted.ticket_identity,
+        ticket_identity=wanted.ticket_identity or host,
         publisher_key=wanted.publisher_key.reveal(),
         keys_url=keys_url_of(wanted, issuer),
         rules=rules,

@@ -14,6 +14,7 @@ from gatehouse.accounts.bans.model import last_to_end
 from gatehouse.accounts.guests.model import FORMER_ID_SECONDS, GuestNotUpgraded, GuestUpgrade
 from gatehouse.accounts.model import GUEST_PROVIDER, GUEST_TAG, AccountKind, LinkKind, User
 from gatehouse.audit.model import AuditRecord
+from gatehouse.gamesessions.model import SessionConfirmation
 from gatehouse.images.model import picture_owner
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.store import Change, EditResult
@@ -35,7 +36,7 @@ from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY, count_holders_of_roles
 from gatehouse.storage.permissions.row_readers import read_record
 from gatehouse.storage.permissions.structure import begin_structure_change, lock_structure
-from gatehouse.storage.permissions.user_records import DROP_ASSIGNMENTS, edit_records
+from gatehouse.storage.permissions.user_records import DROP_ASSIGNMENTS, edit_records, touch_records
 from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import (
     accepted_terms,
@@ -54,7 +55,7 @@ from gatehouse.storage.tables.accounts import (
 from gatehouse.storage.tables.installation import once
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.outgoing import outbox
-from gatehouse.storage.tables.permissions import group_members, role_assignments
+from gatehouse.storage.tables.permissions import group_members, role_assignments, roles
 
 SERVICE: Final = "service"  # who lifts the shorter of two bans
 
@@ -140,6 +141,19 @@ APPLICATIONS_WITH_ROLES = Statement(
     .distinct()
     .order_by(role_assignments.c.application_id)
 )
+# Roles that became protected after a guest got them: they did not count (R10), and must not begin to.
+DROP_PROTECTED_ROLES = Statement(
+    delete(role_assignments)
+    .where(
+        role_assignments.c.user_id == bindparam("of"),
+        exists().where(
+            roles.c.application_id == role_assignments.c.application_id,
+            roles.c.role_key == role_assignments.c.role_key,
+            roles.c.protected.is_(True),
+        ),
+    )
+    .returning(role_assignments.c.application_id)
+)
 
 
 def is_merge(upgrade: GuestUpgrade) -> Verb[bool]:
@@ -164,16 +178,15 @@ def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[A
     yield from _delete_account(ended)
     yield INSERT_FORMER_ID(alias=ended, user_id=kept, created_at=now, ends_at=now + FORMER_ID_SECONDS)
     yield RETIRE_KEY.bulk([{"subject": row.subject, "user_id": kept, "retired_at": now} for row in keys])
-    confirmed = yield gamesessions.CONFIRM_SESSION(
-        of=upgrade.gsid,
-        now=now,
-        by=kept,
-        by_rev=rev,
-        by_auth=upgrade.auth,
-        by_second_factor=upgrade.second_factor,
-        by_auth_time=upgrade.auth_time,
+    confirmation = SessionConfirmation(
+        gsid=upgrade.gsid,
+        user_id=kept,
+        rev=rev,
+        auth=upgrade.auth,
+        second_factor=upgrade.second_factor,
+        auth_time=upgrade.auth_time,
     )
-    if not confirmed:
+    if not (yield gamesessions.CONFIRM_SESSION(**gamesessions.confirmation_parameters(confirmation, now))):
         raise GuestNotUpgraded
     yield from add_audit_records(records(merged))
     yield Notification(gamesessions.CHANNEL, upgrade.gsid)
@@ -198,6 +211,8 @@ def _upgrade(guest_id: str, new_id: str, now: int) -> Verb[int]:
     for move in MOVE_CREDENTIALS:
         yield move(of=new_id, to=guest_id)
     yield DROP_TAG(of=guest_id, the=GUEST_TAG)
+    dropped = yield DROP_PROTECTED_ROLES(of=guest_id)
+    yield from touch_records((row.application_id, guest_id) for row in dropped)
     yield ADD_TAG_ONCE.bulk([{"user_id": guest_id, "tag": tag} for tag in sorted(new.service_tags)])
     yield DROP_ACCOUNT(of=new_id)  # before its login and user name get their new owner
     yield from update_user(with_profile_of(guest, new, now))

@@ -1,6 +1,7 @@
 """The login of guests: POST /proxy/api/guest (R10)."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from starlette.requests import Request
@@ -8,12 +9,12 @@ from starlette.responses import Response
 
 from gatehouse.accounts.guests.model import CHALLENGE_SECONDS, ChallengeIntent, DeviceProof
 from gatehouse.accounts.guests.sign_in import GuestSignIn
-from gatehouse.accounts.login_result import LoginOptions
+from gatehouse.accounts.login_result import LoginOptions, LoginResult
 from gatehouse.accounts.model import SignInMethod
 from gatehouse.kernel.errors import BadInput
 from gatehouse.throttle.proof_of_work import Puzzle, PuzzleUnsolved
 from gatehouse.web.api.login import LoginFields, LoginResponse, read_login_options
-from gatehouse.web.api.login_completion import LoginCompletion, login_response, refuse_other_sites
+from gatehouse.web.api.login_completion import LoginCompletion, ProvedLogin, SecondFactorFields, refuse_other_sites
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect, Failure
@@ -32,11 +33,12 @@ GUEST_EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
         "signature": "5VZDAMNgrHKQhuLMgGjnpVUJyLLn…",
         "factor": "a random text that the game stores on the device",
     },
+    "second factor": {"request_id": "b1c2", "otp": "123456"},
 }
 
 
 class GuestRequest(LoginFields, frozen=True, kw_only=True):
-    """Without a signature it asks for a challenge."""
+    """Without a signature it asks for a challenge; with `request_id` it brings the second factor."""
 
     device_key: str = ""
     challenge: str = ""
@@ -44,10 +46,13 @@ class GuestRequest(LoginFields, frozen=True, kw_only=True):
     intent: str = ""  # of the challenge: `upgrade` for getGsid
     puzzle: str = ""  # as received, with its solution
     solution: str = ""
+    otp: str = ""
+    request_id: str = ""
+    method: str = ""
 
 
 class GuestResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True):
-    """One of: CHALLENGE, PUZZLE, OK with the login data, LOGINERROR, 2STEP, TERMS, BLOCKED, DENIED."""
+    """One of: CHALLENGE, PUZZLE, OK with the login data, LOGINERROR, 2STEP, 2STEPERROR, TERMS, BLOCKED, DENIED."""
 
     challenge: str = ""
     expires_in: int = 0  # seconds until the challenge ends
@@ -56,31 +61,40 @@ class GuestResponse(LoginResponse, frozen=True, kw_only=True, omit_defaults=True
 
 
 class GuestEndpoint:
-    def __init__(self, *, guests: GuestSignIn, login: LoginCompletion, pages: PageRenderer) -> None:
+    def __init__(
+        self, *, guests: GuestSignIn, login_result: LoginResult, completion: LoginCompletion, pages: PageRenderer
+    ) -> None:
         """`pages` knows the language of a request, for the new account."""
         self._guests = guests
-        self._login = login
+        self._login_result = login_result
+        self._completion = completion
         self._pages = pages
 
     async def log_in(self, request: Request) -> Response:
         refuse_other_sites(request)
         ask = await read_json_or_form(request, GuestRequest)
-        options = read_login_options(ask, str(caller_address_of(request.scope).address))
-        if not ask.signature:
-            return json_response(await self._challenge("CHALLENGE", ask, options))
+        if not ask.signature and not ask.request_id:
+            return json_response(await self._challenge("CHALLENGE", request, ask))
+        step = SecondFactorFields(request_id=ask.request_id, otp=ask.otp, method=ask.method)
         try:
-            return await login_response(self._sign_in(request, ask, options))
+            return await self._completion.respond(request, step, partial(self._prove, request, ask))
         except PuzzleUnsolved:
-            return json_response(await self._challenge("PUZZLE", ask, options))
+            return json_response(await self._challenge("PUZZLE", request, ask))
 
-    async def _challenge(self, status: str, ask: GuestRequest, options: LoginOptions) -> dict[str, object]:
+    async def _read_options(self, request: Request, ask: GuestRequest) -> LoginOptions:
+        """Return the options with all named applications: guests may sign in to some only."""
+        options = read_login_options(ask, str(caller_address_of(request.scope).address))
+        return await self._login_result.with_service_application(options)
+
+    async def _challenge(self, status: str, request: Request, ask: GuestRequest) -> dict[str, object]:
         intent = read_intent(ask.intent)
-        challenge = self._guests.challenge(intent, options.applications)
+        challenge = self._guests.challenge(intent, (await self._read_options(request, ask)).applications)
         puzzle = await self._guests.puzzle_for(ask.device_key) if intent is ChallengeIntent.SIGN_IN else None
         given = {"status": status, "challenge": challenge, "expires_in": CHALLENGE_SECONDS}
         return given if puzzle is None else {**given, "puzzle": puzzle}
 
-    async def _sign_in(self, request: Request, ask: GuestRequest, options: LoginOptions) -> dict[str, object]:
+    async def _prove(self, request: Request, ask: GuestRequest) -> ProvedLogin:
+        options = await self._read_options(request, ask)
         found = await self._guests.sign_in(
             DeviceProof(
                 device_key=ask.device_key,
@@ -94,8 +108,12 @@ class GuestEndpoint:
             source=caller_address_of(request.scope).source,
             origin=origin_of(request, ACTOR),
         )
-        data = await self._login.complete_sign_in(request, found.user, SignInMethod.GUEST, options)
-        return {**data, "created": True} if found.created else data
+        return ProvedLogin(
+            user=found.user,
+            method=SignInMethod.GUEST,
+            options=options,
+            more={"created": True} if found.created else {},
+        )
 
     def endpoint(self) -> Endpoint:
         return Endpoint(

@@ -52,9 +52,6 @@ class SecondFactorFields:
     method: str = ""
 
 
-NO_SECOND_FACTOR: Final = SecondFactorFields()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvedLogin:
     """An account whose first factor was right."""
@@ -90,32 +87,22 @@ class LoginCompletion:
         call = self._second_call(request, step) if step.request_id else self._first_call(request, step, prove)
         return await login_response(call)
 
-    async def complete_sign_in(
-        self,
-        request: Request,
-        user: User,
-        auth: SignInMethod,
-        options: LoginOptions,
-        step: SecondFactorFields = NO_SECOND_FACTOR,
-    ) -> dict[str, object]:
-        """Return the login data of a person whose first factor was right, or ask for the second factor.
-
-        Raises LoginDenied.
-        """
-        await self._login_result.refuse_protected_role(user, auth)
-        if not enabled_factors(user):
-            return await self._login_data(request, user, auth, options)
-        if step.otp:
-            await self._verify(request, user, step)
-            return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
-        return await self._ask_for_factor(user, auth, options)
-
     async def _first_call(
         self, request: Request, step: SecondFactorFields, prove: Callable[[], Awaitable[ProvedLogin]]
     ) -> dict[str, object]:
         proved = await prove()
-        data = await self.complete_sign_in(request, proved.user, proved.method, proved.options, step)
-        return {**data, **proved.more}
+        return {**await self._complete(request, step, proved), **proved.more}
+
+    async def _complete(self, request: Request, step: SecondFactorFields, proved: ProvedLogin) -> dict[str, object]:
+        """Return the login data, or ask for the second factor. Raises LoginDenied."""
+        user, options = proved.user, proved.options
+        await self._login_result.refuse_protected_role(user, proved.method)
+        if not enabled_factors(user):
+            return await self._login_data(request, user, proved.method, options)
+        if step.otp:
+            await self._verify(request, user, step)
+            return await self._login_data(request, user, SignInMethod.TWO_STEP, options)
+        return await self._ask_for_factor(user, proved.method, options)
 
     async def _second_call(self, request: Request, step: SecondFactorFields) -> dict[str, object]:
         flow, user = await self._find_pending_login(step.request_id)

@@ -133,6 +133,10 @@ class GamePages:
         await self._browsers.read(request)
         return self._end_page(request, GameEnd.WRONG_CODE)
 
+    async def show_not_merged(self, request: Request) -> Response:
+        await self._browsers.read(request)
+        return self._end_page(request, GameEnd.NOT_MERGED)
+
     async def show_denied(self, request: Request) -> Response:
         """Show which application denies this account access, and whom to ask."""
         browser = await self._browsers.read(request)
@@ -189,6 +193,7 @@ class GamePages:
             done,
             replace(done, name="game.cancelled", path=Path.GAME_CANCELLED, handler=self.show_cancelled),
             replace(done, name="game.wrong_code", path=Path.GAME_WRONG_CODE, handler=self.show_wrong_code),
+            replace(done, name="game.not_merged", path=Path.GAME_NOT_MERGED, handler=self.show_not_merged),
             replace(done, name="game.denied", path=Path.GAME_DENIED, handler=self.show_denied),
             replace(done, name="game.state", path=Path.GAME_STATE, handler=self.show_state, dialect=Dialect.PLAIN),
         ]

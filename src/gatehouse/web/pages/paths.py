@@ -33,6 +33,7 @@ class Path(StrEnum):
     GAME_DONE = "/game/done"  # ?gsid=, as all of them
     GAME_CANCELLED = "/game/cancelled"
     GAME_WRONG_CODE = "/game/wrong-code"
+    GAME_NOT_MERGED = "/game/not-merged"
     GAME_DENIED = "/game/denied"
     GAME_STATE = "/game/state"  # polled by open pages every other second
 

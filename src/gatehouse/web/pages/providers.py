@@ -116,7 +116,7 @@ class ProviderPages:
                 provider,
                 browser=sha256(browser.browser_id),
                 handle=handle,
-                again=browser.signed_in is not None,
+                again=destination.asks_again or browser.signed_in is not None,
             )
         except SignInFlowGone:
             return self._flow_pages.show_expired(request, handle)

@@ -43,6 +43,7 @@ from gatehouse.web.pages.contexts import BannedContext, ExpiredContext, PageCont
 from gatehouse.web.pages.continuation import continue_browser
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import UI_LOCALES, PageRenderer
+from gatehouse.web.pages.vocabulary import Notice
 
 MAX_PACKED_LENGTH: Final = 6_000  # characters; the whole address stays below the limit for request lines (S-19)
 MAX_QUERY_LENGTH: Final = 8_192
@@ -265,10 +266,7 @@ class SignInCompletion:
 
     async def go_on(self, request: Request, moved: SignInFlow, handle: str) -> Response:
         """Send the browser to the next step of the flow, or where the flow ends."""
-        if moved.step is FlowStep.DONE:
-            target = await self._sign_in_flows.finish(moved, origin_of(request, moved.user_id or ""))
-            return continue_browser(self._pages, request, target)
-        return see_other(step_address(moved.step, handle))
+        return await continue_flow(self._sign_in_flows, self._pages, request, moved, handle)
 
     def _new_device_mails(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
         """Notify the owner of a sign-in from a browser that is new for the account (S-16)."""
@@ -286,6 +284,18 @@ class SignInCompletion:
                 device=device_name(browser.agent),
             )
         ]
+
+
+async def continue_flow(
+    flows: SignInFlows, pages: PageRenderer, request: Request, flow: SignInFlow, handle: str
+) -> Response:
+    """Send the browser to the next step of the flow, or where the flow ends."""
+    if flow.step is FlowStep.DONE:
+        return continue_browser(pages, request, await flows.finish(flow, origin_of(request, flow.user_id or "")))
+    address = step_address(flow.step, handle)
+    if flow.step is FlowStep.LOGIN and flow.auth == SignInMethod.PROVIDER:
+        address = f"{address}&{urlencode({'notice': Notice.SIGN_IN_HERE.value})}"
+    return see_other(address)
 
 
 def banned_page(user: User, ban: UserBan, application: str = "") -> BannedContext:

@@ -33,7 +33,7 @@ from gatehouse.web.pages.consent import ApplicationOwners
 from gatehouse.web.pages.contexts import AccessDeniedContext, PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.sign_in_flow import pack_request, step_address
+from gatehouse.web.pages.sign_in_flow import continue_flow, pack_request, step_address
 
 SITE_LIMIT_KEY: Final = "site_sign_in"  # the name of the limit that counts pending sign-ins
 SERVICE_UNAVAILABLE: Final = 503
@@ -213,16 +213,17 @@ class SiteSignInPages:
             raise TooMany(wait, "sign-ins begun from one source")
         fields = encode_request_fields(asked)
         again = pack_request(f"{Path.SITE_SIGN_IN}?{urlencode(fields)}".encode())
-        bound, step = browser.browser_id, FlowStep.LOGIN
         if proof is None:
-            handle = await self._sign_in_flows.start(KIND, fields, browser=bound, request=again)
+            handle = await self._sign_in_flows.start(KIND, fields, browser=browser.browser_id, request=again)
+            response = see_other(step_address(FlowStep.LOGIN, handle))
         else:
             address = origin_of(request, proof.user_id).address
             handle, flow = await self._sign_in_flows.start_with_proof(
-                KIND, fields, proof, browser=bound, address=address, request=again
+                KIND, fields, proof, browser=browser.browser_id, address=address, request=again
             )
-            step = flow.step
-        return self._browsers.set_browser_cookie(see_other(step_address(step, handle)), browser)
+            # The terms may have been accepted meanwhile, in another window.
+            response = await continue_flow(self._sign_in_flows, self._pages, request, flow, handle)
+        return self._browsers.set_browser_cookie(response, browser)
 
     async def finish(self, request: Request) -> Response:
         """On the site: use the code, in the browser that began, and set the cookie of the session."""

@@ -89,6 +89,7 @@ class Notice(StrEnum):
     DATA_ASKED = "data_asked"
     CODE_SENT = "code_sent"
     SIGN_IN_AGAIN = "sign_in_again"
+    SIGN_IN_HERE = "sign_in_here"  # a provider may have answered without asking
     ACCOUNT_DELETED = "account_deleted"
 
 
@@ -131,6 +132,7 @@ class GameEnd(StrEnum):
     FAILED = "failed"  # reported by the game
     CANCELLED = "cancelled"
     WRONG_CODE = "wrong_code"
+    NOT_MERGED = "not_merged"  # a guest, into this account
     OVER = "over"  # unknown, too old and answered before look alike
 
 

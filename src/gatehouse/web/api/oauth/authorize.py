@@ -37,7 +37,7 @@ from gatehouse.web.pages.contexts import ClientErrorContext, RegisteredTarget
 from gatehouse.web.pages.continuation import continue_browser
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.sign_in_flow import pack_request, step_address
+from gatehouse.web.pages.sign_in_flow import continue_flow, pack_request, step_address
 
 
 class ClientErrorPage:
@@ -231,8 +231,8 @@ class AuthorizeEndpoint:
             origin = origin_of(request, session.user_id)
             answer = await self._authorize.create_grant(wanted, client, proof_of_session(session), origin)
             return continue_browser(self._pages, request, answer)
-        address = await self._begin_sign_in(request, browser, wanted, step)
-        return self._browsers.set_browser_cookie(see_other(address), browser)
+        response = await self._begin_sign_in(request, browser, wanted, step)
+        return self._browsers.set_browser_cookie(response, browser)
 
     async def _has_pending_terms(self, request: Request, browser: Browser, client: Client) -> bool:
         if browser.signed_in is None:
@@ -244,7 +244,7 @@ class AuthorizeEndpoint:
 
     async def _begin_sign_in(
         self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep
-    ) -> str:
+    ) -> Response:
         """Start a sign-in flow; how many one source may start is limited (AZ-33)."""
         wait = self._rate_limiter.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
@@ -261,13 +261,14 @@ class AuthorizeEndpoint:
                 address=origin_of(request, proof.user_id).address,
                 request=query,
             )
-            return step_address(interaction.step, handle)
+            # Consent may have been given meanwhile, in another window.
+            return await continue_flow(self._sign_in_flows, self._pages, request, interaction, handle)
         handle = await self._sign_in_flows.start(
             KIND, encode_request(wanted), browser=browser.browser_id, request=query
         )
         if next_step is NextStep.CHOOSE_ACCOUNT:
-            return f"{Path.SIGN_IN_AS}?{urlencode({'interaction': handle})}"
-        return step_address(FlowStep.LOGIN, handle)
+            return see_other(f"{Path.SIGN_IN_AS}?{urlencode({'interaction': handle})}")
+        return see_other(step_address(FlowStep.LOGIN, handle))
 
     def endpoints(self) -> list[Endpoint]:
         asked = Endpoint(

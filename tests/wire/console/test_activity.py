@@ -305,7 +305,7 @@ async def test_times_are_in_the_time_zone_of_the_reader(
     page = (await ada.get(LOG)).text
     assert 'data-days data-today="Today"' in page
     assert "data-exact-title" in page
-    await ada.get(f"/console/people/{ADA}")
+    await ada.get("/account")
     saved = await ada.post("/account/profile", nick="Ada", zoneinfo="Asia/Tokyo")
     assert saved.status_code == 303
     at = studio.clock.now()

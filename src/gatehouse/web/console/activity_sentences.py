@@ -31,13 +31,13 @@ ICONS: Final = {  # by the first word of an event; the rest has `DEFAULT_ICON`
     **dict.fromkeys(("session", "login", "site", "grant", "device"), "log-in"),
     **dict.fromkeys(("game", "game_session"), "gamepad-2"),
     **dict.fromkeys(("user", "account", "identity"), "user"),
-    **dict.fromkeys(("password", "factor", "key", "access_key", "token", "service_token"), "key"),
+    **dict.fromkeys(("password", "factor", "key", "access_key", "token", "service_token"), "key-round"),
     **dict.fromkeys(("role", "schema", "user_schema", "consent"), "shield"),
-    **dict.fromkeys(("application", "client"), "app-window"),
+    **dict.fromkeys(("application", "client"), "layout-grid"),
     **dict.fromkeys(("project", "group"), "folder"),
     **dict.fromkeys(("installation", "setup", "provision", "service_account"), "settings"),
     "webhook": "webhook",
-    "audit": "alert-triangle",
+    "audit": "triangle-alert",
 }
 DEFAULT_ICON: Final = "activity"
 

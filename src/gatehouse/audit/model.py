@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
 
 from gatehouse.kernel.errors import Conflict
-from gatehouse.kernel.sketches import Sketch, merge_sketches
+from gatehouse.kernel.sketches import SKETCH_SIZE, merge_sketches
 
 Detail: TypeAlias = str | int | bool | None
 Details: TypeAlias = Mapping[str, Detail]
@@ -102,28 +102,32 @@ class HourlyTally:
     times: int
 
 
+MAX_DIGESTS: Final = 4 * SKETCH_SIZE  # before they are cut to a sketch, which takes a sort
+
+
 @dataclass(slots=True, kw_only=True)
 class SignInCounts:
     """What was counted since the last write, by the beginning of its hour."""
 
     kinds: Counter[tuple[int, TallyKind]] = field(default_factory=Counter)
     targets: Counter[tuple[int, str]] = field(default_factory=Counter)
-    people: dict[int, Sketch] = field(default_factory=dict)
+    people: dict[int, set[int]] = field(default_factory=dict)  # digests, of which the smallest matter
 
     @property
     def is_empty(self) -> bool:
         return not (self.kinds or self.targets or self.people)
 
     def add_person(self, hour: int, digest: int) -> None:
-        sketch = self.people.get(hour, ())
-        if digest not in sketch:
-            self.people[hour] = merge_sketches([sketch, (digest,)])
+        digests = self.people.setdefault(hour, set())
+        digests.add(digest)
+        if len(digests) > MAX_DIGESTS:
+            self.people[hour] = set(merge_sketches([digests]))
 
     def update(self, other: "SignInCounts") -> None:
         self.kinds.update(other.kinds)
         self.targets.update(other.targets)
-        for hour, sketch in other.people.items():
-            self.people[hour] = merge_sketches([self.people.get(hour, ()), sketch])
+        for hour, digests in other.people.items():
+            self.people[hour] = set(merge_sketches([self.people.get(hour, ()), digests]))
 
 
 # The errors of the audit log.

@@ -430,10 +430,10 @@ def add_counts(counts: SignInCounts) -> Verb[None]:
         yield ADD_COUNT(hour=hour, what=what.value, times=times)
     for (hour, target), times in sorted(counts.targets.items()):
         yield ADD_TARGET(hour=hour, target=target, times=times)
-    for hour, sketch in sorted(counts.people.items()):
+    for hour in sorted(counts.people):
         yield ADD_PEOPLE_HOUR(hour=hour, sketch=b"")
         (row,) = yield LOCK_PEOPLE(this_hour=hour)
-        merged = merge_sketches([decode_sketch(row.sketch), sketch])
+        merged = merge_sketches([decode_sketch(row.sketch), counts.people[hour]])
         yield SET_PEOPLE(this_hour=hour, merged=encode_sketch(merged))
 
 

@@ -21,7 +21,7 @@ SHOWN = """(time) =>
 AS_LOCAL, AS_UTC = SHOWN % "", SHOWN % ', timeZone: "UTC"'
 
 
-async def test_refused_sign_ins_tile_links_to_hourly_numbers_and_refused_requests(
+async def test_failed_sign_ins_tile_links_to_hourly_numbers_and_refused_requests(
     service: RunningService, page: Page
 ) -> None:
     await apply_document(service)
@@ -29,7 +29,7 @@ async def test_refused_sign_ins_tile_links_to_hourly_numbers_and_refused_request
     await sign_in_to_console(service, page, ADA, "/console")
     numbers = page.locator("#numbers table")
     await expect(numbers).to_be_hidden()
-    await page.locator(".tiles div", has_text="Refused sign-ins").get_by_role("link").click()
+    await page.locator(".tiles div", has_text="Failed sign-ins").get_by_role("link").click()
     await expect(numbers).to_be_visible()
     await page.get_by_role("link", name="Refused requests").click()
     await expect(page.get_by_role("heading", name="Refused requests")).to_be_visible()

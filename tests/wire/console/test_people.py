@@ -324,7 +324,7 @@ async def test_activity_about_and_by_a_person_is_separate(console_browsers: Cons
     ada = await console_browsers(ADA)
     await act(ada, PIA, "block")
     about = (await ada.get(f"{HERE}/{PIA}/activity")).text
-    assert "An account was blocked" in about
+    assert "<bdi>Ada</bdi> blocked <bdi>Pia</bdi>" in about
     assert ADA in about
     by = (await ada.get(f"{HERE}/{ADA}/activity?side=by")).text
     assert PIA in by
@@ -341,7 +341,7 @@ async def test_changes_to_a_person_are_described_in_words(
     )
     page_text = (await (await console_browsers(ADA)).get(f"{HERE}/{PIA}/activity")).text
     assert '<span class="piece">moderator until 2033-' in page_text
-    assert "Permissions of a user in an application were changed" in page_text
+    assert "changed permissions of <bdi>Pia</bdi> in <bdi>Shop</bdi>" in page_text
     assert "{&#39;" not in page_text
     assert "What you may do" not in page_text
 

@@ -58,7 +58,8 @@ async def test_setup_signs_in_and_leads_through_two_factor_sign_in_to_the_consol
     assert "/account#factors" not in codes.text
     # A page elsewhere is never the next one.
     elsewhere = await account_browser.get("/account/passkey?next=https://evil.example/")
-    assert "evil.example" not in elsewhere.text
+    assert 'name="next"' not in elsewhere.text
+    assert 'href="https://evil.example' not in elsewhere.text
     await account_browser.client.aclose()
 
 

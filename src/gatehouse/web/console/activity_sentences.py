@@ -110,12 +110,12 @@ def sentence_of(
         "_named": name,
         "": True,
     }
-    keys = (f"sentence.{record.event}{form}" for form, fits in forms.items() if fits)
-    key = next((key for key in keys if t.knows(key)), "")
-    if not key:
+    keys = (f"{record.event}{form}" for form, fits in forms.items() if fits)
+    known = next((key for key in keys if t.knows(f"sentence.{key}")), "")
+    if not known:
         return event_meaning(record.event)
     return t(
-        key,
+        f"sentence.{known}",
         actor=_named(t, reference_of(record.actor, names)),
         subject=_named(t, reference_of(record.subject, names)),
         target=_marked(target or t("activity.unnamed")),

@@ -91,11 +91,10 @@ class NewPersonForm(CsrfForm, frozen=True, kw_only=True):
 def invitation_page(t: Translator, invitation: Invitation, *, base_url: str, sends_mail: bool) -> NewSecretContext:
     """The link of an invitation, to copy; an email takes it there only if there is a mail server."""
     user = invitation.user
-    key = "people.invited_by_mail" if sends_mail else "people.invited_without_mail"
     return NewSecretContext(
         title=t("people.invited", nick=user.nick),
         trail=[(user.nick, f"{ENTRY.path}/{user.user_id}")],
-        text=t(key, email=user.login or ""),
+        text=t(f"people.invited_{'by' if sends_mail else 'without'}_mail", email=user.login or ""),
         value=f"{base_url}{invitation.path}",
         back=f"{ENTRY.path}/{user.user_id}",
     )

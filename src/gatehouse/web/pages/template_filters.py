@@ -35,7 +35,7 @@ def relative_time(t: Translator, at: int, now: int, zone: str = "", *, to_the_se
         _utc_stamp(at),
         _exact_text(t, at, zone),
         marks,
-        _remaining(t, -past) if past < -MINUTE else _elapsed(t, max(0, past), to_the_second=to_the_second),
+        _remaining(t, -past) if past <= -MINUTE else _elapsed(t, max(0, past), to_the_second=to_the_second),
     )
 
 

@@ -34,7 +34,14 @@ from gatehouse.audit.verification import ContinuousVerifier, VerifiedLog
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Rights
-from gatehouse.web.console.activity_sentences import icon_of, ids_in, reference_of, sentence_of, target_of
+from gatehouse.web.console.activity_sentences import (
+    APPLICATION_FIELDS,
+    icon_of,
+    ids_in,
+    reference_of,
+    sentence_of,
+    target_of,
+)
 from gatehouse.web.console.activity_text import (
     HIGH_SEVERITY_MARK,
     AuditReference,
@@ -150,7 +157,7 @@ class RecordDescriber:
 
     def _describe_one(self, record: AuditRecord, names: RecordNames, rights: Rights, t: Translator) -> RecordView:
         cut = redact_record(record, rights)
-        lines = detail_lines({name: value for name, value in cut.details.items() if name != "application_id"})
+        lines = detail_lines({name: value for name, value in cut.details.items() if name not in APPLICATION_FIELDS})
         return RecordView(
             record=cut,
             actor=reference_of(cut.actor, names),

@@ -76,10 +76,10 @@ def client_of(record: AuditRecord) -> str:
 
 
 def target_of(record: AuditRecord, names: RecordNames) -> str:
-    """The name of the application or client that the details name."""
+    """The name of the application or client that the details name; its id when it was deleted."""
     number, client = _application_of(record.details), client_of(record)
-    if number in names.applications:
-        return names.applications[number]
+    if number:
+        return names.applications.get(number, str(number))
     return names.clients.get(client, client) if client else str(record.details.get("site") or "")
 
 

@@ -50,7 +50,7 @@ async def test_a_change_is_told_with_what_stood_there_before(
     page = (await ada.get(f"{LOG}?group=project&actor={OLGA}")).text
     assert re.search(r'<td [^>]*class="was">\s*<span class="piece">Puzzles and more</span>', page)
     assert re.search(r'<td [^>]*class="is">\s*<span class="piece">New words</span>', page)
-    assert "not sealed yet" in page
+    assert "It will be sealed shortly." in page
     await studio.services.audit_sealer.seal_all()
     sealed = (await ada.get(f"{LOG}?group=project&actor={OLGA}")).text
     assert "Verified (entry " in sealed

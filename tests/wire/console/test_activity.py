@@ -274,6 +274,7 @@ def cut_seals() -> Verb[None]:
     yield Statement(delete(audit_seals))()
 
 
+@pytest.mark.both_databases
 async def test_the_page_says_how_far_the_log_is_verified_and_is_loud_about_a_changed_record(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

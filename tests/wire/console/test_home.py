@@ -35,6 +35,7 @@ async def sign_in_at(studio: RunningService, ago: int, *people: str, app_id: int
     await studio.services.tally.flush()
 
 
+@pytest.mark.both_databases
 async def test_figures_are_of_the_chosen_period_and_compared_with_the_one_before(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -56,6 +57,7 @@ async def test_figures_are_of_the_chosen_period_and_compared_with_the_one_before
     assert re.search(rf'<a href="/console/applications/{SHOP}">Shop</a>.*?<span>9</span>', top, re.DOTALL)
 
 
+@pytest.mark.both_databases
 async def test_failures_latest_activity_and_what_ends_soon(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -83,6 +85,7 @@ async def test_counts_add_up_over_several_flushes(studio: RunningService, consol
     assert [tally.times for tally in await studio.services.storage.tallies.counts_since(0)] == [2]
 
 
+@pytest.mark.both_databases
 async def test_owners_get_their_projects_and_players_their_account(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -97,7 +100,6 @@ async def test_owners_get_their_projects_and_players_their_account(
     assert (player.status_code, player.headers["location"]) == (303, "/account")
 
 
-@pytest.mark.one_database
 async def test_an_unknown_period_shows_the_day(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     assert 'aria-current="page">24 hours' in (await ada.get(f"{HOME}?period=year")).text

@@ -3,8 +3,6 @@
 import re
 from html import unescape
 
-import pytest
-
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, post_form
 from tests.support.service import RunningService
 
@@ -131,7 +129,6 @@ async def test_a_list_is_a_file_that_no_spreadsheet_runs(console_browsers: Conso
     assert file.text.splitlines()[1] == "mind_games,Mind Games,'=1+1,2,2,no"
 
 
-@pytest.mark.one_database
 async def test_a_new_project_keeps_its_form_while_a_second_factor_is_set_up(
     console_browsers: ConsoleBrowsers,
 ) -> None:

@@ -2,7 +2,14 @@
 "use strict";
 
 const place = document.querySelector("[data-chart]");
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// A token of the style sheet as the color it is in this theme.
+const colour = (name) => {
+  const probe = place.appendChild(document.createElement("span"));
+  probe.style.color = `var(${name})`;
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+};
 const HOUR = 3600;
 const bucket = Number(place?.dataset.bucket);
 const parts = bucket > HOUR ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
@@ -12,7 +19,7 @@ const draw = () => {
   const label = new Intl.DateTimeFormat(document.documentElement.lang, parts);
   const bars = uPlot.paths.bars({ size: [0.7, 24] });
   const line = (label, name) => ({ label, stroke: colour(name), width: 2, points: { size: 5 } });
-  const axis = { stroke: colour("--pico-muted-color"), grid: { stroke: colour("--pico-muted-border-color"), width: 1 } };
+  const axis = { stroke: colour("--muted"), grid: { stroke: colour("--border"), width: 1 } };
   place.replaceChildren();
   return new uPlot(
     {
@@ -27,9 +34,9 @@ const draw = () => {
       ],
       series: [
         {},
-        { ...line(place.dataset.signedIn, "--pico-primary"), fill: colour("--pico-primary-underline"), paths: bars },
-        line(place.dataset.refused, "--gate-bad"),
-        line(place.dataset.game, "--gate-good"),
+        { ...line(place.dataset.signedIn, "--link"), fill: colour("--link"), paths: bars },
+        line(place.dataset.refused, "--danger"),
+        line(place.dataset.game, "--success"),
       ],
     },
     data,

@@ -77,6 +77,7 @@ def build_console(
     console = ConsoleServices(services, sign_in_gate=sign_in_gate, readiness=readiness, pages=pages, samples=samples)
     screens = [
         *home_screens(console).routes(),
+        *console.lookup.routes(),
         *people_screens(console),
         *project_screens(console),
         *role_screens(console),
@@ -125,7 +126,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     access = PersonAccessScreens(
         persons, permission_loader=services.permission_loader, views=services.user_record_views
     )
-    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names)
+    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names, lookup=console.lookup)
     return [
         *PeopleScreens(
             people_admin=console.people_admin,
@@ -153,6 +154,7 @@ def project_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         publishing=services.project_publisher,
         lists=lists,
         names=console.names,
+        lookup=console.lookup,
         view=view,
         clock=services.clock,
     )
@@ -234,9 +236,7 @@ def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 
 def search_screens(console: ConsoleServices) -> GlobalSearchScreens:
-    return GlobalSearchScreens(
-        finding=console.search, suggestions=console.suggestions, roles=console.role_lists, view=console.view
-    )
+    return GlobalSearchScreens(finding=console.search, roles=console.role_lists, view=console.view)
 
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
@@ -250,8 +250,10 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         base_url=services.base_url,
     )
     return [
-        *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
-        *ApplicationScreens(applications=applications, lists=lists, view=view, base_url=services.base_url).routes(),
+        *ApplicationListScreens(applications=applications, lists=lists, lookup=console.lookup, view=view).routes(),
+        *ApplicationScreens(
+            applications=applications, lookup=console.lookup, view=view, base_url=services.base_url
+        ).routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
@@ -304,6 +306,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         forecaster=console.forecaster,
         names=console.names,
         audit=storage.audit,
+        lookup=console.lookup,
         view=view,
     )
     table = AssignmentTable(
@@ -320,6 +323,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         people=people,
         names=console.names,
         people_facts=storage.candidates,
+        lookup=console.lookup,
         view=view,
         clock=services.clock,
     )
@@ -332,7 +336,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         explanations=services.guarded_explainer,
         question_access=services.question_access,
         login=services.login_rules,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         names=console.names,
         view=view,
         clock=services.clock,
@@ -342,7 +346,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         projects=storage.projects,
         names=console.names,
         finding=console.search,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         view=view,
     )
     simulate = SimulateScreens(
@@ -350,7 +354,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         question_access=services.question_access,
         groups=storage.groups,
         projects=storage.projects,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         view=view,
     )
     return [*check.routes(), *who.routes(), *simulate.routes()]
@@ -375,7 +379,7 @@ def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         log=visible_audit_log(services),
         store=store,
         describer=console.record_describer,
-        finding=console.search,
+        lookup=console.lookup,
         view=console.view,
         verification=console.log_verification,
     )

@@ -1,6 +1,7 @@
 """Activity: the audit log, filtered, with the values before and after each change."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -24,9 +25,7 @@ from gatehouse.admin.activity import (
     redact_record,
     truncated_at,
 )
-from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.paging import EXPORT_MOST, SEARCH_LONGEST
-from gatehouse.admin.search import SearchStore
 from gatehouse.audit.chain import HeadCodec, is_authentic, matches_commitment, problems_at_end
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Refusal
@@ -49,10 +48,19 @@ from gatehouse.web.console.activity_text import (
     detail_lines,
     event_meaning,
 )
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall, record_call
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
+from gatehouse.web.console.view import (
+    EXPECTED_ERRORS,
+    AdminRequest,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    problem_from,
+)
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.pages.contexts import PageContext
@@ -60,10 +68,15 @@ from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.ACTIVITY
 EVENT_GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in AuditEvent))
-MAX_APPLICATIONS: Final = 500  # applications to choose from
+FIELDS: Final = {
+    "actor": ComboboxKind.PERSON,
+    "subject": ComboboxKind.PERSON,
+    "application_id": ComboboxKind.APPLICATION,
+}
 EXPORT_CHUNK: Final = 1_000  # records of a file read at a time
 SHOW_RECORD_COMMAND: Final = "gatehouse audit show --record"
 VERIFY_COMMAND: Final = "gatehouse audit verify"
+LOGGED_ID: Final = re.compile(r"[0-9]+|[a-z_]+ [^ ]+", re.ASCII)  # an actor or subject as records have it
 RECORD_ID_LENGTH: Final = 32  # characters
 
 
@@ -124,7 +137,8 @@ class ActivityContext(PageContext):
     is_filtered: bool
     administers: bool
     groups: Sequence[str]
-    applications: Sequence[NamedApplication]
+    picked: Mapping[str, ComboboxOption]
+    problem: FormProblem | None = None
     is_live: bool  # the newest records: the page is kept up to date
     verified: VerifiedLog
     sealed: int  # how many records there are to verify
@@ -204,27 +218,35 @@ class ActivityScreens:
         log: VisibleAuditLog,
         store: ActivityStore,
         describer: RecordDescriber,
-        finding: SearchStore,
+        lookup: Lookup,
         view: ConsoleView,
         verification: LogVerification,
     ) -> None:
         self._log = log
         self._store = store
         self._describer = describer
-        self._finding = finding
+        self._lookup = lookup
         self._view = view
         self._verification = verification
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
-        query = read_query(request, ActivityQuery)
-        looked = await self._filter(admin, query)
+        typed, problem = read_query(request, ActivityQuery), None
+        query = typed
+        try:
+            query = await self._lookup.resolve(admin, typed, lookup_fields(typed))
+            looked = await self._filter(admin, query)
+        except EXPECTED_ERRORS as error:
+            problem = problem_from(error)
+            looked = await self._filter(admin, ActivityQuery())
         if query.format:
             return await self._export(admin, query, looked)
-        found = await self._search(looked, query)
+        found = ActivityPage(records=()) if problem else await self._search(looked, query)
         state = await self._verification.state() if admin.rights.administers else LogState()
         context = ActivityContext(
             found=await self._describer.describe(found.records, admin.rights, self._view.words(request)),
-            query=query,
+            query=typed,
+            picked=await self._lookup.describe(admin, typed, FIELDS),
+            problem=problem,
             kept=filter_query(query),
             older=f"?{filter_query(query)}after={format_cursor(found.after)}" if found.after else "",
             examined=found.examined,
@@ -232,7 +254,6 @@ class ActivityScreens:
             is_filtered=bool(filter_query(query)),
             administers=admin.rights.administers,
             groups=EVENT_GROUPS,
-            applications=await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS),
             is_live=not query.after,
             verified=state.verified,
             sealed=state.sealed,
@@ -342,6 +363,11 @@ def format_cursor(cursor: ActivityCursor | None) -> str:
 def parse_cursor(text: str) -> ActivityCursor | None:
     at, _, record_id = text.partition(".")
     return ActivityCursor(at=parse_number(at), record_id=record_id) if text else None
+
+
+def lookup_fields(query: ActivityQuery) -> Mapping[str, ComboboxKind]:
+    """Those that are names: the log also has IDs of erased accounts and of things ("project chess_club")."""
+    return {name: kind for name, kind in FIELDS.items() if not LOGGED_ID.fullmatch(getattr(query, name).strip())}
 
 
 def parse_number(text: str) -> int:

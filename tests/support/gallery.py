@@ -494,7 +494,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "passkey-setup-problem": page.PasskeySetupContext(
         csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=PageProblem(what=ProblemKind.PASSKEY_FAILED)
     ),
-    "recovery-codes": page.RecoveryCodesContext(codes=CODES, login=ANNA),
+    "recovery-codes": account.RecoveryCodesContext(codes=CODES, login=ANNA),
     "link-dead": page.DeadLinkContext(start_again="/forgot"),
     "link-dead-invitation": page.DeadLinkContext(),
     "expired": page.ExpiredContext(start_again="/sign-in"),

@@ -119,9 +119,7 @@ class CoreServices:
 
     @cached_property
     def tally(self) -> SignInTally:
-        return SignInTally(
-            store=self.storage.tallies, clock=self.clock, key=derive_key(self.instance_key, "active people")
-        )
+        return SignInTally(store=self.storage.tallies, clock=self.clock, key=derive_key(self.instance_key, "people"))
 
     @cached_property
     def recorder(self) -> Recorder:

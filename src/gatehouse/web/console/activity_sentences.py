@@ -116,10 +116,10 @@ def sentence_of(
         return event_meaning(record.event)
     return t(
         f"sentence.{known}",
-        actor=_named(t, reference_of(record.actor, names)),
-        subject=_named(t, reference_of(record.subject, names)),
-        target=_marked(target or t("activity.unnamed")),
-        name=_marked(", ".join(gained or lost) or name or t("activity.unnamed")),
+        actor=_bold_name(t, reference_of(record.actor, names)),
+        subject=_bold_name(t, reference_of(record.subject, names)),
+        target=_bold(target or t("activity.unnamed")),
+        name=_bold(", ".join(gained or lost) or name or t("activity.unnamed")),
     )
 
 
@@ -134,8 +134,8 @@ def _role_changes(lines: Sequence[DetailLine]) -> tuple[list[str], list[str]]:
     return gained, lost
 
 
-def _named(t: Translator, one: AuditReference) -> Markup:
-    return _marked(one.name or next(_names_in_words(t, one)))
+def _bold_name(t: Translator, one: AuditReference) -> Markup:
+    return _bold(one.name or next(_names_in_words(t, one)))
 
 
 def _names_in_words(t: Translator, one: AuditReference) -> Iterator[str]:
@@ -149,5 +149,5 @@ def _names_in_words(t: Translator, one: AuditReference) -> Iterator[str]:
     yield one.id if one.kind == "text" and one.id else t(f"activity.unknown_{one.kind}", id=one.id)
 
 
-def _marked(text: str) -> Markup:
+def _bold(text: str) -> Markup:
     return Markup("<bdi>{}</bdi>").format(escape(text))

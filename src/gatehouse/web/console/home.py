@@ -46,7 +46,7 @@ MAX_LATEST: Final = 8  # records
 MAX_CARDS: Final = 12
 
 
-class HomeQuery(msgspec.Struct, frozen=True, kw_only=True):
+class PeriodQuery(msgspec.Struct, frozen=True, kw_only=True):
     period: str = DEFAULT_PERIOD
 
 
@@ -127,7 +127,7 @@ class HomeScreens:
             return see_other(Path.ACCOUNT)
         if not admin.visibility.everything:
             return await self._show_to_owner(request, admin)
-        asked = read_query(request, HomeQuery).period
+        asked = read_query(request, PeriodQuery).period
         name = asked if asked in PERIODS else DEFAULT_PERIOD
         period, now = PERIODS[name], self._clock.now()
         figures = await self._store.period_figures(period, now)

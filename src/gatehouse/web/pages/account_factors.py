@@ -29,8 +29,9 @@ from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.account import AccountPage
+from gatehouse.web.pages.account_contexts import RecoveryCodesContext
 from gatehouse.web.pages.account_request import AccountRequest, AccountView, section_address, setup_address
-from gatehouse.web.pages.contexts import PasskeySetupContext, RecoveryCodesContext, TotpSetupContext
+from gatehouse.web.pages.contexts import PasskeySetupContext, TotpSetupContext
 from gatehouse.web.pages.forms import BAD_REQUEST, FORBIDDEN, CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind

@@ -278,15 +278,6 @@ class PasskeySetupContext(PageContext):
     problem: PageProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryCodesContext(PageContext):
-    template = "recovery_codes.html"
-
-    codes: tuple[str, ...]
-    login: str
-    next: str = "/account#factors"
-
-
 # -- ended flows and errors ---------------------------------------------------------------------------
 
 

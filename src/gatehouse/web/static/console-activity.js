@@ -1,7 +1,8 @@
 // Puts records under the day they have in the browser's time zone; the page grouped them by UTC.
 "use strict";
 
-const dayName = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "long" });
+// `region` is of enhance.js: the language of the page in the reader's regional form.
+const dayName = new Intl.DateTimeFormat(region, { dateStyle: "long" });
 const DAY = 24 * 3600 * 1000;
 
 const headingOf = (day, words) => {

@@ -1,6 +1,7 @@
 """Make audit records, and describe what differs between two states."""
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -75,15 +76,19 @@ class SignInTally:
         self._clock = clock
         self._key = key
         self._pending = SignInCounts()
+        self.by_method: Counter[tuple[str, ...]] = Counter()  # method and result, for the metrics of this process
 
-    def count(self, what: TallyKind) -> None:
-        self._pending.kinds[self._hour(), what] += 1
+    def count_refused(self, method: str) -> None:
+        self._pending.kinds[self._hour(), TallyKind.REFUSED] += 1
+        self.by_method[method, "refused"] += 1
 
     def count_event(self, event: AuditEvent, subject: str, details: Details) -> None:
         """Count the event if it is one of the counted kinds; `subject` is the person who signed in."""
         what = TALLIED_EVENTS.get(event)
         if what is not None:
-            self.count(what)
+            self._pending.kinds[self._hour(), what] += 1
+        if what is TallyKind.SIGNED_IN:
+            self.by_method[str(details.get("auth")), "success"] += 1
         if event in ACTIVE_EVENTS:
             self._pending.add_person(self._hour(), sketch_digest(self._key, subject))
             target = sign_in_target(details)

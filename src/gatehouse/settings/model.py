@@ -383,6 +383,30 @@ class OperationsSettings:
     token: Annotated[Secret, long_secret("Bearer token for metrics and health details on the main listener.")] = (
         NO_SECRET
     )
+    security_txt: Annotated[
+        str,
+        text(
+            "File with the security contact, served at `/.well-known/security.txt` (RFC 9116).",
+            grammar.absolute_path,
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """OpenTelemetry; needs the extra `gatehouse[telemetry]`."""
+
+    endpoint: Annotated[
+        str,
+        text(
+            "Address of a collector for OTLP over HTTP, like `http://127.0.0.1:4318`.",
+            grammar.base_url,
+            without="none: nothing is loaded or sent",
+        ),
+    ] = ""
+    service_name: Annotated[str, text("Name of this service in traces.", grammar.brand_name)] = "gatehouse"
+    sample_percent: Annotated[int, number("Requests that get a trace.", 0, 100, "percent")] = 10
+    interval_seconds: Annotated[int, seconds("How often metrics are sent.", 5, 3_600)] = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,6 +499,7 @@ class Settings:
     applications: ApplicationSettings = field(default_factory=ApplicationSettings)
     outbound: OutboundSettings = field(default_factory=OutboundSettings)
     operations: OperationsSettings = field(default_factory=OperationsSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     log: LogSettings = field(default_factory=LogSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     rates: RateSettings = field(default_factory=RateSettings)

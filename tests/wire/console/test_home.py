@@ -61,10 +61,10 @@ async def test_figures_are_of_the_chosen_period_and_compared_with_the_one_before
 async def test_failures_latest_activity_and_what_ends_soon(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await console_browsers(ADA)
+    await apply_document(studio, ENDING % (studio.clock.now() + DAY + HOUR))
     await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
     await studio.services.tally.flush()
-    await apply_document(studio, ENDING % (studio.clock.now() + DAY + HOUR))
+    ada = await console_browsers(ADA)
     page = (await ada.get(HOME)).text
     assert figures_on(page)["Failed sign-ins"][0] == "1"
     numbers = page.partition('id="numbers"')[2].partition("</details>")[0]

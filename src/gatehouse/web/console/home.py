@@ -157,7 +157,7 @@ class HomeScreens:
         context = OwnerHomeContext(
             projects=await self._store.project_cards(visibility.projects, now, now + ENDING_SOON_SECONDS, MAX_CARDS),
             project_count=len(visibility.projects),
-            applications=await self._finding.visible_applications(visibility, MAX_CARDS),
+            applications=await self._finding.applications(visibility, "", MAX_CARDS),
             latest=latest,
             may_publish=visibility.may_publish,
         )

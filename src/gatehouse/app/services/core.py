@@ -257,10 +257,7 @@ class CoreServices:
     @cached_property
     def setup(self) -> Setup:
         return Setup(
-            store=self.storage.accounts,
-            administration=self.administration,
-            recorder=self.recorder,
-            clock=self.clock,
+            store=self.storage.accounts, administration=self.administration, recorder=self.recorder, clock=self.clock
         )
 
     @cached_property

@@ -184,8 +184,6 @@ class CoreServices:
     def continuous_verifier(self) -> ContinuousVerifier:
         return ContinuousVerifier(make_verifier=self.audit_verification, clock=self.clock)
 
-    # Signing keys
-
     @cached_property
     def keyring(self) -> Keyring:
         return Keyring(store=self.storage.keys, masters=self.masters, clock=self.clock)

@@ -64,6 +64,7 @@ async def test_failures_latest_activity_and_what_ends_soon(
     await apply_document(studio, ENDING % (studio.clock.now() + DAY + HOUR))
     await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
     await studio.services.tally.flush()
+    studio.clock.set_back(-1)  # the newest record
     ada = await console_browsers(ADA)
     page = (await ada.get(HOME)).text
     assert figures_on(page)["Failed sign-ins"][0] == "1"

@@ -18,10 +18,14 @@ from gatehouse.providers.steam import STEAM_ID
 
 STEAM: Final = "https://steamcommunity.com"
 STEAM_WEB_API: Final = "https://partner.steam-api.com"
-TICKET: Final = re.compile(r"([0-9a-f]{2}){16,2048}", re.ASCII)
+TICKET: Final = re.compile(r"([0-9a-f]{2}){16,4096}", re.ASCII)
+# An auth session ticket begins with a game connect token and a session header, each after its length.
+TOKEN_BYTES: Final = 20
+HEADER_BYTES: Final = 24
+LENGTH_BYTES: Final = 4  # of each length, little-endian
 OTHER_APP: Final = 102  # errorcode: "Ticket for other app"
 BAD_REQUEST: Final = 400
-# Steam does not say when a ticket was made, and it works until the client cancels it or goes offline.
+# Steam does not say when a ticket was made (docs/decisions/0046): it works until the client cancels it or is offline.
 DIGEST_SECONDS: Final = 30 * 86_400
 
 
@@ -43,7 +47,7 @@ class SteamTickets:
             if params is not None:
                 return VerifiedTicket(
                     person=await self._person(provider, app_id, params),
-                    digest=sha256(b"steam " + bytes.fromhex(spelling).rstrip(b"\0")),
+                    digest=sha256(b"steam " + single_use_part(bytes.fromhex(spelling))),
                     ends_at=self._clock.now() + DIGEST_SECONDS,
                 )
         raise TicketRefused("the ticket is for another app")
@@ -76,6 +80,18 @@ class SteamTickets:
         base = STEAM_WEB_API if provider.issuer == STEAM else provider.issuer
         url = f"{base}/{method}/?{urlencode(fields)}"
         return await self._calls.get_response(url, headers={"x-webapi-key": provider.publisher_key})
+
+
+def single_use_part(ticket: bytes) -> bytes:
+    """Return the game connect token of a ticket, which Steam issued once; of an unknown layout, all but its padding.
+
+    What follows the parts is padding, with any content: it must not make a used ticket look new.
+    """
+    token_end = LENGTH_BYTES + TOKEN_BYTES
+    lengths = ticket[:LENGTH_BYTES], ticket[token_end : token_end + LENGTH_BYTES]
+    if tuple(int.from_bytes(one, "little") for one in lengths) == (TOKEN_BYTES, HEADER_BYTES):
+        return ticket[LENGTH_BYTES:token_end]
+    return ticket.rstrip(b"\0")
 
 
 def content_of(answer: OutboundResponse) -> Mapping[str, object]:

@@ -198,6 +198,15 @@ class GuestSettings:
     created_per_hour: Annotated[
         int, number("Maximum number of guests that one source creates in an hour.", 1, 1_000_000, stored=True)
     ] = 100
+    total_per_hour: Annotated[
+        int,
+        number(
+            "Maximum number of guests that all sources create in an hour; from half of it on they solve a puzzle.",
+            2,
+            100_000_000,
+            stored=True,
+        ),
+    ] = 10_000
     idle_days: Annotated[
         int,
         days("Days without a sign-in after which a guest is erased; 0 keeps them.", low=0, high=3_650, stored=True),

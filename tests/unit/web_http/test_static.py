@@ -79,3 +79,13 @@ def test_vendored_files_are_unchanged_and_licensed() -> None:
     for folder in VENDOR.iterdir():
         if folder.is_dir():
             assert any(folder.glob("LICENSE*")), folder
+
+
+async def test_style_sheets_of_pages_load_no_data_images() -> None:
+    """The policy of pages blocks them; only /docs allows them."""
+    packaged = Assets()
+    app = SampleAsgiApp(endpoints=[packaged.endpoint()]).app()
+    names = [path.relative_to(STATIC_DIRECTORY).as_posix() for path in STATIC_DIRECTORY.rglob("*.css")]
+    for name in names:
+        body = (await call_app(app, "GET", packaged.address(name))).body
+        assert "swagger" in name or b'("data:' not in body, name

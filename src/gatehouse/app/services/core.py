@@ -462,6 +462,7 @@ def guest_policy(wanted: GuestSettings) -> GuestPolicy:
         enabled=wanted.enabled,
         application_ids=frozenset(map(int, wanted.applications)),
         created_per_hour=wanted.created_per_hour,
+        total_per_hour=wanted.total_per_hour,
         idle_days=wanted.idle_days,
     )
 

@@ -5,7 +5,7 @@ https://partner.steamgames.com/doc/webapi/ISteamUserAuth and https://partner.ste
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from gatehouse.accounts.identities import ForeignPerson
@@ -19,7 +19,7 @@ from gatehouse.providers.steam import STEAM_ID
 STEAM: Final = "https://steamcommunity.com"
 STEAM_WEB_API: Final = "https://partner.steam-api.com"
 TICKET: Final = re.compile(r"([0-9a-f]{2}){16,4096}", re.ASCII)
-# An auth session ticket begins with a game connect token and a session header, each after its length.
+# The parts of an auth session ticket, each after its length: game connect token, session header, proof of ownership.
 TOKEN_BYTES: Final = 20
 HEADER_BYTES: Final = 24
 LENGTH_BYTES: Final = 4  # of each length, little-endian
@@ -42,12 +42,13 @@ class SteamTickets:
         spelling = ticket.lower()
         if not TICKET.fullmatch(spelling):
             raise TicketRefused("the ticket is not hexadecimal")
+        found = read_ticket(bytes.fromhex(spelling))
         for app_id in app_ids:
-            params = await self._authenticate(provider, app_id, spelling)
+            params = await self._authenticate(provider, app_id, found.ticket.hex())
             if params is not None:
                 return VerifiedTicket(
                     person=await self._person(provider, app_id, params),
-                    digest=sha256(b"steam " + single_use_part(bytes.fromhex(spelling))),
+                    digest=sha256(b"steam " + found.single_use_part),
                     ends_at=self._clock.now() + DIGEST_SECONDS,
                 )
         raise TicketRefused("the ticket is for another app")
@@ -82,16 +83,31 @@ class SteamTickets:
         return await self._calls.get_response(url, headers={"x-webapi-key": provider.publisher_key})
 
 
-def single_use_part(ticket: bytes) -> bytes:
-    """Return the game connect token of a ticket, which Steam issued once; of an unknown layout, all but its padding.
+class SteamTicketParts(NamedTuple):
+    ticket: bytes  # without padding
+    single_use_part: bytes
 
-    What follows the parts is padding, with any content: it must not make a used ticket look new.
+
+def read_ticket(buffer: bytes) -> SteamTicketParts:
+    """Return a ticket, and the game connect token in it, which Steam issued once.
+
+    What follows the parts is padding, with any content: it must not make a used ticket look new. An unknown layout is
+    sent as it is and used once as a whole.
     """
-    token_end = LENGTH_BYTES + TOKEN_BYTES
-    lengths = ticket[:LENGTH_BYTES], ticket[token_end : token_end + LENGTH_BYTES]
-    if tuple(int.from_bytes(one, "little") for one in lengths) == (TOKEN_BYTES, HEADER_BYTES):
-        return ticket[LENGTH_BYTES:token_end]
-    return ticket.rstrip(b"\0")
+    token = part_at(buffer, 0)
+    header = part_at(buffer, LENGTH_BYTES + TOKEN_BYTES)
+    ownership_at = 2 * LENGTH_BYTES + TOKEN_BYTES + HEADER_BYTES
+    ownership = part_at(buffer, ownership_at)
+    if (len(token), len(header)) != (TOKEN_BYTES, HEADER_BYTES) or not ownership:
+        return SteamTicketParts(buffer, buffer.rstrip(b"\0"))
+    return SteamTicketParts(buffer[: ownership_at + LENGTH_BYTES + len(ownership)], token)
+
+
+def part_at(buffer: bytes, start: int) -> bytes:
+    """Return the part whose length is there; empty if the buffer ends before it does."""
+    begin = start + LENGTH_BYTES
+    end = begin + int.from_bytes(buffer[start:begin], "little")
+    return buffer[begin:end] if end <= len(buffer) else b""
 
 
 def content_of(answer: OutboundResponse) -> Mapping[str, object]:

@@ -43,7 +43,7 @@ install: ## install .venv/bin/gatehouse with locked dependencies
 install-dev: ## install .venv-dev with locked test and lint tools
 	@$(ENVIRONMENT) dev
 
-test: test-deps check ## run all checks and tests (T=tests/wire/oauth selects tests, DB=sqlite one database)
+test: test-deps check ## run all checks and tests (T=tests/wire/oauth selects tests, DB=sqlite one database, DB=both all on both)
 	@$(TESTS) -n $(WORKERS) $(T)
 
 test-fast: install-dev ## quick pre-commit run: check changed files, unit tests, smoke test on SQLite

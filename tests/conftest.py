@@ -1,5 +1,7 @@
 """Fixtures for all tests: databases and a browser; plus a summary of the programs that were missing."""
 
+import re
+import zlib
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Final
@@ -13,19 +15,26 @@ from tests.support.capabilities import missing_program_lines
 from tests.support.chromium import launch_browser, save_screenshot
 from tests.support.postgres import PostgresCluster
 
-pytest_plugins = ["tests.support.databases", "tests.support.guide_pictures", "tests.support.times"]
+pytest_plugins = [
+    "tests.support.databases",
+    "tests.support.guide_pictures",
+    "tests.support.statement_coverage",
+    "tests.support.times",
+]
 # A busy machine is not a failure; tests that must be quick set their own time limits.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 DATABASES: Final = ("sqlite", "postgres")
+BOTH: Final = "both"
+TESTS_OF_STORAGE: Final = ("tests/conformance/", "tests/faults/", "tests/upgrade/")  # always on both databases
 CALL_FAILED: Final = pytest.StashKey[bool]()
 SUMMARY_PROPERTY: Final = "told_at_the_end"  # a test property: a line for the summary of the run
 PAGE_TIMEOUT: Final = 10_000  # milliseconds
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--database", choices=DATABASES, help="leave out the tests of other databases")
+    parser.addoption("--database", choices=(*DATABASES, BOTH), help="run every test on this database, or on both")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -38,9 +47,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def unwanted_databases(item: pytest.Item, wanted: str | None) -> set[str]:
-    if wanted is None and item.get_closest_marker("one_database") is None:
+    """The databases that the item's test is not run on.
+
+    The tests of the storage run on both databases, and so do those marked with `both_databases`. Each of the others
+    runs on one, half of them on either; `statement_coverage` fails a run in which a statement ran on one alone.
+    """
+    if wanted == BOTH or (
+        wanted is None and (item.nodeid.startswith(TESTS_OF_STORAGE) or item.get_closest_marker("both_databases"))
+    ):
         return set()
-    return set(DATABASES) - {wanted or DATABASES[0]}
+    return set(DATABASES) - {wanted or database_of_test(item)}
+
+
+def database_of_test(item: pytest.Item) -> str:
+    """The database that the test runs on if on one; a test for a single database runs on that."""
+    parameters = getattr(item, "callspec", None)
+    if parameters is None or not any(name in parameters.params.values() for name in DATABASES):
+        return next((name for name in DATABASES if uses_database(item, name)), DATABASES[0])
+    without_database = re.sub(rf"\b({'|'.join(DATABASES)})\b", "", item.nodeid)
+    return DATABASES[zlib.crc32(without_database.encode()) % len(DATABASES)]
 
 
 def needs_no_browser(item: pytest.Item) -> bool:

@@ -276,7 +276,6 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
     assert await new_messages(service) == []
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "goal",
     [

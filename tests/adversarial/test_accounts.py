@@ -330,7 +330,6 @@ async def test_lg_19_what_only_looks_like_the_address_is_no_address(
     assert await new_messages(service) == []
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("field", ["email_verified", "tags", "user_id", "administrator", "level"])
 async def test_lg_19_no_body_says_that_an_address_is_verified(
     service: RunningService, browser_client: HttpBrowser, field: str

@@ -93,7 +93,6 @@ def request_for(target: bytes, *, cookie: str = "", method: bytes = b"GET", body
     return b"\r\n".join([*lines, b"", body])
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("split", SPLITS)
 async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
     service: RunningService, anna: User, split: str

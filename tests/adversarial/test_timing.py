@@ -13,7 +13,6 @@ HERE: Final = Path(timing.__file__)
 MAKEFILE: Final = HERE.parents[2] / "Makefile"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", timing.MEASURED_PATHS)
 async def test_every_measured_endpoint_is_timed_in_pairs_of_known_and_unknown_values(
     installed_url: str, tmp_path: Path, path: str

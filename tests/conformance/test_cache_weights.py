@@ -135,7 +135,6 @@ def trace_memory() -> Any:
     tracemalloc.stop()
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.usefixtures("trace_memory")
 async def test_mm_02_weight_of_a_model_is_what_it_allocates_when_all_of_it_is_compiled(

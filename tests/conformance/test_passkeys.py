@@ -105,7 +105,6 @@ LIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("lie", [*LIES, {"kind": "webauthn.get"}])
 async def test_a_registration_with_a_lie_in_it_is_refused(
     factor_setup: SecondFactorSetup, lie: dict[str, Any]
@@ -117,7 +116,6 @@ async def test_a_registration_with_a_lie_in_it_is_refused(
     assert await factor_setup.new_messages() == []
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("passwordless", [True, False])
 @pytest.mark.parametrize("lie", [*LIES, {"kind": "webauthn.create"}, {"user_handle": b"1000000009"}])
 async def test_a_sign_in_with_a_lie_in_it_is_refused(

@@ -3,20 +3,17 @@
 SQLite reports its plan in words, and plans an empty table like a full one; it has the same indexes as PostgreSQL.
 """
 
-import pkgutil
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 import apsw
 
-from gatehouse import admin, storage
 from gatehouse.storage.database import open_storage
 from gatehouse.storage.permissions import structure
 from gatehouse.storage.sqlite.connection import connect
 from gatehouse.storage.sqlite.runner import sqlite_path
-from gatehouse.storage.statements import Statement
+from gatehouse.storage.statements import DatabaseKind, Statement
+from tests.support.statement_coverage import all_statements
 
 LARGE: Final = frozenset(
     {
@@ -42,32 +39,8 @@ ABOUT_EVERYBODY: Final = {
 }
 
 
-def statements() -> Iterator[tuple[str, Statement]]:
-    """Every statement by the name of its module and its own name."""
-    modules = [
-        *pkgutil.walk_packages(storage.__path__, "gatehouse.storage."),
-        *pkgutil.walk_packages(admin.__path__, "gatehouse.admin."),
-    ]
-    for module in modules:
-        if ".migrations" not in module.name:
-            short = module.name.removeprefix("gatehouse.").removeprefix("storage.")
-            for name, value in vars(import_module(module.name)).items():
-                for statement in statements_in(value):
-                    yield f"{short}.{name}", statement
-
-
-def statements_in(value: object) -> Iterator[Statement]:
-    if isinstance(value, Statement):
-        yield value
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from statements_in(item)
-    elif isinstance(value, dict):
-        yield from statements_in(list(value.values()))
-
-
 def scanned_tables(connection: apsw.Connection, statement: Statement, large: frozenset[str] = LARGE) -> set[str]:
-    compiled = statement.for_sqlite
+    compiled = statement.compile_for(DatabaseKind.SQLITE)
     try:
         plan = connection.execute(
             f"EXPLAIN QUERY PLAN {compiled.sql}", [None] * len(compiled.parameter_order)
@@ -82,7 +55,7 @@ async def test_only_listed_statements_scan_a_large_table(tmp_path: Path) -> None
     async with open_storage(url, migrate=True):
         pass
     connection = connect(sqlite_path(url))
-    scanning = {name for name, statement in statements() if scanned_tables(connection, statement)}
+    scanning = {name for name, statement in all_statements() if scanned_tables(connection, statement)}
     connection.close()
     assert scanning == ABOUT_EVERYBODY
 

@@ -314,7 +314,6 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
     )
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("section", "record", "problem"),
     [

@@ -71,6 +71,8 @@ def run(test: str, directory: Path) -> Verdict:
             "pytest",
             test,
             "-rfE",
+            "--database",
+            "both",
             "-p",
             "no:cacheprovider",
             "--basetemp",

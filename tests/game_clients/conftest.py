@@ -23,18 +23,21 @@ from tests.support.processes import Node
 
 WHOLE: Final = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - set by `make interop`
 TRIES: Final = 1_000  # far more than fit into that second
-# The packages for engines are slow to start: `make test` runs only these with them, and their own module.
-ENGINES: Final = ("godot", "unity")
+# These start quickly: `make test` runs every test with them, and with the others only the sample.
+QUICK_GAMES: Final = ("python", "cpp")
 SAMPLE: Final = (
     "test_a_client_polls_as_the_rules_say",
     "test_a_client_keeps_tokens_to_itself",
     "test_a_client_tells_a_banned_player_why_and_until_when",
     "test_a_client_talks_over_tls_or_to_its_own_machine",
+    "test_a_player_confirms_in_the_browser_and_is_signed_in",
     "test_a_game_that_cancels_takes_its_link_with_it",
     "test_an_address_that_is_none_is_not_opened",
     "test_ticket_is_sent_and_every_answer_understood",
     "test_guest_signs_the_challenge_and_solves_the_puzzle",
     "test_guest_comes_back_and_gets_an_account",
+    "test_id_token_for_the_back_end_of_the_guide_is_in_the_login_data",
+    "test_a_json_reader_of_our_own_takes_nothing_but_json",
 )
 
 
@@ -42,7 +45,7 @@ def is_in_sample(item: pytest.Item) -> bool:
     """Whether `make test` runs this test."""
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return True
-    return item.callspec.params.get("game") not in ENGINES or item.originalname in SAMPLE
+    return item.callspec.params.get("game", "python") in QUICK_GAMES or item.originalname in SAMPLE
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -22,7 +22,7 @@ from tests.support.service import running_service
 from tests.support.stub_server import StubServer, run_stub_server
 
 OUTBOUND: Final = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
-pytestmark = [] if WHOLE else [pytest.mark.one_database]
+pytestmark = [pytest.mark.both_databases] if WHOLE else []
 FILLED_IN_BY: Final = (basic, configuration_and_logout)  # importing them fills the plans
 
 

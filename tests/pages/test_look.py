@@ -108,7 +108,7 @@ async def test_our_colour_is_the_one_that_shows(gallery: str, browser: Browser, 
     page = await context.new_page()
     await page.goto(f"{gallery}/forgot")
     colour = await page.get_by_role("button").evaluate("button => getComputedStyle(button).backgroundColor")
-    assert colour == {"light": "rgb(29, 95, 138)", "dark": "rgb(42, 112, 159)"}[scheme]
+    assert colour == {"light": "rgb(31, 102, 193)", "dark": "rgb(43, 111, 206)"}[scheme]
     await context.close()
 
 

@@ -46,6 +46,8 @@ SCREENS: Final = {
     "refusals": "/console/activity/refusals",
     "settings": "/console/settings",
     "webhooks": "/console/settings/webhooks",
+    "search": "/console/search?q=sky",
+    "gallery": "/console/gallery",
 }
 TABS: Final = {  # more screens, behind tabs
     "people-import": "/console/people/import",

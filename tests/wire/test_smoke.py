@@ -51,7 +51,6 @@ async def test_player_signs_in_from_a_game_and_asks_for_permissions(
     assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/docs", "/openapi.json", "/healthz"])
 async def test_public_pages_answer(service: RunningService, path: str) -> None:
     assert (await service.client.get(path)).status_code in {200, 303}

@@ -35,9 +35,9 @@ DARK_BACKGROUNDS: Final = (Color.parse("#1a2430"), Color.parse("#0f1720"))
 
 
 class MailTheme(NamedTuple):
-    link: Color = Color.parse("#1d5f8a")
+    link: Color = Color.parse("#1f66c1")
     link_dark: Color = Color.parse("#8ec5ea")
-    button: Color = Color.parse("#1d5f8a")  # under white text
+    button: Color = Color.parse("#1f66c1")  # under white text
 
 
 DEFAULT_THEME: Final = MailTheme()

@@ -261,11 +261,11 @@ class Statement:
 
     @cached_property
     def for_sqlite(self) -> CompiledStatement:
-        return self._compile(DatabaseKind.SQLITE)
+        return self.compile_for(DatabaseKind.SQLITE)
 
     @cached_property
     def for_postgres(self) -> CompiledStatement:
-        return self._compile(DatabaseKind.POSTGRES)
+        return self.compile_for(DatabaseKind.POSTGRES)
 
     @cached_property
     def for_batch(self) -> "BatchedStatement | None":
@@ -282,7 +282,7 @@ class Statement:
             compiled, number_index=compiled.parameter_order.index(QUERY_NUMBER), decode=self.for_postgres.decode
         )
 
-    def _compile(self, target: DatabaseKind) -> CompiledStatement:
+    def compile_for(self, target: DatabaseKind) -> CompiledStatement:
         compiled = self._element.compile(dialect=DIALECTS[target])
         assert isinstance(compiled, SQLCompiler)  # noqa: S101 - narrows the type
         binds = {name: bind for bind, name in compiled.bind_names.items()}

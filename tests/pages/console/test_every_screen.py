@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NARROW: Final = ViewportSize(width=360, height=740)
 # The screens that each kind of person can open; administrators can open all.
-EVERYBODYS: Final = {"home", "projects", "applications", "roles", "access", "simulate"}
+EVERYBODYS: Final = {"home", "projects", "applications", "roles", "access", "simulate", "search", "gallery"}
 RAIDERS: Final = {"project", "members", "services", "groups", "service-accounts"}
 GAME: Final = {"application", "matrix", "users", "role", "check", "who"}
 WIDE: Final = ViewportSize(width=1280, height=800)

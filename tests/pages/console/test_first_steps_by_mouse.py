@@ -159,7 +159,7 @@ async def grant_role_to_group(actions: BrowserActions) -> None:
 
 
 async def check_explanation(actions: BrowserActions, *answer: str) -> None:
-    await actions.open("Access")
+    await actions.open("Check")
     await actions.fill("Person", "noor")
     await actions.fill("Application", "50001")
     await actions.page.get_by_role("combobox", name="Permission").fill("user.kick")

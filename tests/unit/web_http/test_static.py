@@ -1,9 +1,12 @@
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
 
+from gatehouse.kernel.graphics import Color
 from gatehouse.web.pages.assets import STATIC_DIRECTORY, Assets
+from gatehouse.web.pages.branding import DARK_BACKGROUNDS, DEFAULT_ACCENT, LIGHT_BACKGROUNDS
 from tests.support.sample_asgi_app import SampleAsgiApp, call_app
 
 VENDOR = STATIC_DIRECTORY / "vendor"
@@ -79,6 +82,38 @@ def test_vendored_files_are_unchanged_and_licensed() -> None:
     for folder in VENDOR.iterdir():
         if folder.is_dir():
             assert any(folder.glob("LICENSE*")), folder
+
+
+def test_icons_are_symbols_of_one_file_and_an_unknown_one_fails(tmp_path: Path) -> None:
+    (tmp_path / "vendor/lucide").mkdir(parents=True)
+    drawn = '<!-- a license -->\n<svg class="x" viewBox="0 0 24 24">\n  <path d="M1 1" />\n</svg>\n'
+    (tmp_path / "vendor/lucide/key.svg").write_text(drawn)
+    assets = Assets(tmp_path)
+    assert f'<use href="{assets.address("icons.svg")}#key"/>' in assets.icon("key")
+    assert 'role="img" aria-label="&lt;b&gt;"' in assets.icon("key", title="<b>")
+    with pytest.raises(KeyError):
+        assets.icon("keys")
+    with pytest.raises(KeyError):
+        assets.address("vendor/lucide/key.svg")
+
+
+async def test_a_style_sheet_names_other_files_by_their_digests(tmp_path: Path) -> None:
+    (tmp_path / "tick.svg").write_text("<svg/>")
+    (tmp_path / "a.css").write_text('i { background: url("tick.svg") }')
+    assets = Assets(tmp_path)
+    app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
+    served = await call_app(app, "GET", assets.address("a.css"))
+    assert served.body.decode() == f'i {{ background: url("{assets.address("tick.svg")}") }}'
+
+
+def test_the_accent_is_checked_on_the_backgrounds_of_the_style_sheet() -> None:
+    tokens = (STATIC_DIRECTORY / "tokens.css").read_text()
+    names = ("raised", "surface", "fill", "success-fill", "danger-fill", "warning-fill")
+    pairs = [re.search(rf"--{name}: light-dark\((#\w+), (#\w+)\)", tokens) for name in names]
+    both = [pair.groups() for pair in pairs if pair]
+    light, dark = ([Color.parse(one.replace("#fff", "#ffffff")) for one in side] for side in zip(*both, strict=True))
+    assert (tuple(light), tuple(dark)) == (LIGHT_BACKGROUNDS, DARK_BACKGROUNDS)
+    assert f"--accent: light-dark({DEFAULT_ACCENT}," in tokens
 
 
 async def test_style_sheets_of_pages_load_no_data_images() -> None:

@@ -143,7 +143,6 @@ async def test_a_new_name_is_kept_told_once_and_on_record(
     )
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("nick", ["", " ", "x" * 65, "Anna\u202e", "two\nlines"])
 async def test_a_name_that_cannot_be_is_refused_beside_its_field(
     service: RunningService, account_browser: AccountBrowser, anna: User, nick: str

@@ -169,7 +169,6 @@ async def test_the_id_is_never_given_out_again_but_the_address_is_free(
     )
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("typed", ["", "anna", "bob@studio.example", "anna@studio.example.evil"])
 async def test_account_is_kept_unless_its_email_is_typed(
     service: RunningService, account_browser: AccountBrowser, anna: User, typed: str

@@ -247,7 +247,6 @@ async def test_the_factor_of_the_client_is_not_readable_in_the_database(service:
     assert "a-very-special-device-factor" not in repr(flow)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "fields",
     [

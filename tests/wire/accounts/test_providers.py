@@ -209,7 +209,6 @@ async def test_id_02_answer_through_another_provider_is_refused(
     assert await find_user(service, vendor) is None
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("claim", "value"),
     [

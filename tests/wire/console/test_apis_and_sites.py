@@ -53,7 +53,6 @@ async def test_an_api_is_declared_changed_and_removed(
     assert (await application_of(studio)).api is None
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("typed", "problem"),
     [

@@ -69,7 +69,6 @@ async def extend_session(game: Game) -> None:
 # -- who may connect ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("gsid", [NOBODYS, "x", "a%2Fb", "..%2Fx", "%00", f"{NOBODYS}%0A", "%FF", "x" * 7_000, ""])
 async def test_ws_01_a_gsid_that_is_none_is_told_so_and_closed_at_once(service: RunningService, gsid: str) -> None:
     async with asyncio.timeout(1), connect_socket(service, gsid) as socket:

@@ -90,7 +90,6 @@ async def test_the_same_address_needs_nothing_else(service: RunningService, anna
     assert (await game.poll(by_address=True)).json()["status"] == "OK"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("form", ["query", "header", "authorization", "whole header", "whole query"])
 async def test_the_location_value_is_read_from_wherever_a_client_puts_it(
     service: RunningService, anna: User, form: str

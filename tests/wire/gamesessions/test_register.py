@@ -41,7 +41,6 @@ async def test_a_code_and_a_picture_come_when_they_are_asked_for(service: Runnin
     assert body["qr"].startswith("data:image/svg+xml")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("kind", KINDS)
 async def test_every_endpoint_reads_every_body_format(service: RunningService, anna: User, kind: str) -> None:
     sent: dict[str, Any] = {
@@ -67,7 +66,6 @@ async def test_every_endpoint_reads_every_body_format(service: RunningService, a
         assert (empty.status_code, empty.json()["status"]) == (400, "ERROR")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "fields",
     [

@@ -23,7 +23,6 @@ def port_of(service: RunningService) -> int:
     return int(service.base_url.rpartition(":")[2])
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_document_is_cacheable_tagged_and_open_to_every_origin(service: RunningService, path: str) -> None:
     answer = await service.client.get(path)
@@ -37,7 +36,6 @@ async def test_a_document_is_cacheable_tagged_and_open_to_every_origin(service: 
     assert (other.status_code, other.content) == (200, answer.content)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "lines",
     [

@@ -621,7 +621,6 @@ async def test_az_32_a_sign_in_after_ten_minutes_has_expired_and_starts_again_on
     assert parameters["state"] == "kept & whole"
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "path", ["/sign-in", "/sign-in/as", "/sign-in/factor", "/sign-in/consent", "/sign-in/confirm"]
 )

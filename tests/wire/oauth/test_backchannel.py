@@ -330,7 +330,6 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
     assert "client.logout_given_up" not in await logout_setup.events()
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("inside", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
 async def test_an_address_that_leads_inside_is_not_called(
     logout_setup: LogoutSetup, account_browser: AccountBrowser, inside: str

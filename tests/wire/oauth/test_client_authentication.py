@@ -281,7 +281,6 @@ ENDPOINTS = [
 ]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("path", ENDPOINTS)
 async def test_a_name_that_no_client_can_have_is_refused_and_not_looked_up(
     service: RunningService, path: str

@@ -91,7 +91,6 @@ async def test_logout_by_post_works_like_logout_by_get(browser_client: HttpBrows
     assert not await is_signed_in(browser_client)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     "uri",
     [
@@ -123,7 +122,6 @@ async def test_az_20_a_stored_address_with_a_state_of_its_own_is_not_followed(
         await an_oidc_client(service, "new", post_logout_uris=(uri,))
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("change", ["cut", "foreign", "unsigned", "access"])
 async def test_a_hint_that_is_no_id_token_of_ours_ends_nothing(
     browser_client: HttpBrowser, id_token: str, change: str

@@ -166,7 +166,6 @@ async def test_az_34_claim_that_is_requested_by_name_needs_consent_to_its_scope(
     assert success_body(await client.userinfo(tokens["access_token"]))["email"] == anna.login
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("details", ["1", '"x"', "[]", '{"values": "urn:gatehouse:2"}', '{"value": 2}'])
 async def test_az_34_malformed_acr_request_is_refused(
     signed_in_browser: HttpBrowser, oidc_client: RelyingPartyClient, details: str

@@ -255,7 +255,6 @@ async def test_tk_09_nothing_that_resembles_a_code_is_one(web: RelyingPartyClien
     assert success_body(await web.redeem(code))
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("grant_type", [None, "", "password", "client_credentials", ["refresh_token"], {"a": 1}, 7])
 async def test_tk_20_odd_grant_types_are_refused(
     service: RunningService, web: RelyingPartyClient, anna: User, grant_type: object
@@ -317,7 +316,6 @@ async def test_tk_22_a_parameter_given_twice_is_refused(
     assert success_body(await web.redeem(code))
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("code", [["c"], {"c": 1}, 7, True, None, "c" * 1_000_000])
 async def test_tk_23_a_code_of_the_wrong_type_or_size_is_refused(
     service: RunningService, web: RelyingPartyClient, code: object

@@ -105,7 +105,6 @@ async def spa(service: RunningService) -> RelyingPartyClient:
     return await a_public_client(service, origins=(ORIGIN,))
 
 
-@pytest.mark.one_database
 @pytest.mark.usefixtures("spa")
 @pytest.mark.parametrize("path", ["/proxy/oauth/token", PATH, "/proxy/oauth/revoke", "/proxy/oauth/token/revoke"])
 async def test_ht_12_pages_of_a_registered_origin_may_call_and_no_others(service: RunningService, path: str) -> None:

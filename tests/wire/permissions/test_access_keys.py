@@ -131,7 +131,6 @@ async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studi
     assert await last_used() > first
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("comment", ["x" * 257, "line\nbreak", "\u202eevil", "nul\u0000", 7])
 async def test_ak_08_comments_are_bounded(studio: Studio, comment: object) -> None:
     await studio.expect_error(

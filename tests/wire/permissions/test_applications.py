@@ -408,7 +408,6 @@ def nested_tree(depth: int) -> dict[str, Any]:
     return tree
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("schema", "status"),
     [

@@ -188,7 +188,6 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
     assert "Project not found" in await studio.expect_error(404, "members", ask, studio.other_user.headers)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("data", "status", "message"),
     [

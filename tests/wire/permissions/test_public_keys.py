@@ -13,7 +13,6 @@ STRANGE = (
 )
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize("address", STRANGE)
 async def test_ui_26_a_strange_key_id_is_simply_unknown(studio: Studio, address: str) -> None:
     response = await studio.service.client.get(f"/api/permissions/application/publicKey/{address}")

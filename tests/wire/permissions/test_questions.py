@@ -236,7 +236,6 @@ async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: 
     await studio.expect_error(401, "check", ask, key)
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("data", "place"),
     [

@@ -141,7 +141,6 @@ async def test_service_account_with_a_public_key_must_sign_each_request(studio: 
         assert response.status_code == status
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("data", "place"),
     [

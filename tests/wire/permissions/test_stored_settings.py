@@ -43,7 +43,7 @@ async def test_saved_settings_apply_at_once_and_are_removed_by_null(studio: Stud
     page = (await studio.service.client.get("/sign-in")).text
     assert "Sky Studio" in page
     style = page.partition('href="/branding/')[2].partition('"')[0]
-    assert "--pico-primary" in (await studio.service.client.get(f"/branding/{style}")).text
+    assert "--accent" in (await studio.service.client.get(f"/branding/{style}")).text
     assert services.sessions._lifetimes().idle == 5 * HOUR
     assert services.registration.domains == ("sky.example",)
     lines = await save(studio, admin, branding__name=None, branding__accent=None)

@@ -1,33 +1,22 @@
 """The screens of the console; loaded when it is first opened, see web/console/lazy_console.py."""
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Final
-
 from gatehouse.admin.activity import ActivityStore
 from gatehouse.admin.applications import ApplicationListStore
 from gatehouse.admin.assignments import AssignmentListStore
 from gatehouse.admin.clients import ClientListStore
-from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.admin.home import HomeStore
-from gatehouse.admin.names import NameStore
 from gatehouse.admin.people import PeopleListStore
-from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.admin.people_import import PeopleImport
-from gatehouse.admin.projects import ProjectListStore
-from gatehouse.admin.roles import RoleListStore
-from gatehouse.admin.search import SearchStore
 from gatehouse.admin.settings import find_risks
 from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.app.services import Services
 from gatehouse.app.services.activity import visible_audit_log
-from gatehouse.app.services.installation import installation_admin, posture
-from gatehouse.app.services.people import people_admin
+from gatehouse.app.services.console_services import ConsoleServices
+from gatehouse.app.services.installation import posture
 from gatehouse.permissions.questions.who_can import WhoCan
 from gatehouse.providers.sign_in import callback_path
 from gatehouse.settings.entries import STORED_SETTINGS, TABLE_SETTINGS, setting_of_name
 from gatehouse.web.api.health import Readiness
-from gatehouse.web.api.permissions.installation import InstallationReader
 from gatehouse.web.console.access_check import CheckScreens
 from gatehouse.web.console.access_simulate import SimulateScreens
 from gatehouse.web.console.access_who import WhoCanScreens
@@ -42,19 +31,14 @@ from gatehouse.web.console.applications.matrix import MatrixTable
 from gatehouse.web.console.applications.matrix_edits import MatrixEditor
 from gatehouse.web.console.applications.overview import ApplicationScreens
 from gatehouse.web.console.applications.rules import LoginRuleScreens, RuleScreens
-from gatehouse.web.console.applications.schema_changes import SchemaReview
 from gatehouse.web.console.applications.schema_versions import SchemaFileScreens, VersionScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
 from gatehouse.web.console.applications.sites import SiteScreens
 from gatehouse.web.console.branding import BrandingScreens
-from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
-from gatehouse.web.console.frame import FlashMessages
+from gatehouse.web.console.gallery import ComponentGallery
 from gatehouse.web.console.games import GameScreens
 from gatehouse.web.console.home import HomeScreens
-from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.lazy_console import ConsoleHandler, SignInGate
-from gatehouse.web.console.lookup import Suggestions
-from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
 from gatehouse.web.console.person import PersonLoader, PersonScreens
@@ -66,98 +50,20 @@ from gatehouse.web.console.projects.applications import ProjectApplicationScreen
 from gatehouse.web.console.projects.group_access import GroupAccessScreens
 from gatehouse.web.console.projects.groups import GroupListScreens, GroupLoader, GroupScreens
 from gatehouse.web.console.projects.members import MemberScreens
-from gatehouse.web.console.projects.project import ProjectErasureScreens, ProjectLoader, ProjectScreens
+from gatehouse.web.console.projects.project import ProjectErasureScreens, ProjectScreens
 from gatehouse.web.console.projects.service_accounts import ServiceAccountScreens
 from gatehouse.web.console.projects.services import ProjectServiceScreens
 from gatehouse.web.console.providers import ProviderScreens
 from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
-from gatehouse.web.console.roles import RoleScreens
+from gatehouse.web.console.search import GlobalSearchScreens
 from gatehouse.web.console.settings import SettingScreens, SigningKeyScreens
 from gatehouse.web.console.settings_form import SettingFormScreens
 from gatehouse.web.console.terms import TermsScreens
-from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter, ConsoleView
+from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter
 from gatehouse.web.console.webhooks import WebhookScreens
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import SampleCommands
-
-TEMPLATE_GLOBALS: Final[Mapping[str, object]] = {"Entry": ConsoleEntry, "condition_words": condition_words}
-
-
-class ConsoleServices:
-    """What the screens share, each built once; nothing here may need the event loop."""
-
-    def __init__(
-        self,
-        services: Services,
-        *,
-        sign_in_gate: SignInGate,
-        readiness: Readiness,
-        pages: PageRenderer,
-        samples: SampleCommands,
-    ) -> None:
-        self.services: Final = services
-        self.sign_in_gate: Final = sign_in_gate
-        self.samples: Final = samples
-        self._readiness = readiness
-        self._pages = pages
-
-    @cached_property
-    def view(self) -> ConsoleView:
-        return ConsoleView(
-            sign_in_gate=self.sign_in_gate,
-            sessions=self.services.sessions,
-            authenticator=self.services.authenticator,
-            permission_loader=self.services.permission_loader,
-            visibility=self.services.visibility_loader,
-            pages=self._pages.with_part("console", TEMPLATE_GLOBALS),
-            flash=FlashMessages(https=self.services.is_https),
-            clock=self.services.clock,
-        )
-
-    @cached_property
-    def names(self) -> NameStore:
-        return NameStore(self.services.storage.runner)
-
-    @cached_property
-    def search(self) -> SearchStore:
-        return SearchStore(self.services.storage.runner)
-
-    @cached_property
-    def suggestions(self) -> Suggestions:
-        return Suggestions(self.search)
-
-    @cached_property
-    def condition_matches(self) -> ConditionMatchStore:
-        return ConditionMatchStore(self.services.storage.runner)
-
-    @cached_property
-    def condition_builders(self) -> ConditionBuilders:
-        return ConditionBuilders(matches=self.condition_matches, names=self.names)
-
-    @cached_property
-    def forecaster(self) -> ImpactForecaster:
-        return ImpactForecaster(simulation=self.services.simulation, names=self.names, view=self.view)
-
-    @cached_property
-    def schema_review(self) -> SchemaReview:
-        return SchemaReview(dry_runs=self.services.dry_runs, forecaster=self.forecaster, view=self.view)
-
-    @cached_property
-    def project_lists(self) -> ProjectListStore:
-        return ProjectListStore(self.services.storage.runner)
-
-    @cached_property
-    def project_loader(self) -> ProjectLoader:
-        return ProjectLoader(projects=self.services.project_commands, store=self.services.storage.projects)
-
-    @cached_property
-    def people_admin(self) -> PeopleAdmin:
-        return people_admin(self.services)
-
-    @cached_property
-    def installation(self) -> InstallationReader:
-        return installation_admin(self.services, self._readiness)
 
 
 def build_console(
@@ -175,6 +81,7 @@ def build_console(
         *people_screens(console),
         *project_screens(console),
         *role_screens(console),
+        *search_screens(console).routes(),
         *application_screens(console),
         *table_screens(console),
         *access_screens(console),
@@ -182,6 +89,7 @@ def build_console(
         *activity_screens(console),
         *webhook_screens(console).routes(),
         *setting_screens(console),
+        *(ComponentGallery(console.view).routes() if services.dev else ()),
     ]
     return ConsoleRouter(screens, sign_in_gate, console.view.not_found).dispatch
 
@@ -301,14 +209,7 @@ def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 
 def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    services, view = console.services, console.view
-    lists = RoleScreens(
-        schemas=services.schema_commands,
-        lists=RoleListStore(services.storage.runner),
-        condition_builders=console.condition_builders,
-        view=view,
-        clock=services.clock,
-    )
+    services, view, lists = console.services, console.view, console.role_lists
     editor = RoleEditorScreens(
         schemas=services.schema_commands,
         applications=services.storage.applications,
@@ -319,6 +220,12 @@ def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     )
     members = RoleMemberScreens(search=services.member_search, names=console.names, view=view)
     return [*lists.routes(), *editor.routes(), *members.routes()]
+
+
+def search_screens(console: ConsoleServices) -> GlobalSearchScreens:
+    return GlobalSearchScreens(
+        finding=console.search, suggestions=console.suggestions, roles=console.role_lists, view=console.view
+    )
 
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:

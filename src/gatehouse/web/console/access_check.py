@@ -43,7 +43,6 @@ from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 
 ENTRY: Final = ConsoleEntry.ACCESS
-TABS: Final = tuple((name, f"{ENTRY.path}/{name}") for name in ("check", "who", "simulate"))
 MAX_RULES_OFFERED: Final = 1_000
 
 
@@ -83,7 +82,6 @@ class CheckContext(PageContext):
     template = "console/access/check.html"
 
     query: CheckQuery
-    tabs: Sequence[tuple[str, str]] = TABS
     person: PersonMatch = field(default_factory=PersonMatch)
     candidates: Sequence[NamedPerson] = ()
     application: str = ""

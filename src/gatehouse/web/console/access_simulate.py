@@ -30,7 +30,7 @@ from gatehouse.permissions.questions.proposals import (
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import GroupStore, ProjectStore
 from gatehouse.web.api.permissions.questions import forecast_record
-from gatehouse.web.console.access_check import ENTRY, TABS, parse_optional_application_id, readable_rules
+from gatehouse.web.console.access_check import ENTRY, parse_optional_application_id, readable_rules
 from gatehouse.web.console.activity import parse_day
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import MAX_PEOPLE, Impact, ImpactForecaster
@@ -90,7 +90,6 @@ class SimulateContext(PageContext):
     template = "console/access/simulate.html"
 
     query: SimulateQuery
-    tabs: Sequence[tuple[str, str]] = TABS
     changes: Sequence[str] = tuple(CHANGES)
     fields: Sequence[str] = ()
     applications: Sequence[NamedApplication] = ()

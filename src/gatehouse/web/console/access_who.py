@@ -23,7 +23,7 @@ from gatehouse.permissions.questions.check import refuse_about_everyone
 from gatehouse.permissions.questions.parsing import read_rule, read_scope
 from gatehouse.permissions.questions.who_can import HolderCell, HolderMatrix, HolderMatrixQuery, HolderRow, WhoCan
 from gatehouse.permissions.store import ProjectStore
-from gatehouse.web.console.access_check import ENTRY, TABS, parse_optional_application_id, readable_rules
+from gatehouse.web.console.access_check import ENTRY, parse_optional_application_id, readable_rules
 from gatehouse.web.console.forms import csv_stream
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.lookup import Suggestions
@@ -83,7 +83,6 @@ class WhoCanContext(PageContext):
     template = "console/access/who.html"
 
     query: WhoCanQuery
-    tabs: Sequence[tuple[str, str]] = TABS
     applications: Sequence[NamedApplication] = ()
     application: str = ""
     rules: Page[Rule] = NO_RULES

@@ -33,6 +33,7 @@ from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.pages.contexts import PageContext
 
 COOKIE_NAME: Final = "gh_note"
+SIDEBAR_COOKIE: Final = "gh_sidebar"  # set by static/console.js
 MESSAGE_SECONDS: Final = 60  # seconds; it is read by the very next page of the console
 NOT_SAVED_MESSAGE: Final = "not_saved"  # of a form that a fresh sign-in interrupted
 MESSAGE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
@@ -75,9 +76,49 @@ MAX_ANSWER_BYTES: Final = 2**18  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MenuItem:
+    """A line of the sidebar for those who have the entry; its text is `nav.<name>`."""
+
+    entry: ConsoleEntry
+    icon: str
+    screen: str = ""  # of the entry, where it has several
+
+    @property
+    def name(self) -> str:
+        return self.screen or self.entry.value
+
+    @property
+    def path(self) -> str:
+        return f"{self.entry.path}/{self.screen}" if self.screen else self.entry.path
+
+
+# The sidebar by groups; a group's text is `nav.group_<name>`.
+MENU_GROUPS: Final[Mapping[str, Sequence[MenuItem]]] = {
+    "manage": (
+        MenuItem(entry=ConsoleEntry.PEOPLE, icon="users"),
+        MenuItem(entry=ConsoleEntry.PROJECTS, icon="folder"),
+        MenuItem(entry=ConsoleEntry.APPLICATIONS, icon="layout-grid"),
+        MenuItem(entry=ConsoleEntry.ROLES, icon="shield-check"),
+    ),
+    "access": (
+        MenuItem(entry=ConsoleEntry.ACCESS, icon="circle-check", screen="check"),
+        MenuItem(entry=ConsoleEntry.ACCESS, icon="user-search", screen="who"),
+        MenuItem(entry=ConsoleEntry.ACCESS, icon="flask-conical", screen="simulate"),
+    ),
+    "monitor": (
+        MenuItem(entry=ConsoleEntry.HOME, icon="house"),
+        MenuItem(entry=ConsoleEntry.GAMES, icon="gamepad-2"),
+        MenuItem(entry=ConsoleEntry.ACTIVITY, icon="activity"),
+    ),
+    "settings": (MenuItem(entry=ConsoleEntry.SETTINGS, icon="settings"),),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     here: ConsoleEntry
     entries: tuple[ConsoleEntry, ...]
+    is_collapsed: bool  # the sidebar, in this browser
     nick: str
     user_id: str
     csrf: str
@@ -89,6 +130,19 @@ class Frame:
     def has_unsent_form(self) -> bool:
         """Whether a fresh sign-in kept the form of this page from being sent."""
         return self.message == NOT_SAVED_MESSAGE
+
+    @property
+    def menu(self) -> Sequence[tuple[str, Sequence[MenuItem]]]:
+        """The groups of the sidebar, with the entries this person has."""
+        groups = (
+            (group, [item for item in items if item.entry in self.entries]) for group, items in MENU_GROUPS.items()
+        )
+        return [(group, items) for group, items in groups if items]
+
+    def is_here(self, item: MenuItem) -> bool:
+        path = self.address.partition("?")[0]
+        first = path == item.entry.path and item.screen == "check"  # what Access shows by itself
+        return item.entry == self.here and (not item.screen or path == item.path or first)
 
 
 def entries_for(visibility: Visibility) -> tuple[ConsoleEntry, ...]:

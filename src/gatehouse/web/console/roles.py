@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.names import NamedApplication, NamedPerson
-from gatehouse.admin.paging import Page
+from gatehouse.admin.paging import Page, PageRequest
 from gatehouse.admin.roles import RoleListItem, RoleListStore, RoleVisibility
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
@@ -98,6 +98,12 @@ class RoleScreens:
             may_save=visibility.may_save,
         )
         return self._view.render(request, admin, ENTRY, context)
+
+    async def find(self, admin: AdminRequest, page_request: PageRequest) -> Sequence[RoleListItem]:
+        """Roles of all applications, for the search over everything."""
+        visibility = await self._role_visibility(admin)
+        found = await self._lists.roles(visibility, page_request, application_id=0, now=self._clock.now())
+        return found.rows
 
     async def new(self, request: Request, admin: AdminRequest) -> Response:
         asked = read_query(request, RoleQuery).application

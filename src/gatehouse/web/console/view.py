@@ -26,7 +26,7 @@ from gatehouse.permissions.errors import NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.rights import Actor, Rights
-from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, FlashMessages, Frame, entries_for
+from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, SIDEBAR_COOKIE, FlashMessages, Frame, entries_for
 from gatehouse.web.console.lazy_console import SignInGate, page_address
 from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
 from gatehouse.web.http.browser import Browser, is_full_session
@@ -340,6 +340,7 @@ class ConsoleView:
         frame = Frame(
             here=entry,
             entries=entries_for(admin.visibility),
+            is_collapsed=request.cookies.get(SIDEBAR_COOKIE) == "collapsed",
             nick=admin.user.nick,
             user_id=admin.user.user_id,
             csrf=self._browsers.csrf_token(admin.browser),

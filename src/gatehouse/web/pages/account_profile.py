@@ -21,6 +21,7 @@ from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChang
 from gatehouse.accounts.sign_in import PasswordAttempt
 from gatehouse.images.model import BadImage
 from gatehouse.kernel.errors import BadInput, TooMany
+from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
@@ -61,8 +62,9 @@ class UsernameForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class DisplayForm(CsrfForm, frozen=True, kw_only=True):
-    lang: str
+    lang: str = ""  # empty in the console's form, which changes the theme only
     theme: Theme
+    next: str = ""  # the page of the console that the form was on
 
 
 class EmailChangeForm(CsrfForm, frozen=True, kw_only=True):
@@ -133,6 +135,10 @@ class ProfileForms:
         return self._view.redirect_with_notice(Notice.USERNAME_CHANGED)
 
     async def change_display(self, request: Request, account: AccountRequest, form: DisplayForm) -> Response:  # noqa: ARG002
+        if is_console_page(form.next):
+            answer = see_other(form.next)
+            self._pages.set_preference_cookies(answer, theme=form.theme)
+            return answer
         if form.lang not in LANGUAGES:
             raise BadInput("lang: this language is not available")
         await self._profile.set_language(account.user, form.lang, account.origin)

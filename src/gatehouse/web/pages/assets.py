@@ -1,17 +1,20 @@
 """Style sheets, scripts and images: listed once at the start, small ones cached in memory.
 
-An address contains the digest of its file, so that browsers may cache it forever. No request path is used to look
-up a file on disk.
+An address contains the digest of its file, so that browsers may cache it forever; so do the addresses of fonts and
+images inside our style sheets. The icons are one file, made of the vendored ones. No request path is used to look up
+a file on disk.
 """
 
 import asyncio
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,10 +28,6 @@ DIGEST_DIGITS: Final = 16
 MAX_CACHED_BYTES: Final = 128 * 1024
 CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
 CACHE_REVALIDATE: Final = "no-cache"  # an address of another release: the current file
-# Pico's marks are data: images, which our policy blocks: a browser that applies Pico before our style sheet has come,
-# which has files instead, would report each as an error.
-WITHOUT_DATA_IMAGES: Final = frozenset({"pico.min.css"})
-DATA_IMAGE: Final = re.compile(rb'url\("data:[^"]*"\)')
 
 # Unlisted files in the directory (licenses, checksums) are not served.
 MEDIA_TYPES: Final = {
@@ -39,6 +38,10 @@ MEDIA_TYPES: Final = {
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
 }
+ICON_DIRECTORY: Final = "vendor/lucide"
+ICON_SPRITE: Final = "icons.svg"
+SVG_CONTENT: Final = re.compile(r"<svg\b[^>]*>(.*)</svg>", re.DOTALL)
+CSS_URL: Final = re.compile(rb'url\("([a-z0-9/._-]+)"\)')  # a vendored sheet writes its addresses without quotes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +57,33 @@ class Asset:
 
 class Assets:
     def __init__(self, directory: Path = STATIC_DIRECTORY) -> None:
-        files = sorted(path for path in directory.rglob("*") if path.suffix in MEDIA_TYPES)
-        self._assets = {path.relative_to(directory).as_posix(): _read_asset(path) for path in files}
+        icons = sorted((directory / ICON_DIRECTORY).glob("*.svg"))
+        files = {path for path in directory.rglob("*") if path.suffix in MEDIA_TYPES}.difference(icons)
+        self._assets = {ICON_SPRITE: _make_asset(directory / ICON_SPRITE, icon_sprite(icons), always_cached=True)}
+        self._icons = {path.stem for path in icons}
+        for path in sorted(files, key=lambda path: (path.suffix == ".css", path)):  # a style sheet names other files
+            content = stored = path.read_bytes()
+            if path.suffix == ".css":
+                content = CSS_URL.sub(self._css_address, stored)
+            name = path.relative_to(directory).as_posix()
+            self._assets[name] = _make_asset(path, content, always_cached=content != stored)
 
     def address(self, name: str) -> str:
-        """Return the path that refers to a file: `address("vendor/pico/pico.min.css")`."""
+        """Return the path that refers to a file: `address("vendor/htmx/htmx.min.js")`."""
         return f"/static/{self._assets[name].digest}/{name}"
+
+    def icon(self, name: str, *, large: bool = False, title: str = "") -> Markup:
+        """Return an icon of 16 pixels, or 20; without a `title` it is decoration beside a word."""
+        if name not in self._icons:
+            raise KeyError(name)
+        meaning = Markup('role="img" aria-label="{}"').format(title) if title else Markup('aria-hidden="true"')
+        tip = Markup("<title>{}</title>").format(title) if title else ""
+        return Markup('<svg class="icon{}" {}>{}<use href="{}#{}"/></svg>').format(
+            " large" if large else "", meaning, tip, self.address(ICON_SPRITE), name
+        )
+
+    def _css_address(self, url: re.Match[bytes]) -> bytes:
+        return f'url("{self.address(url[1].decode())}")'.encode()
 
     async def serve(self, request: Request) -> Response:
         asset = self._assets.get(request.path_params["name"])
@@ -88,11 +112,20 @@ def packaged_assets() -> Assets:
     return Assets()
 
 
-def _read_asset(path: Path) -> Asset:
-    content = path.read_bytes()
-    is_changed = path.name in WITHOUT_DATA_IMAGES
-    if is_changed:
-        content = DATA_IMAGE.sub(b"none", content)
+def icon_sprite(icons: Iterable[Path]) -> bytes:
+    """Return one file with every icon as a symbol, by its name."""
+    drawn = (f'<symbol id="{escape(path.stem)}" viewBox="0 0 24 24">{icon_content(path)}</symbol>' for path in icons)
+    return f'<svg xmlns="http://www.w3.org/2000/svg">{"".join(drawn)}</svg>'.encode()
+
+
+def icon_content(path: Path) -> str:
+    found = SVG_CONTENT.search(path.read_text(encoding="utf-8"))
+    if found is None:
+        raise ValueError(f"{path} is not an SVG file")
+    return " ".join(found[1].split())
+
+
+def _make_asset(path: Path, content: bytes, *, always_cached: bool = False) -> Asset:
     digest = hashlib.sha256(content).hexdigest()[:DIGEST_DIGITS]
-    kept = content if is_changed or len(content) <= MAX_CACHED_BYTES else None
+    kept = content if always_cached or len(content) <= MAX_CACHED_BYTES else None
     return Asset(digest=digest, media_type=MEDIA_TYPES[path.suffix], path=path, cached_content=kept)

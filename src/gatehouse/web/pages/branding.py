@@ -5,7 +5,7 @@ Styles and images are files of this service, so that the policy of its pages nee
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from string import Template
 from typing import Final
 
@@ -27,42 +27,24 @@ from gatehouse.web.http.responses import cacheable_response
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.assets import CACHE_FOREVER, CACHE_REVALIDATE, DIGEST_DIGITS
 
-DEFAULT_ACCENT: Final = "#1d5f8a"  # the color of gatehouse.css
+DEFAULT_ACCENT: Final = "#1f66c1"  # the color of tokens.css
 STYLE_FILE: Final = "accent.css"
 LOGO_FILE: Final = "logo"
 DARK_LOGO_FILE: Final = "logo-dark"
 
-# Backgrounds of links (static/gatehouse.css): the page, a card, boxes and notices.
-LIGHT_BACKGROUNDS: Final = tuple(map(Color.parse, ("#ffffff", "#f3f5f8", "#eef1f5", "#eaf6f0", "#fdf0ef")))
-DARK_BACKGROUNDS: Final = tuple(map(Color.parse, ("#181e28", "#10141b", "#232b38", "#14301f", "#33191a")))
+# Backgrounds of links (static/tokens.css): a card, the page, boxes and notices. tests/unit/web_http checks that they
+# are the ones of the style sheet.
+LIGHT_BACKGROUNDS: Final = tuple(map(Color.parse, ("#ffffff", "#f7f8fa", "#eef0f4", "#e7f5ed", "#fdefed", "#fdf3e0")))
+DARK_BACKGROUNDS: Final = tuple(map(Color.parse, ("#161a21", "#0f1217", "#21262f", "#122a1e", "#331918", "#2d2411")))
 HOVER_SHARE: Final = 0.2  # the share of black or white on hover
 
-CSS_RULES: Final = Template("""\
-  --pico-primary: $link;
-  --pico-primary-background: $button;
-  --pico-primary-border: $button;
-  --pico-primary-underline: $link;
-  --pico-primary-hover: $link_hover;
-  --pico-primary-hover-background: $button_hover;
-  --pico-primary-hover-border: $button_hover;
-  --pico-primary-hover-underline: $link_hover;
-  --pico-primary-focus: $link;
-  --pico-primary-inverse: #fff;
-  --gate-focus: $link;
-""")
-# The selectors of gatehouse.css, which is loaded first, so that these rules win.
 CSS_SHEET: Final = Template("""\
-:root:not([data-theme="dark"]),
-[data-theme="light"] {
-$light}
-
-@media (prefers-color-scheme: dark) {
-:root:not([data-theme]) {
-$dark}
+:root {
+  --link: light-dark($light_link, $dark_link);
+  --link-hover: light-dark($light_link_hover, $dark_link_hover);
+  --accent: light-dark($light_button, $dark_button);
+  --accent-hover: light-dark($light_button_hover, $dark_button_hover);
 }
-
-[data-theme="dark"] {
-$dark}
 """)
 
 
@@ -75,11 +57,8 @@ class Shades:
     button: Color
     button_hover: Color
 
-    @property
-    def css_rules(self) -> str:
-        return CSS_RULES.substitute(
-            link=self.link, link_hover=self.link_hover, button=self.button, button_hover=self.button_hover
-        )
+    def values(self, theme: str) -> dict[str, str]:
+        return {f"{theme}_{field.name}": str(getattr(self, field.name)) for field in fields(self)}
 
 
 def light_shades(accent: Color) -> Shades:
@@ -109,7 +88,8 @@ def make_shades(link: Color, button: Color, *, hover: Color) -> Shades:
 
 
 def style_sheet(accent: Color) -> bytes:
-    return CSS_SHEET.substitute(light=light_shades(accent).css_rules, dark=dark_shades(accent).css_rules).encode()
+    shades = light_shades(accent).values("light") | dark_shades(accent).values("dark")
+    return CSS_SHEET.substitute(shades).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

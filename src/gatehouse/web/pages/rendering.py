@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from gatehouse import __version__
 from gatehouse.audit.events import AuditEvent
 from gatehouse.oauth.model import SCOPE_MARK
 from gatehouse.permissions.evaluation.contributions import SourceKind
@@ -263,7 +264,13 @@ def template_environment(assets: Assets) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(TEMPLATE_CHOICES, asset=assets.address)
+    environment.globals.update(
+        TEMPLATE_CHOICES,
+        asset=assets.address,
+        icon=assets.icon,
+        avatar=template_filters.avatar,
+        version=__version__,
+    )
     environment.filters.update(
         foldable=template_filters.breakable_email,
         grouped=template_filters.group_characters,

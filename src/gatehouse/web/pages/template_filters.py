@@ -1,6 +1,7 @@
 """Template filters: times, durations, addresses, secrets, QR codes and stacked tables."""
 
 import re
+import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -15,6 +16,7 @@ from gatehouse.web.pages.translations import Translator
 DATE_AFTER_SECONDS: Final = 30 * DAY  # seconds after which a date is shown
 GROUP_SIZE: Final = 4  # characters of a secret per group
 QUIET_ZONE: Final = 4  # modules; ISO/IEC 18004 §5.3.8
+AVATAR_TONES: Final = 6  # classes of parts.css
 QR_LIBRARY: Final = "segno"  # imported with the first code: it takes 3 MB
 
 
@@ -80,6 +82,24 @@ def qr_data_uri(text: str) -> str:
 
 def make_qr(text: str) -> Any:  # noqa: ANN401 - it has no types
     return import_module(QR_LIBRARY).make_qr(text, error="m")
+
+
+def avatar(name: str, *, picture: str = "", square: bool = False, large: bool = False) -> Markup:
+    """Return the picture of a person, or their initials; `square` for the logo of an application.
+
+    It is decoration: the name stands beside it.
+    """
+    look = f"avatar{' square' if square else ''}{' large' if large else ''}"
+    if picture:
+        return Markup('<img class="{}" src="{}" alt="" loading="lazy">').format(look, picture)
+    tone = zlib.crc32(name.encode()) % AVATAR_TONES
+    return Markup('<span class="{} tone-{}" aria-hidden="true">{}</span>').format(look, tone, initials(name))
+
+
+def initials(name: str) -> str:
+    """Return the first letters of the first and the last word."""
+    words = name.split() or ["?"]
+    return "".join(word[0] for word in (words if len(words) == 1 else (words[0], words[-1]))).upper()
 
 
 # Tables that a style sheet shows with every row as a block on narrow screens.

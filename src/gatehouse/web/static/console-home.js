@@ -2,7 +2,14 @@
 "use strict";
 
 const place = document.querySelector("[data-chart]");
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// A token of the style sheet as the color it is in this theme.
+const colour = (name) => {
+  const probe = place.appendChild(document.createElement("span"));
+  probe.style.color = `var(${name})`;
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+};
 const named = (tag) => new Intl.DateTimeFormat(tag, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 const draw = () => {
@@ -10,7 +17,7 @@ const draw = () => {
   const hour = named(document.documentElement.lang);
   const bars = uPlot.paths.bars({ size: [0.7, 24] });
   const line = (label, name) => ({ label, stroke: colour(name), width: 2, points: { size: 5 } });
-  const axis = { stroke: colour("--pico-muted-color"), grid: { stroke: colour("--pico-muted-border-color"), width: 1 } };
+  const axis = { stroke: colour("--muted"), grid: { stroke: colour("--border"), width: 1 } };
   place.replaceChildren();
   return new uPlot(
     {
@@ -25,9 +32,9 @@ const draw = () => {
       ],
       series: [
         {},
-        { ...line(place.dataset.signedIn, "--pico-primary"), fill: colour("--pico-primary-underline"), paths: bars },
-        line(place.dataset.refused, "--gate-bad"),
-        line(place.dataset.game, "--gate-good"),
+        { ...line(place.dataset.signedIn, "--link"), fill: colour("--link"), paths: bars },
+        line(place.dataset.refused, "--danger"),
+        line(place.dataset.game, "--success"),
       ],
     },
     data,

@@ -1,14 +1,39 @@
 // Small comforts of the console. What is on a page is for htmx or plain forms; this is for keys and menus.
 "use strict";
 
-// On a phone the menu is shut until it is asked for.
-const menu = document.querySelector(".side .menu");
-const wide = window.matchMedia("(min-width: 60rem)");
-const fit = () => {
-  menu.open = wide.matches;
+// The sidebar shows icons only where that was chosen; the server reads the cookie, so that pages open as they stay.
+const collapse = document.querySelector("[data-collapse]");
+collapse.hidden = false;
+collapse.addEventListener("click", () => {
+  const collapsed = document.body.classList.toggle("collapsed");
+  collapse.setAttribute("aria-expanded", String(!collapsed));
+  for (const entry of document.querySelectorAll(".sheet nav .entry")) entry.title = collapsed ? entry.textContent.trim() : "";
+  document.cookie = `gh_sidebar=${collapsed ? "collapsed" : "open"}; Path=/console; Max-Age=31536000; SameSite=Lax`;
+});
+
+// A toast stays until it is read: a few seconds, longer under the pointer or with the focus.
+const TOAST_SECONDS = 6;
+for (const toast of document.querySelectorAll("[data-toast]")) {
+  const dismiss = toast.querySelector("[data-dismiss]");
+  dismiss.hidden = false;
+  dismiss.addEventListener("click", () => toast.remove());
+  const leave = () => (toast.matches(":hover, :focus-within") ? setTimeout(leave, 1000) : toast.remove());
+  setTimeout(leave, TOAST_SECONDS * 1000);
+}
+
+// A row opens what its name links to; links, buttons and selected text in it stay what they are.
+const rowLink = (row) => row.querySelector(":scope > th[scope=row] a[href]");
+const openable = () => {
+  for (const row of document.querySelectorAll(".stacks tbody tr")) if (rowLink(row)) row.dataset.opens = "";
 };
-wide.addEventListener("change", fit);
-fit();
+document.addEventListener("htmx:afterSettle", openable);
+openable();
+document.addEventListener("click", (event) => {
+  const row = event.target.closest("tr[data-opens]");
+  if (!row || event.target.closest("a, button, input, label, select, summary, form") || String(getSelection())) return;
+  if (event.ctrlKey || event.metaKey) window.open(rowLink(row).href);
+  else rowLink(row).click();
+});
 
 // "/" goes to the search of the page.
 document.addEventListener("keydown", (event) => {

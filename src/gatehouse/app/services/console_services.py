@@ -1,0 +1,117 @@
+"""What the screens of the console share, each built once."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final
+
+from gatehouse.admin.conditions import ConditionMatchStore
+from gatehouse.admin.names import NameStore
+from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.admin.projects import ProjectListStore
+from gatehouse.admin.roles import RoleListStore
+from gatehouse.admin.search import SearchStore
+from gatehouse.app.services import Services
+from gatehouse.app.services.installation import installation_admin
+from gatehouse.app.services.people import people_admin
+from gatehouse.web.api.health import Readiness
+from gatehouse.web.api.permissions.installation import InstallationReader
+from gatehouse.web.console.applications.schema_changes import SchemaReview
+from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
+from gatehouse.web.console.frame import FlashMessages
+from gatehouse.web.console.impact import ImpactForecaster
+from gatehouse.web.console.lazy_console import SignInGate
+from gatehouse.web.console.lookup import Suggestions
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.project import ProjectLoader
+from gatehouse.web.console.roles import RoleScreens
+from gatehouse.web.console.view import ConsoleView
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.setup import SampleCommands
+
+TEMPLATE_GLOBALS: Final[Mapping[str, object]] = {"Entry": ConsoleEntry, "condition_words": condition_words}
+
+
+class ConsoleServices:
+    """What the screens share, each built once; nothing here may need the event loop."""
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        sign_in_gate: SignInGate,
+        readiness: Readiness,
+        pages: PageRenderer,
+        samples: SampleCommands,
+    ) -> None:
+        self.services: Final = services
+        self.sign_in_gate: Final = sign_in_gate
+        self.samples: Final = samples
+        self._readiness = readiness
+        self._pages = pages
+
+    @cached_property
+    def view(self) -> ConsoleView:
+        return ConsoleView(
+            sign_in_gate=self.sign_in_gate,
+            sessions=self.services.sessions,
+            authenticator=self.services.authenticator,
+            permission_loader=self.services.permission_loader,
+            visibility=self.services.visibility_loader,
+            pages=self._pages.with_part("console", TEMPLATE_GLOBALS),
+            flash=FlashMessages(https=self.services.is_https),
+            clock=self.services.clock,
+        )
+
+    @cached_property
+    def names(self) -> NameStore:
+        return NameStore(self.services.storage.runner)
+
+    @cached_property
+    def search(self) -> SearchStore:
+        return SearchStore(self.services.storage.runner)
+
+    @cached_property
+    def suggestions(self) -> Suggestions:
+        return Suggestions(self.search)
+
+    @cached_property
+    def role_lists(self) -> RoleScreens:
+        return RoleScreens(
+            schemas=self.services.schema_commands,
+            lists=RoleListStore(self.services.storage.runner),
+            condition_builders=self.condition_builders,
+            view=self.view,
+            clock=self.services.clock,
+        )
+
+    @cached_property
+    def condition_matches(self) -> ConditionMatchStore:
+        return ConditionMatchStore(self.services.storage.runner)
+
+    @cached_property
+    def condition_builders(self) -> ConditionBuilders:
+        return ConditionBuilders(matches=self.condition_matches, names=self.names)
+
+    @cached_property
+    def forecaster(self) -> ImpactForecaster:
+        return ImpactForecaster(simulation=self.services.simulation, names=self.names, view=self.view)
+
+    @cached_property
+    def schema_review(self) -> SchemaReview:
+        return SchemaReview(dry_runs=self.services.dry_runs, forecaster=self.forecaster, view=self.view)
+
+    @cached_property
+    def project_lists(self) -> ProjectListStore:
+        return ProjectListStore(self.services.storage.runner)
+
+    @cached_property
+    def project_loader(self) -> ProjectLoader:
+        return ProjectLoader(projects=self.services.project_commands, store=self.services.storage.projects)
+
+    @cached_property
+    def people_admin(self) -> PeopleAdmin:
+        return people_admin(self.services)
+
+    @cached_property
+    def installation(self) -> InstallationReader:
+        return installation_admin(self.services, self._readiness)

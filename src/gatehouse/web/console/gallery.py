@@ -1,0 +1,32 @@
+"""Every component of the console in every state, on one page: in development mode only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentsContext(PageContext):
+    template = "console/gallery.html"
+
+    wrong_field: FormProblem
+
+
+class ComponentGallery:
+    def __init__(self, view: ConsoleView) -> None:
+        self._view = view
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        sample = FormProblem(
+            text="This address has no host. Write it like https://example.com.", status=400, field="url"
+        )
+        return self._view.render(request, admin, ConsoleEntry.HOME, ComponentsContext(wrong_field=sample))
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page("/gallery", self.show)]

@@ -1,0 +1,118 @@
+"""Which SQL statements ran on which database: a whole run fails if one ran on a single database only.
+
+Most tests run on one of the two databases. This makes sure that nothing of the storage is tested on one alone.
+Services in other processes are not seen.
+"""
+
+import pkgutil
+from collections.abc import Iterator
+from functools import cached_property
+from importlib import import_module
+from typing import Final
+
+import pytest
+
+from gatehouse import admin, storage
+from gatehouse.storage.statements import CompiledStatement, DatabaseKind, Statement
+
+WORKER_OUTPUT: Final = "statements_run"
+# Statements that one database alone has a use for.
+ONE_DATABASE_STATEMENTS: Final[frozenset[str]] = frozenset()
+
+
+def all_statements() -> Iterator[tuple[str, Statement]]:
+    """Every statement by the name of its module and its own name."""
+    modules = [
+        *pkgutil.walk_packages(storage.__path__, "gatehouse.storage."),
+        *pkgutil.walk_packages(admin.__path__, "gatehouse.admin."),
+    ]
+    for module in modules:
+        if ".migrations" not in module.name:
+            short = module.name.removeprefix("gatehouse.").removeprefix("storage.")
+            for name, value in vars(import_module(module.name)).items():
+                for statement in statements_in(value):
+                    yield f"{short}.{name}", statement
+
+
+def statements_in(value: object) -> Iterator[Statement]:
+    if isinstance(value, Statement):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from statements_in(item)
+    elif isinstance(value, dict):
+        yield from statements_in(list(value.values()))
+
+
+class StatementCoverage:
+    """Records the statements that this process runs, and adds up what the workers of the run report."""
+
+    def __init__(self, *, whole_run: bool) -> None:
+        self._whole_run = whole_run
+        self._statements: dict[DatabaseKind, list[Statement]] = {kind: [] for kind in DatabaseKind}
+        self._names: dict[str, set[str]] = {kind.name: set() for kind in DatabaseKind}
+        self._failures: list[str] = []
+
+    def install(self) -> None:
+        self._record("for_sqlite", DatabaseKind.SQLITE)
+        self._record("for_postgres", DatabaseKind.POSTGRES)
+
+    def _record(self, attribute: str, kind: DatabaseKind) -> None:
+        compile_statement = vars(Statement)[attribute].func
+
+        def compile_and_record(statement: Statement) -> CompiledStatement:
+            self._statements[kind].append(statement)
+            return compile_statement(statement)
+
+        recording: cached_property[CompiledStatement] = cached_property(compile_and_record)
+        recording.__set_name__(Statement, attribute)
+        setattr(Statement, attribute, recording)
+
+    def names(self) -> dict[str, list[str]]:
+        known = {id(statement): name for name, statement in all_statements()}
+        return {
+            kind.name: sorted({known[id(one)] for one in statements if id(one) in known})
+            for kind, statements in self._statements.items()
+        }
+
+    def add(self, names: dict[str, list[str]]) -> None:
+        for kind, more in names.items():
+            self._names[kind].update(more)
+
+    @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+    def pytest_testnodedown(self, node: object) -> None:
+        self.add(getattr(node, "workeroutput", {}).get(WORKER_OUTPUT, {}))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[WORKER_OUTPUT] = self.names()
+            return
+        self.add(self.names())
+        on_one = {
+            kind: names - set().union(*(other for name, other in self._names.items() if name != kind))
+            for kind, names in self._names.items()
+        }
+        self._failures = sorted(
+            f"{name} ran on {kind} alone"
+            for kind, names in on_one.items()
+            for name in names - ONE_DATABASE_STATEMENTS
+        )
+        if self._whole_run and self._failures and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._whole_run:
+            return
+        on_both = set.intersection(*self._names.values())
+        terminalreporter.write_line(f"SQL statements that ran on both databases: {len(on_both)}")
+        for failure in self._failures:
+            terminalreporter.write_line(f"FAILED {failure}: mark a test that runs it with both_databases", red=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    whole_run = config.args == ["tests"] and config.getoption("--database") is None
+    coverage = StatementCoverage(whole_run=whole_run)
+    coverage.install()
+    config.pluginmanager.register(coverage, "statement_coverage")

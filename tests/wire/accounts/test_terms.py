@@ -212,7 +212,7 @@ async def test_tm_07_too_young_is_told_kindly_and_leaves_nothing_behind(
         assert ("Not available yet" in again.text, await accepted(service, anna)) == (True, {})
     forged = f"age.21.{service.clock.now() + DAY}.{'0' * 64}"
     for cookie in (forged, browser_client.cookies["gh_age"].replace("age.0", "age.21")):
-        assert service.services.terms.remembered_age(cookie) is None
+        assert service.services.terms.read_remembered_age(cookie) is None
     await service.clock.advance(DAY)
     await open_link(browser_client, (await log_in(service))["url"])
     await browser_client.post("/terms", decision="accept", birth="2008-06-01")

@@ -120,7 +120,7 @@ class Terms:
         signed = f"{AGE}.{age_band(age)}.{self._clock.now() + DAY}"
         return f"{signed}.{self._signature(signed)}"
 
-    def remembered_age(self, text: str) -> int | None:
+    def read_remembered_age(self, text: str) -> int | None:
         """Return the band that a browser stores; None without one."""
         read = REMEMBERED_AGE.fullmatch(text)
         if read is None or not constant_time_equal(read[3], self._signature(text.rpartition(".")[0])):

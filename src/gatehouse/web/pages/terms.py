@@ -136,7 +136,7 @@ class TermsPage:
         age = self._terms.age_of(form.birth) if found.minimum_age else 0
         if age is None:
             return self._render(request, browser, asked, form, ProblemKind.BIRTH_DATE)
-        earlier = self._terms.remembered_age(browser.age)
+        earlier = self._terms.read_remembered_age(browser.age)
         if age < found.minimum_age or (earlier is not None and earlier < found.minimum_age):
             response = await self._end(request, asked, TermsEnd.TOO_YOUNG)
             # The first answer counts for a day: another date must not help.

@@ -129,7 +129,7 @@ class OpenIdConnect:
         cached = self._metadata.get(provider.provider_id, url)
         if cached is not None and cached[0] > self._clock.monotonic():
             return cached[1]
-        found = await self._read(provider, url, partial(read_metadata, provider))
+        found = await self._fetch_document(provider, url, partial(read_metadata, provider))
         self._metadata.put(provider.provider_id, url, (self._clock.monotonic() + CACHE_SECONDS, found), 2_000)
         return found
 
@@ -183,13 +183,13 @@ class OpenIdConnect:
             found = matching_keys(cached.keys, alg=jws.alg, kid=jws.kid)
             if found or now < cached.read_at + KEY_RETRY_SECONDS:
                 return found
-        keys = await self._read(provider, metadata.jwks_uri, read_keys)
+        keys = await self._fetch_document(provider, metadata.jwks_uri, read_keys)
         self._keys.put(
             provider.provider_id, metadata.jwks_uri, CachedKeys(keys=keys, read_at=now), 2_000 * len(keys) + 200
         )
         return matching_keys(keys, alg=jws.alg, kid=jws.kid)
 
-    async def _read(self, provider: Provider, url: str, parse: Callable[[ProviderDocument], T]) -> T:
+    async def _fetch_document(self, provider: Provider, url: str, parse: Callable[[ProviderDocument], T]) -> T:
         """Return what a document says. Raises ProviderUnavailable, for some seconds without asking again.
 
         Anyone can send a token that needs the document: a provider that is down costs one call in that time.
@@ -198,14 +198,14 @@ class OpenIdConnect:
         if failed is not None and self._clock.monotonic() < failed.ends_at:
             raise ProviderUnavailable(failed.reason)
         try:
-            return parse(await self._read_once(url))
+            return parse(await self._fetch_once(url))
         except ProviderUnavailable as error:
             ends_at = self._clock.monotonic() + FAILURE_SECONDS
             failure = FailedRead(reason=str(error), ends_at=ends_at)
             self._failures.put(provider.provider_id, url, failure, FAILURE_WEIGHT)
             raise
 
-    async def _read_once(self, url: str) -> ProviderDocument:
+    async def _fetch_once(self, url: str) -> ProviderDocument:
         """Read the document, or wait for a read that is running; one that a caller leaves goes on for others."""
         reading = self._reads.get(url)
         if reading is None:

@@ -17,8 +17,7 @@ MAKEFILE: Final = HERE.parents[2] / "Makefile"
 async def test_every_measured_endpoint_is_timed_in_pairs_of_known_and_unknown_values(
     installed_url: str, tmp_path: Path, path: str
 ) -> None:
-    unlimited = {"GATEHOUSE__RATES__ENABLED": "false"}
-    async with running_service(installed_url, tmp_path, environment=unlimited) as service:
+    async with running_service(installed_url, tmp_path, environment=timing.SETTINGS) as service:
         measured = await timing.measure_pairs(service, path, samples=3, warm_up=1)
     assert measured.pairs == 3
     assert measured.usual > 0

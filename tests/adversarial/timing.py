@@ -34,7 +34,8 @@ LOGIN: Final = "/proxy/api/login"
 CALLS: Final = 20_000  # of each kind
 KEPT_SHARE: Final = 0.9  # the share of samples that counts; slower ones were interrupted
 T_MOST: Final = 4.5
-MEASURED_PATHS: Final = (LOGIN, "/register", "/forgot", "/verify-email/again")
+MEASURED_PATHS: Final = (LOGIN, "/register", "/forgot", "/verify-email/again", "/sign-in/email")
+SETTINGS: Final = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__ACCOUNTS__EMAIL_SIGN_IN": "true"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +54,7 @@ class Timing:
 
 @pytest.fixture
 async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    async with running_service(
-        installed_url, tmp_path, environment={"GATEHOUSE__RATES__ENABLED": "false"}
-    ) as running:
+    async with running_service(installed_url, tmp_path, environment=SETTINGS) as running:
         yield running
 
 

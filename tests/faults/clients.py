@@ -15,7 +15,7 @@ from tests.support.processes import Node
 from tests.support.tls import NO_TRUST_STORE
 
 CLIENT_TIMEOUT: Final = 20.0  # seconds to wait for a response
-NODE_GONE: Final = 0.05  # seconds before trying the next node when none listened
+NODE_GONE: Final = 1.0  # seconds after which all nodes are tried again; a start of one is told before
 STORM_SECONDS: Final = 0.2  # between a request and its repetition (faults R-29)
 PROXY_ERRORS: Final = 500
 WRITES: Final = frozenset(
@@ -85,6 +85,7 @@ class ClientPool:
         self.patience = patience
         self.unreached = 0  # requests that reached no node, which are not operations
         self.over = asyncio.Event()
+        self._started = asyncio.Event()  # replaced when a node has started
         self.lost: list[tuple[FaultClient, CheckedRequest, Operation]] = []
         self._clients: list[FaultClient] = []
 
@@ -92,6 +93,17 @@ class ClientPool:
         new_client = FaultClient(self, name)
         self._clients.append(new_client)
         return new_client
+
+    def tell_started(self) -> None:
+        """A node listens: wake the clients that reached none."""
+        self._started.set()
+        self._started = asyncio.Event()
+
+    async def wait_for_start(self) -> None:
+        """Wait until a node has started, or started by itself: a supervisor tells no one of a new worker."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(NODE_GONE):
+                await self._started.wait()
 
     async def wait(self, seconds: float) -> None:
         """Wait that long, or until the run is over."""
@@ -138,12 +150,11 @@ class FaultClient:
     async def _ask_once(self, ask: CheckedRequest, node: int | None, repeats: int) -> CheckedReply:
         """Send the request to a node that listens; without a connection, nothing was sent."""
         while True:
-            node_index = self._next_node() if node is None else node
-            try:
-                return await self._ask_node(node_index, ask, repeats)
-            except httpx2.ConnectError:
+            for _ in self.pool.nodes if node is None else [node]:
+                with suppress(httpx2.ConnectError):
+                    return await self._ask_node(self._next_node() if node is None else node, ask, repeats)
                 self.pool.unreached += 1
-                await asyncio.sleep(NODE_GONE)
+            await self.pool.wait_for_start()
 
     def _next_node(self) -> int:
         self._turn = (self._turn + 1) % len(self.pool.nodes)

@@ -16,6 +16,8 @@ from tests.conftest import CALL_FAILED, SUMMARY_PROPERTY
 from tests.faults.disk import FaultyDisk
 from tests.faults.history import Recorder
 from tests.faults.run_record import SECONDS, RunRecord, pick_seed
+from tests.support.postgres import PostgresCluster
+from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
 
 ROUNDS: Final = int(os.environ.get("FAULT_ROUNDS", "1"))  # noqa: TID251 - an option of the tests, not of the service
 
@@ -57,6 +59,13 @@ def run_record(
     if request.node.stash.get(CALL_FAILED, False):
         summary += f"; its history is {run_record.save_history(request.node.nodeid)}"
     record_property(SUMMARY_PROPERTY, summary)
+
+
+@pytest.fixture
+async def proxy(postgres_cluster: PostgresCluster) -> AsyncIterator[PostgresProxy]:
+    """A proxy before PostgreSQL that can lose the response to a commit."""
+    async with postgres_proxy(postgres_cluster.port) as carrying:
+        yield carrying
 
 
 @pytest.fixture

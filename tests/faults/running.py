@@ -60,6 +60,7 @@ class FaultRun:
 
     async def start(self, *nodes: Node) -> None:
         await asyncio.gather(*(asyncio.to_thread(node.start) for node in nodes))
+        self.pool.tell_started()
         self.starts.extend(seconds_of_work(node.process.pid) for node in nodes)
 
     @asynccontextmanager

@@ -26,10 +26,8 @@ from tests.support.oauth import (
     oauth_error,
     success_body,
 )
-from tests.support.postgres import PostgresCluster, database_name
-from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
-from tests.support.processes import LOOPBACK
-from tests.support.service import RunningService, running_service
+from tests.support.postgres_proxy import PostgresProxy, service_behind
+from tests.support.service import RunningService
 from tests.support.studio import Studio, a_studio
 from tests.wire.oauth.test_device import ask as ask_for_device
 from tests.wire.oauth.test_device import poll as poll_with_device
@@ -49,16 +47,8 @@ both = pytest.mark.parametrize("early", [False, True], ids=["committed", "under 
 
 
 @pytest.fixture
-async def proxy(postgres_cluster: PostgresCluster) -> AsyncIterator[PostgresProxy]:
-    async with postgres_proxy(postgres_cluster.port) as carrying:
-        yield carrying
-
-
-@pytest.fixture
 async def service(proxy: PostgresProxy, installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    url = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_name(installed_postgres_url)}"
-    listen = {"GATEHOUSE__DATABASE__LISTEN_URL": installed_postgres_url}
-    async with running_service(url, tmp_path, environment=listen) as running:
+    async with service_behind(proxy, installed_postgres_url, tmp_path) as running:
         yield running
 
 

@@ -30,8 +30,12 @@ HERE: Final = Network(here=LOOPBACK, machines=(Machine(address=LOOPBACK, command
 ANNA: Final = "anna@studio.example"
 RESULT: Final = "/proxy/api/gameSession/getGsidResult"
 CONFIRM: Final = "/sign-in/confirm"
-GLANCE: Final = 0.02  # seconds between checks, so that the other processes get CPU time
-HELD: Final = "SELECT count(*) FROM game_sessions WHERE polls > 0 AND gsid = ANY($1)"
+HELD: Final = "poll_held"  # a channel of this test alone
+TELL_HELD: Final = f"""
+    CREATE FUNCTION tell_held() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_notify('{HELD}', NEW.gsid); RETURN NULL; END $$;
+    CREATE TRIGGER tell_held AFTER UPDATE OF polls ON game_sessions FOR EACH ROW EXECUTE FUNCTION tell_held();
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,7 @@ def running_cluster(data: Path, where: str) -> Iterator[ClusterSetup]:
         hosts = ",".join(f"{machines.here}:{server.port}" for server in (primary, standby))
         environment = {
             **FAST_SETTINGS,
+            "GATEHOUSE__LOG__LEVEL": "info",
             "GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS": "true",
             "GATEHOUSE__DATABASE__URL": (
                 f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
@@ -126,19 +131,27 @@ async def confirm(client: httpx2.AsyncClient, gsid: str) -> None:
     assert (await client.post(CONFIRM, data=form)).is_success
 
 
-async def wait_until_held(watcher: Any, *gsids: str) -> None:
-    """Wait until the poll is held: the database shows it."""
-    async with asyncio.timeout(LOCK_TIMEOUT):
-        while await watcher.fetchval(HELD, gsids) < len(gsids):  # noqa: ASYNC110
-            await asyncio.sleep(GLANCE)
+class HeldPolls:
+    """Tells when polls are held, as the database notices it."""
+
+    def __init__(self) -> None:
+        self._notices: asyncio.Queue[str] = asyncio.Queue()
+        self._held: set[str] = set()
+
+    async def listen(self, watcher: Any) -> None:
+        await watcher.execute(TELL_HELD)
+        await watcher.add_listener(HELD, lambda _c, _p, _ch, gsid: self._notices.put_nowait(gsid))
+
+    async def wait_for(self, *gsids: str) -> None:
+        async with asyncio.timeout(LOCK_TIMEOUT):
+            while not self._held.issuperset(gsids):
+                self._held.add(await self._notices.get())
 
 
-async def wait_until_ready(nodes: Collection[str]) -> None:
-    """Wait until every node is ready: the proxy may choose any of them."""
-    async with asyncio.timeout(LOCK_TIMEOUT), httpx2.AsyncClient(timeout=LOCK_TIMEOUT) as client:
-        for node in nodes:
-            while (await client.get(f"http://{node}/readyz")).status_code != 200:  # noqa: ASYNC110
-                await asyncio.sleep(GLANCE)
+async def wait_until_connected(nodes: Collection[Node]) -> None:
+    """Wait until every node uses the new primary: the proxy may choose any of them."""
+    for node in nodes:
+        await asyncio.to_thread(node.process.wait_for_line, r"storage\.listen_restored", node.process.stderr)
 
 
 @in_full_run
@@ -152,12 +165,14 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             here.browser() as game,
             postgres_session(here.primary.url(here.database)) as watcher,
         ):
+            held = HeldPolls()
+            await held.listen(watcher)
             await sign_in(anna)
 
             # A game waits at one node, its player approves at a second one.
             gsid, location = await register(game)
             waiting = asyncio.create_task(poll(game, gsid, location))
-            await wait_until_held(watcher, gsid)
+            await held.wait_for(gsid)
             await confirm(anna, gsid)
             assert (await waiting).json()["status"] == "OK"
             assert await here.served_by(RESULT) != await here.served_by(CONFIRM)
@@ -165,7 +180,7 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             # One game waits at each node; when a node dies, only its game has to retry.
             games = [await register(game) for _ in range(NODES)]
             polls = [asyncio.create_task(poll(game, *one)) for one in games]
-            await wait_until_held(watcher, *(gsid for gsid, _ in games))
+            await held.wait_for(*(gsid for gsid, _ in games))
             killed, node = next(iter(here.nodes.items()))
             node.kill()
             done, _ = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
@@ -182,7 +197,7 @@ async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where
             await asyncio.to_thread(here.primary.stop, "immediate")
             assert (await anna.get("/readyz")).status_code == 503
             await here.standby.promote()
-            await wait_until_ready(here.nodes.keys() - {killed})
+            await wait_until_connected([node for name, node in here.nodes.items() if name != killed])
             gsid, location = await register(game)
             await confirm(anna, gsid)
             answer = json.loads((await poll(game, gsid, location)).text)

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,10 +41,10 @@ class SteppedService:
 
 
 @contextmanager
-def stepped_service(url: str, data: Path) -> Iterator[SteppedService]:
+def stepped_service(url: str, data: Path, environment: Mapping[str, str] = UNLIMITED) -> Iterator[SteppedService]:
     with asyncio.Runner() as runner:
         leaving = asyncio.Event()
-        serving, service = runner.run(start_service(url, data, leaving))
+        serving, service = runner.run(start_service(url, data, environment, leaving))
         try:
             yield SteppedService(runner, service)
         finally:
@@ -52,12 +52,14 @@ def stepped_service(url: str, data: Path) -> Iterator[SteppedService]:
             runner.run(wait_until_ended(serving))
 
 
-async def start_service(url: str, data: Path, leaving: asyncio.Event) -> "tuple[asyncio.Task[None], RunningService]":
+async def start_service(
+    url: str, data: Path, environment: Mapping[str, str], leaving: asyncio.Event
+) -> "tuple[asyncio.Task[None], RunningService]":
     """Run the service in one task, from the first step to the last."""
     started: asyncio.Future[RunningService] = asyncio.get_running_loop().create_future()
 
     async def serve() -> None:
-        async with running_service(url, data, environment=UNLIMITED) as service:
+        async with running_service(url, data, environment=environment) as service:
             started.set_result(service)
             await leaving.wait()
 

@@ -14,6 +14,7 @@ from tests.support.game import Game, register_game
 from tests.support.service import RunningService
 
 GUEST: Final = "/proxy/api/guest"
+NEW: Final = "kim@studio.example"
 
 
 async def turn_guests_on(service: RunningService, **settings: object) -> None:
@@ -52,10 +53,18 @@ async def post_guest(service: RunningService, **fields: Any) -> dict[str, Any]:
     return body
 
 
-async def register_upgrade(service: RunningService, device: Device, **fields: object) -> Game:
+async def register_upgrade(service: RunningService, device: Device, **fields: Any) -> Game:
     """A game session in which the guest of the device gets an account."""
-    proof = device.sign(await ask_challenge(service, intent="upgrade"))
+    proof: dict[str, Any] = device.sign(await ask_challenge(service, intent="upgrade"))
     return await register_game(service, intent="upgrade", factor="pc", **proof, **fields)
+
+
+async def register_account(service: RunningService, browser: HttpBrowser) -> None:
+    """Register NEW, after a game session began: it becomes the account of the guest."""
+    await service.clock.advance(1)
+    await browser.get("/register")
+    page = await browser.post("/register", login=NEW, nick="Kim", password=PASSWORD, repeated=PASSWORD)
+    assert page.status_code == HTTPStatus.OK
 
 
 async def open_upgrade(browser: HttpBrowser, game: Game, login: str) -> httpx2.Response:

@@ -8,9 +8,12 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Final
 
+from tests.support.postgres import database_name
 from tests.support.processes import LOOPBACK
+from tests.support.service import RunningService, running_service
 
 SSL_REQUEST: Final = 80877103
 LENGTH: Final = 4  # bytes
@@ -178,3 +181,14 @@ async def postgres_proxy(server_port: int) -> AsyncIterator[PostgresProxy]:
     finally:
         server.close()
         await proxy.close()
+
+
+@asynccontextmanager
+async def service_behind(
+    proxy: PostgresProxy, url: str, data: Path, **settings: str
+) -> AsyncIterator[RunningService]:
+    """A service whose statements go through the proxy; its notices do not."""
+    through = f"postgresql://postgres@{LOOPBACK}:{proxy.port}/{database_name(url)}"
+    environment = {"GATEHOUSE__DATABASE__LISTEN_URL": url, **settings}
+    async with running_service(through, data, environment=environment) as running:
+        yield running

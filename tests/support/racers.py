@@ -41,6 +41,7 @@ from tests.support.builders import (
     an_identity,
 )
 from tests.support.clock import MovableClock
+from tests.support.guest_racers import ACTS as GUEST_ACTS
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS
 
 Act = Callable[[Storage, int], Awaitable[None]]
@@ -279,6 +280,7 @@ ACTS: Final[Mapping[str, Act]] = {
         *(guess_password_of_anna, guess_password_of_no_one, try_one_password_everywhere),
         *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),
         *(claim_game, take_game_answer, confirm_game),
+        *GUEST_ACTS,
         *PERMISSION_ACTS,
     )
 }

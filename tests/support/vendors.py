@@ -182,13 +182,13 @@ class Vendor:
     def _knows_client(self, request: ReceivedRequest, form: Mapping[str, str]) -> bool:
         if self.kind == "apple":
             claims = jwt.decode(form["client_secret"], ECKey.import_key(self._apple_public()), algorithms=["ES256"])
-            return claims.header["kid"] == "KEY" and claims.claims["sub"] == CLIENT_ID == form["client_id"]
+            return bool(claims.header["kid"] == "KEY" and claims.claims["sub"] == CLIENT_ID == form["client_id"])
         if self.kind in ("github", "discord"):
             return form["client_secret"] == CLIENT_SECRET
         user, _, password = b64decode(request.headers["authorization"].removeprefix("Basic ")).decode().partition(":")
         return (unquote_plus(user), unquote_plus(password)) == (CLIENT_ID, CLIENT_SECRET)
 
-    def _apple_public(self) -> dict[str, str]:
+    def _apple_public(self) -> dict[str, str | list[str]]:
         numbers = self.apple_key.public_key().public_numbers()
         x, y = (urlsafe_b64encode(part.to_bytes(32)).decode().rstrip("=") for part in (numbers.x, numbers.y))
         return {"kty": "EC", "crv": "P-256", "x": x, "y": y}

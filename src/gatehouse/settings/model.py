@@ -10,8 +10,9 @@ from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
+from gatehouse.settings.guests import GuestSettings
 from gatehouse.settings.info import SettingInfo, days, image, long_secret, number, per_minute, seconds, text
-from gatehouse.settings.providers import ProviderSettings, application_id
+from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import DatabaseUrl, Secret
 from gatehouse.settings.terms import TermsSettings
 
@@ -187,33 +188,6 @@ class AccountSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuestSettings:
-    """Guests: players without an account, who sign in with a device key."""
-
-    enabled: Annotated[bool, SettingInfo("Let games sign in guests.", stored=True)] = False
-    applications: Annotated[
-        tuple[str, ...],
-        text("IDs of the applications that guests may sign in to.", application_id, without="all", stored=True),
-    ] = ()
-    created_per_hour: Annotated[
-        int, number("Maximum number of guests that one source creates in an hour.", 1, 1_000_000, stored=True)
-    ] = 100
-    total_per_hour: Annotated[
-        int,
-        number(
-            "Maximum number of guests that all sources create in an hour; from half of it on they solve a puzzle.",
-            2,
-            100_000_000,
-            stored=True,
-        ),
-    ] = 10_000
-    idle_days: Annotated[
-        int,
-        days("Days without a sign-in after which a guest is erased; 0 keeps them.", low=0, high=3_650, stored=True),
-    ] = 180
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MailSettings:
     """SMTP server."""
 
@@ -384,6 +358,30 @@ class OperationsSettings:
     token: Annotated[Secret, long_secret("Bearer token for metrics and health details on the main listener.")] = (
         NO_SECRET
     )
+    security_txt: Annotated[
+        str,
+        text(
+            "File with the security contact, served at `/.well-known/security.txt` (RFC 9116).",
+            grammar.absolute_path,
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """OpenTelemetry; needs the extra `gatehouse[telemetry]`."""
+
+    endpoint: Annotated[
+        str,
+        text(
+            "Address of a collector for OTLP over HTTP, like `http://127.0.0.1:4318`.",
+            grammar.base_url,
+            without="none: nothing is loaded or sent",
+        ),
+    ] = ""
+    service_name: Annotated[str, text("Name of this service in traces.", grammar.brand_name)] = "gatehouse"
+    sample_percent: Annotated[int, number("Requests that get a trace.", 0, 100, "percent")] = 10
+    interval_seconds: Annotated[int, seconds("How often metrics are sent.", 5, 3_600)] = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -476,6 +474,7 @@ class Settings:
     applications: ApplicationSettings = field(default_factory=ApplicationSettings)
     outbound: OutboundSettings = field(default_factory=OutboundSettings)
     operations: OperationsSettings = field(default_factory=OperationsSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     log: LogSettings = field(default_factory=LogSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     rates: RateSettings = field(default_factory=RateSettings)

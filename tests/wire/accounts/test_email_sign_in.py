@@ -15,9 +15,11 @@ from tests.support.builders import a_record
 from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.game import register_game
 from tests.support.mailbox import new_messages, token_in_link
-from tests.support.oauth import an_oidc_client, claims_of
+from tests.support.oauth import a_public_client, an_oidc_client, claims_of, success_body
 from tests.support.permission_builders import holdings_with, set_fields
 from tests.support.service import RunningService
+from tests.wire.oauth.test_device import ask as ask_for_device
+from tests.wire.oauth.test_device import poll as poll_with_device
 
 ORIGIN = AuditOrigin(actor="test")
 UNKNOWN = "unknown@studio.example"
@@ -351,6 +353,24 @@ async def test_game_is_told_the_method(service: RunningService, browser_client: 
     answer = (await game.poll()).json()
     assert (answer["status"], answer["auth"], answer["user_id"]) == ("OK", "email", anna.user_id)
     assert claims_of(answer["jwt"])["auth"] == "email"
+
+
+async def test_device_grant_goes_on_after_sign_in_by_email(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    tv = await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
+    device = await ask_for_device(tv)
+    await browser_client.get("/device")
+    await browser_client.post("/device", user_code=device["user_code"])
+    await browser_client.follow()
+    await ask_here(browser_client)
+    await browser_client.post("/sign-in/email/code", otp=code_in(await only_message(service)))
+    page = await browser_client.follow()
+    assert (page.url.path, "Sofa TV" in page.text) == ("/sign-in/confirm", True)
+    await browser_client.post("/sign-in/confirm", decision="confirm")
+    tokens = success_body(await poll_with_device(tv, device["device_code"]))
+    claims = claims_of(tokens["id_token"])
+    assert (claims["sub"], claims["amr"], claims["acr"]) == (anna.user_id, ["otp", "mca"], "urn:gatehouse:1")
 
 
 # Registration without a password.

@@ -16,6 +16,7 @@ from gatehouse.storage.accounts.users import update_user
 from tests.support.authenticator import Authenticator
 from tests.support.browser import LOGIN, PASSWORD, RECOVERY_CODE, AccountBrowser, HttpBrowser, totp_code
 from tests.support.mailbox import new_messages
+from tests.support.oauth import an_oidc_client, claims_of
 from tests.support.second_factors import wrong_code
 from tests.support.service import RunningService
 
@@ -157,6 +158,22 @@ async def test_a_passkey_is_added_named_used_and_removed(
     assert "Blue key" in (await account_browser.get("/account")).text
     assert await account_browser.submit_and_read_notice("/account/passkey/remove") == "Passkey removed"
     assert (await read_user(service, anna)).passkeys == 0
+
+
+async def test_id_token_after_a_passkey_alone_says_that_it_cannot_be_phished(
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
+) -> None:
+    """Also for an account without a password, which only has the passkey."""
+    authenticator = await add_passkey(service, account_browser)
+    await change(service, anna, password_hash=None)
+    shelf = await an_oidc_client(service, first_party=True)
+    await browser_client.get(shelf.authorize_path(scope="openid", acr_values="urn:gatehouse:phr"))
+    page = await browser_client.follow()
+    response = await browser_client.post("/sign-in/passkey", credential=authenticator.get(options_in(page)))
+    tokens = await shelf.tokens(shelf.code_from(response.headers["location"]))
+    claims = claims_of(tokens["id_token"])
+    assert (claims["sub"], claims["acr"]) == (anna.user_id, "urn:gatehouse:phr")
+    assert claims["amr"] == ["pop", "user", "mfa"]
 
 
 async def test_a_second_passkey_brings_no_new_recovery_codes(

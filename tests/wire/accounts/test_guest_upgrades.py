@@ -21,11 +21,13 @@ from tests.support.builders import a_record
 from tests.support.database_contents import read_all_tables
 from tests.support.game import GET_GSID, Game, poll_ended_session
 from tests.support.guests import (
+    NEW,
     Device,
     ask_challenge,
     confirm_upgrade,
     open_upgrade,
     post_guest,
+    register_account,
     register_upgrade,
 )
 from tests.support.mailbox import link_in_message, new_messages
@@ -49,7 +51,6 @@ from tests.support.studio import (
 from tests.wire.accounts.test_providers import KIM, a_vendor, come_back, connect, find_user, leave
 
 ORIGIN = AuditOrigin(actor="test")
-NEW = "kim@studio.example"
 ANNA = "anna@studio.example"
 
 
@@ -67,13 +68,6 @@ async def studio(service: RunningService) -> Studio:
 
 async def user_of(service: RunningService, user_id: str) -> User:
     return await service.services.storage.accounts.user(user_id)
-
-
-async def register_account(service: RunningService, browser: HttpBrowser) -> None:
-    await service.clock.advance(1)  # after the game session began
-    await browser.get("/register")
-    page = await browser.post("/register", login=NEW, nick="Kim", password=PASSWORD, repeated=PASSWORD)
-    assert page.status_code == 200
 
 
 async def result_of(game: Game) -> dict[str, Any]:

@@ -16,10 +16,12 @@ from tests.support.database_contents import read_all_tables
 from tests.support.game import poll_ended_session, register_game, wait_until_held
 from tests.support.geoip import write_geoip
 from tests.support.guests import Device, open_upgrade, register_upgrade, turn_guests_on
-from tests.support.oauth import a_public_client, an_oidc_client, query_of
+from tests.support.oauth import a_public_client, an_oidc_client, oauth_error, query_of
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService, running_service
 from tests.support.terms import terms_until_asked_again
+from tests.wire.oauth.test_device import ask as ask_for_device
+from tests.wire.oauth.test_device import poll as poll_with_device
 
 ORIGIN = AuditOrigin(actor="test")
 TERMS = {"title": "Terms of use", "url": "https://studio.example/terms", "version": "1"}
@@ -234,6 +236,21 @@ async def test_device_grant_asks_for_the_terms(
     assert (await browser_client.follow()).url.path == "/terms"
     await browser_client.post("/terms", decision="accept")
     assert (await browser_client.follow()).url.path == "/sign-in/confirm"
+
+
+async def test_tm_04_device_of_a_person_who_declines_the_terms_is_denied(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    await publish(service, **TERMS)
+    tv = await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
+    device = await ask_for_device(tv)
+    await browser_client.sign_in(anna.login or "")
+    await browser_client.get("/device")
+    await browser_client.post("/device", user_code=device["user_code"])
+    assert (await browser_client.follow()).url.path == "/terms"
+    await browser_client.post("/terms", decision="decline")
+    assert oauth_error(await poll_with_device(tv, device["device_code"])) == (400, "access_denied")
+    assert await accepted(service, anna) == {}
 
 
 async def test_account_pages_need_no_acceptance(service: RunningService, account_browser: AccountBrowser) -> None:

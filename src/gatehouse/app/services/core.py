@@ -40,7 +40,7 @@ from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.settings import LoadedSettings, Settings
-from gatehouse.settings.model import GuestSettings
+from gatehouse.settings.guests import GuestSettings
 from gatehouse.storage.database import Storage, connect_storage
 from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.runner import PoolLimits

@@ -46,6 +46,11 @@ class CallerJwtVerifier:
         self._verifier = verifier
         self._cache: WeightedCache[CallerClaims] = WeightedCache(CLAIMS_CACHE_BYTES)
 
+    @property
+    def cache_weight(self) -> int:
+        """Estimated bytes of the cached claims."""
+        return self._cache.weight
+
     async def verify(self, jwt: str, *, expiry_grace: int = 0) -> CallerClaims:
         """Verify a JWT; only a user JWT may be expired, by at most the grace seconds. Raises InvalidToken.
 

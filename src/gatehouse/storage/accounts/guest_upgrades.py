@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sqlalchemy import Table, Update, bindparam, delete, exists, or_, select, update
+from sqlalchemy import Table, Update, bindparam, delete, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.accounts.bans.model import last_to_end
@@ -37,7 +37,7 @@ from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY, count_holders_of_roles
 from gatehouse.storage.permissions.row_readers import read_record
-from gatehouse.storage.permissions.structure import begin_structure_change, lock_structure
+from gatehouse.storage.permissions.structure import bump_if_members, lock_structure
 from gatehouse.storage.permissions.user_records import DROP_ASSIGNMENTS, edit_records, touch_records
 from gatehouse.storage.statements import InStringList, Notification, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import (
@@ -116,6 +116,11 @@ MOVE_BAN_DEVICES = Statement(
     )
     .values(ban_id=bindparam("to"))
 )
+COUNT_BAN_DEVICES = Statement(
+    update(bans)
+    .where(bans.c.ban_id == bindparam("to"))
+    .values(devices=select(func.count()).where(ban_devices.c.ban_id == bindparam("to")).scalar_subquery())
+)
 LIFT_BAN = Statement(
     update(bans).where(bans.c.ban_id == bindparam("this")).values(lifted_at=bindparam("now"), lifted_by=SERVICE)
 )
@@ -176,7 +181,7 @@ def complete_upgrade(
     merged = yield from is_merge(upgrade)
     kept, ended = (upgrade.user_id, upgrade.guest_id) if merged else (upgrade.guest_id, upgrade.user_id)
     if merged:
-        yield from begin_structure_change()  # members of groups change
+        yield from bump_if_members([ended])
         yield from _merge(ended, kept, now)
         rev = upgrade.rev
     else:
@@ -275,6 +280,7 @@ def _move_bans(guest_id: str, user_id: str, now: int) -> Verb[None]:
         for ban in (*same, moved):
             if ban is not longest:
                 yield MOVE_BAN_DEVICES(of=ban.ban_id, to=longest.ban_id)
+                yield COUNT_BAN_DEVICES(to=longest.ban_id)
                 yield LIFT_BAN(this=ban.ban_id, now=now)
     yield MOVE_BANS(of=guest_id, to=user_id)
     yield from copy_active_bans(user_id, now)

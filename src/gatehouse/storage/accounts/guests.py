@@ -12,7 +12,7 @@ from gatehouse.storage.accounts.erasure import erase_account
 from gatehouse.storage.accounts.identities import user_by_identity
 from gatehouse.storage.accounts.users import has_central_role
 from gatehouse.storage.permissions.row_readers import IS_ACTIVE
-from gatehouse.storage.permissions.structure import begin_structure_change, lock_structure
+from gatehouse.storage.permissions.structure import bump_if_members, lock_structure
 from gatehouse.storage.single_use import mark_used
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import bans, identities, retired_device_keys
@@ -49,8 +49,7 @@ def is_retired_key(subject: str) -> Verb[bool]:
 def erase_idle_guests(idle_since: int, record: Callable[[str], AuditRecord], now: int) -> Verb[int]:
     yield from lock_structure()
     idle = yield IDLE_GUESTS(since=idle_since, now=now)
-    if idle:
-        yield from begin_structure_change()
+    yield from bump_if_members([row.user_id for row in idle])
     for row in idle:
         yield from erase_account(row.user_id, record(row.user_id), now)
     return len(idle)

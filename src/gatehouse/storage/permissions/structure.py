@@ -78,6 +78,10 @@ BUMP_STRUCTURE_VERSION = Statement(
     .on_conflict_do_update(index_elements=["only"], set_={"structure": permission_clock.c.structure + 1})
 )
 
+MEMBERS_AMONG = Statement(
+    select(group_members.c.user_id).where(InStringList(group_members.c.user_id, "ids")).limit(1)
+)
+
 
 def lock_structure_shared() -> Verb[None]:
     """Lock the structure shared.
@@ -101,6 +105,15 @@ def begin_structure_change() -> Verb[None]:
     """
     yield from lock_structure()
     yield BUMP_STRUCTURE_VERSION()
+
+
+def bump_if_members(user_ids: Sequence[str]) -> Verb[None]:
+    """Increment the version if one of the accounts, which end, is in a group; the caller has locked the structure.
+
+    Otherwise the structure stays as it is, and no node has to load it again.
+    """
+    if (yield MEMBERS_AMONG(ids=user_ids)):
+        yield BUMP_STRUCTURE_VERSION()
 
 
 def read_structure_version() -> Verb[int]:

@@ -43,6 +43,7 @@ class NotificationListener:
         self._connect = connect
         self._name = new_request_id()
         self._last_heartbeat_at: float | None = None  # the last heartbeat; None: no notices arrive
+        self._was_lost = False  # since the last heartbeat
         self._loop = asyncio.get_running_loop()
         self._tasks = [
             asyncio.create_task(self._listen(), name="postgres-listen"),
@@ -69,7 +70,7 @@ class NotificationListener:
                 await self._listen_until_lost()
             except CONNECTION_ERRORS as error:
                 log.warning("storage.listen_lost", reason=str(error))
-            self._last_heartbeat_at = None
+            self._last_heartbeat_at, self._was_lost = None, True
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _listen_until_lost(self) -> None:
@@ -100,6 +101,9 @@ class NotificationListener:
             self._last_heartbeat_at = self._loop.time()
             if was_deaf:  # notices may have been missed until now
                 self._listeners.notify_missed()
+            if self._was_lost:
+                self._was_lost = False
+                log.info("storage.listen_restored")
 
 
 async def wait_for_event(event: asyncio.Event, within: float) -> bool:

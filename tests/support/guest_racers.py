@@ -94,7 +94,9 @@ async def sign_in_guest(storage: Storage, name: str) -> IdentitySignIn:
 
 async def merge_guest(storage: Storage, name: str, user_id: str = ACCOUNTS[0]) -> None:
     upgrade = a_merge(name, user_id)
-    await storage.profile.complete_upgrade(upgrade, lambda _: [a_record(AuditEvent.ACCOUNT_MERGED)], NOW)
+    await storage.profile.complete_upgrade(
+        upgrade, lambda _: [a_record(AuditEvent.ACCOUNT_MERGED)], lambda _: [], NOW
+    )
 
 
 def a_merge(name: str, user_id: str = ACCOUNTS[0]) -> GuestUpgrade:

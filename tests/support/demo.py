@@ -52,7 +52,9 @@ SCREENS: Final = {
 TABS: Final = {  # more screens, behind tabs
     "people-import": "/console/people/import",
     "person-permissions": f"/console/people/{NOOR}/permissions",
-    "person-roles": f"/console/people/{JONAS}/roles",
+    "person-access": f"/console/people/{JONAS}/access",
+    "person-data": f"/console/people/{NOOR}/data",
+    "people-selected": f"/console/people/selected?action=role&user_id={NOOR}&user_id={JONAS}",
     "person-sessions": f"/console/people/{NOOR}/sessions",
     "person-methods": f"/console/people/{NOOR}/methods",
     "person-bans": f"/console/people/{NOOR}/bans",

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -112,7 +113,7 @@ class Supervisor:
 
 
 @click.command()
-@common_options
+@partial(common_options, finds_installation=False)
 @click.option("--host", help="Address or host name to listen on.  [default: 127.0.0.1]")
 @click.option("--port", help="Port to listen on.  [default: 8080]")
 @click.option("--workers", help="Number of server processes; more than one needs PostgreSQL.")

@@ -23,6 +23,7 @@ from gatehouse.cli.common import (
     print_json,
     print_table,
 )
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
 from gatehouse.mail.composer import LANGUAGES
 from gatehouse.personal_data.model import DataCall, DataRequest
@@ -138,7 +139,7 @@ def print_requests(requests: Sequence[DataRequestEntry]) -> None:
 Facts = dict[str, object]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def user() -> None:
     """Create, show, block and erase accounts, end sessions and issue tokens for scripts."""
 

@@ -46,7 +46,7 @@ OBJECTS = (
     f"/console/roles/{SHOP}/moderator/members",
     f"/console/people/{PIA}",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
-    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("roles", "sessions", "methods", "bans")),
+    *(f"/console/people/{one}/{tab}" for one in (ADA, PIA) for tab in ("access", "sessions", "methods", "bans")),
     f"/console/access/check?user_id={PIA}&application_id={SHOP}&rule=user.kick",
     f"/console/access/simulate?change=give_role&user_id={PIA}&application_id={SHOP}&role=cashier",
     "/console/settings",
@@ -55,7 +55,9 @@ OBJECTS = (
 )
 # Pages without an object.
 WITHOUT = {
-    "an act on an object, which says what breaks": (*("applications/client_act", "confirm", "settings/rotate"),),
+    "an act on an object, which says what breaks": (
+        *("applications/client_act", "confirm", "people/data", "people/selected", "settings/rotate"),
+    ),
     "the form of something that is not there yet": (
         *("applications/new", "people/new", "projects/new", "projects/new_account", "roles/new"),
         *("projects/find_member", "applications/import", "people/import", "people/import_result"),
@@ -71,7 +73,7 @@ WITHOUT = {
         *("people/email", "projects/lists", "settings/change", "settings/providers", "settings/terms"),
     ),
     "people, each of whom has a page": ("assignments/table",),
-    "no object at all": ("greeting", "home", "refused"),
+    "no object at all": ("gallery", "greeting", "home", "refused", "search"),
 }
 
 

@@ -20,11 +20,16 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/people/new": ("user", "create"),
     "/people/import": ("user/import", "plan"),
     "/people/import/run": ("user/import", "import"),
+    "/people/selected": ("user", "save"),  # and block, unblock; group/access; meta/data
     "/people/{user_id}": ("user", "save"),
     "/people/{user_id}/email": ("user", "save"),
     "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data
     "/people/{user_id}/sessions": ("user", "end_sessions"),
     "/people/{user_id}/methods/remove": ("user", "reset_factors"),
+    "/people/{user_id}/access/role": ("simulate", ""),
+    "/people/{user_id}/access/group": ("group/access", ""),
+    "/people/{user_id}/access/project": ("project/membership", "save"),
+    "/people/{user_id}/data": ("user", "export"),
     "/people/{user_id}/bans": ("user/ban", "save"),
     "/people/{user_id}/bans/lift": ("user/ban", "lift"),
     "/projects/new": ("publish", ""),

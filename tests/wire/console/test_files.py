@@ -34,7 +34,7 @@ MIND_GAMES = f"/console/projects/{PROJECT}"
 LISTS = (
     "/console/people",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
-    f"/console/people/{PIA}/roles",
+    f"/console/people/{PIA}/access",
     f"/console/people/{ADA}/sessions",
     f"/console/people/{ADA}/activity",
     "/console/projects",
@@ -59,6 +59,7 @@ NO_LISTS = {
     "applications/api.html": "the scopes of one API, in its form",
     "applications/macros.html": "the differences of two versions",
     "effects.html": "who gains and loses before it is saved",
+    "gallery.html": "components, for developers",
     "games/session.html": "the time line of one session",
     "home.html": "the numbers of the chart",
     "matrix/parts.html": "a summary before it is saved",

@@ -62,7 +62,8 @@ class Drill:
         return result
 
     def table(self) -> str:
-        rows = [f"| {name} | {seconds:.1f} s | {remark} |" for name, seconds, remark in self.steps]
+        steps = [(name, f"{seconds:.1f} s" if seconds else "", remark) for name, seconds, remark in self.steps]
+        rows = [f"| {' | '.join(step)} |" for step in steps]
         return "\n".join(["| Step | Time | |", "|---|---|---|", *rows, ""])
 
 

@@ -72,13 +72,14 @@ TABS: Final = {  # more screens, behind tabs
     "role-members": "/console/roles/50001/game_master/members",
     "email": "/console/settings/email",
     "branding": "/console/settings/branding",
-    "policies": "/console/settings/policies",
-    "change-email": "/console/settings/change?part=email",
+    "settings-sign-in": "/console/settings/sign-in",
+    "settings-sessions": "/console/settings/sessions",
+    "settings-languages": "/console/settings/languages",
+    "keys": "/console/settings/keys",
     "providers": "/console/settings/providers",
     "settings-terms": "/console/settings/terms",
     "health": "/console/settings/health",
     "configuration": "/console/settings/configuration",
-    "risks": "/console/settings/risks",
 }
 Demo = tuple[str, DemoSecrets]  # base URL, and the passwords of its people
 

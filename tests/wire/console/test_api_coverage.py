@@ -95,7 +95,13 @@ CALLS: Mapping[str, tuple[str, str]] = {
     f"{WEBHOOK}/redeliver": ("webhook", "redeliver"),
     f"{WEBHOOK}/remove": ("webhook", "delete"),
     "/settings/keys/rotate": ("settings", "rotate_key"),
-    "/settings/email": ("settings", "test_email"),
+    "/settings/email/test": ("settings", "test_email"),
+    **dict.fromkeys(
+        ("/settings", "/settings/email", "/settings/branding", "/settings/sign-in", "/settings/sessions"),
+        ("settings", "save"),
+    ),
+    "/settings/languages": ("settings", "save"),
+    "/settings/branding/preview": ("settings", "get"),  # of the brand as it is
     "/settings/change": ("settings", "save"),
     "/settings/providers": ("settings", "save"),
     "/settings/terms": ("settings", "save"),

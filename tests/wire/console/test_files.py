@@ -48,7 +48,7 @@ LISTS = (
     "/console/games",
     "/console/activity",
     "/console/activity/refusals",
-    "/console/settings",
+    "/console/settings/keys",
     "/console/settings/email",
     "/console/settings/configuration",
     "/console/settings/webhooks",
@@ -66,12 +66,10 @@ NO_LISTS = {
     "people/import_result.html": "refused rows of one file; the command line writes them into a file",
     "people/person_bans.html": "the bans of one person; the list of bans has the file",
     "roles/editor.html": "what one role says; its application's matrix has the file",
-    "settings/branding.html": "four colours",
     "settings/health.html": "what is checked now",
     "settings/lines.html": "stands in the configuration, which has the file",
     "settings/terms.html": "parts of the configuration, which has the file",
     "settings/providers.html": "parts of the configuration, which has the file",
-    "settings/policies.html": "parts of the configuration, which has the file",
 }
 
 

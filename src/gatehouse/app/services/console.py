@@ -32,6 +32,7 @@ from gatehouse.web.console.applications.schema_versions import SchemaFileScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
 from gatehouse.web.console.applications.sites import SiteScreens
 from gatehouse.web.console.branding import BrandingScreens
+from gatehouse.web.console.branding_preview import BrandingPreviews
 from gatehouse.web.console.gallery import ComponentGallery
 from gatehouse.web.console.games import GameScreens
 from gatehouse.web.console.home import HomeScreens
@@ -56,8 +57,8 @@ from gatehouse.web.console.providers import ProviderScreens
 from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.search import GlobalSearchScreens
-from gatehouse.web.console.settings import SettingScreens, SigningKeyScreens
-from gatehouse.web.console.settings_form import SettingFormScreens
+from gatehouse.web.console.settings import SettingScreens, SettingTabScreens, SigningKeyScreens
+from gatehouse.web.console.settings_form import SettingForms, SettingRowScreens
 from gatehouse.web.console.terms import TermsScreens
 from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter
 from gatehouse.web.console.webhooks import WebhookScreens
@@ -299,7 +300,7 @@ def key_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         email_secrets=services.email_secrets,
         view=view,
         base_url=services.base_url,
-        usual_days=services.settings.tokens.service_jwt_days,
+        usual_days=lambda: services.settings.tokens.service_jwt_days,
     )
     return [
         *AccessKeyScreens(keys=services.access_key_commands, view=view, base_url=services.base_url).routes(),
@@ -390,26 +391,39 @@ def webhook_screens(console: ConsoleServices) -> WebhookScreens:
 def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services = console.services
     installation, save, view = console.installation, services.settings_editor.save, console.view
+    in_tables = (f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)
+    forms = SettingForms(
+        installation=installation,
+        save=save,
+        parse=lambda name, text: setting_of_name(name).parse(text),
+        settings=[*STORED_SETTINGS, *in_tables],
+    )
     screens = SettingScreens(
         installation=installation,
+        forms=forms,
         composer=services.mail_composer,
         outbox_worker=services.outbox_worker,
         view=view,
     )
-    forms = SettingFormScreens(
-        installation=installation,
-        save=save,
-        parse=lambda name, text: setting_of_name(name).parse(text),
+    rows = SettingRowScreens(
+        forms=forms,
         callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
         view=view,
     )
-    branding = BrandingScreens(installation=installation, save=save, view=view)
-    in_tables = (f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)
+    branding = BrandingScreens(installation=installation, forms=forms, save=save, view=view)
+    previews = BrandingPreviews(
+        pages=console.pages,
+        composer=services.mail_composer,
+        accent=lambda: services.settings.branding.accent,
+        view=view,
+    )
     return [
+        *previews.routes(),
         *branding.routes(),
         *SigningKeyScreens(key_admin=installation.keys, view=view).routes(),
         *screens.routes(),
-        *forms.routes([*STORED_SETTINGS, *in_tables]),
+        *SettingTabScreens(installation=installation, forms=forms, view=view).routes(),
+        *rows.routes(),
         *ProviderScreens(installation=installation, save=save, view=view).routes(),
         *TermsScreens(installation=installation, save=save, view=view).routes(),
     ]

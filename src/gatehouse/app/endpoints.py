@@ -27,7 +27,7 @@ from gatehouse.app.services import Services
 from gatehouse.images.model import image_path
 from gatehouse.kernel.graphics import Color, image_media_type
 from gatehouse.kernel.stored_settings import referenced_image
-from gatehouse.settings.model import BrandingSettings
+from gatehouse.settings.appearance import BrandingSettings
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
 from gatehouse.web.api.health import HealthEndpoints, Readiness, SecurityTextEndpoint, allow_bearer
 from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate
@@ -41,6 +41,7 @@ from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets,
 from gatehouse.web.pages.images import image_endpoint
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
+from gatehouse.web.pages.translations import language_policy
 from gatehouse.web.server.server import ShutdownSignal
 
 
@@ -85,7 +86,11 @@ def build_app(
     settings = services.settings
     assets = packaged_assets()
     pages = PageRenderer(
-        assets, https=services.is_https, demo=demo, brand=lambda: branding(services.settings.branding).brand
+        assets,
+        https=services.is_https,
+        demo=demo,
+        brand=lambda: branding(services.settings.branding).brand,
+        language_policy=lambda: language_policy(services.settings.languages),
     )
     readiness = Readiness(
         readiness_checks(services.storage, services.keyring, services.clock),

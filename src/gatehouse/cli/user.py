@@ -147,7 +147,7 @@ def user() -> None:
 @user.command()
 @common_options
 @json_option
-@click.option("--login", required=True, help="Email the person signs in with.")
+@click.option("--login", required=True, help="Email the person signs in with; password resets go there.")
 @click.option("--nick", required=True, help="Display name.")
 @password_options
 @click.option("--no-password", is_flag=True, help="Create the account without a password.")

@@ -265,7 +265,14 @@ def mail_credentials_are_complete(candidate: Candidate) -> None:
 
 Check = Callable[[Candidate], None]
 
+
 # Each with the setting it is about; skipped when that setting already has an error.
+def default_language_is_offered(candidate: Candidate) -> None:
+    languages = candidate.settings.languages
+    if languages.offered and languages.default not in languages.offered:
+        raise ValueError("must be one of languages.offered")
+
+
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("--data", data_directory_is_not_from_dev),
     ("security.master_key", master_key_is_given),
@@ -288,6 +295,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("branding.logo_dark", dark_logo_goes_with_a_logo),
     ("branding.wordmark", wordmark_has_a_logo),
     ("outbound.ca_file", ca_file_has_certificates),
+    ("languages.default", default_language_is_offered),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_credentials_are_complete),

@@ -11,7 +11,10 @@ from gatehouse.settings.providers import application_id
 class GuestSettings:
     """Guests: players without an account, who sign in with a device key."""
 
-    enabled: Annotated[bool, SettingInfo("Let games sign in guests.", stored=True)] = False
+    enabled: Annotated[
+        bool,
+        SettingInfo("Let games sign in guests. They have no email: a guest is lost with the device.", stored=True),
+    ] = False
     applications: Annotated[
         tuple[str, ...],
         text("IDs of the applications that guests may sign in to.", application_id, without="all", stored=True),

@@ -28,8 +28,8 @@ SCREENS = (
     ),
     *(f"/console/people/{ADA}/sessions", f"{PERSON}/methods", f"{PERSON}/activity", f"{PERSON}/act/erase"),
     *(f"{PERSON}/email", f"{PERSON}/methods/remove?factor=email", "/console/settings", "/console/settings/email"),
-    *("/console/settings/policies", "/console/settings/health", "/console/settings/configuration"),
-    *("/console/settings/risks", "/console/settings/keys/rotate?purpose=tokens&alg=RS256"),
+    *("/console/settings/sign-in", "/console/settings/health", "/console/settings/configuration"),
+    *("/console/settings/keys", "/console/settings/keys/rotate?purpose=tokens&alg=RS256"),
 )
 
 DESKTOP: Final = ViewportSize(width=1_280, height=800)

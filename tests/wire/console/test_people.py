@@ -26,7 +26,10 @@ from tests.wire.console.test_files import MORE
 HERE = "/console/people"
 TABS = ("", "/permissions", "/access", "/sessions", "/methods", "/bans", "/data", "/activity", "/email")
 ACTS = ("/act/erase", "/methods/remove")
-SETTINGS = ("", "/email", "/policies", "/health", "/configuration", "/risks", "/keys/rotate?purpose=tokens&alg=RS256")
+SETTINGS = (
+    *("", "/email", "/sign-in", "/branding/preview", "/health", "/configuration"),
+    "/keys/rotate?purpose=tokens&alg=RS256",
+)
 
 
 async def read_user(studio: RunningService, user_id: str) -> User:

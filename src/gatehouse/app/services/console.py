@@ -6,6 +6,7 @@ from gatehouse.admin.clients import ClientListStore
 from gatehouse.admin.home import HomeStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_import import PeopleImport
+from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.settings import find_risks
 from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.app.services import Services
@@ -22,16 +23,22 @@ from gatehouse.web.console.access_who import WhoCanScreens
 from gatehouse.web.console.activity import ActivityScreens, RefusalScreens
 from gatehouse.web.console.applications.apis import ApiScreens
 from gatehouse.web.console.applications.clients import ClientScreens
+from gatehouse.web.console.applications.connect import ConnectScreens
 from gatehouse.web.console.applications.keys import AccessKeyScreens, PublicKeyScreens
 from gatehouse.web.console.applications.lists import ApplicationListScreens, ApplicationRemovalScreens
 from gatehouse.web.console.applications.matrix import MatrixTable
 from gatehouse.web.console.applications.matrix_edits import MatrixEditor
-from gatehouse.web.console.applications.overview import ApplicationScreens
+from gatehouse.web.console.applications.new import NewApplicationScreens
+from gatehouse.web.console.applications.overview import ApplicationOverviewScreens
+from gatehouse.web.console.applications.roles import ApplicationRoleScreens
 from gatehouse.web.console.applications.rules import LoginRuleScreens, RuleScreens
 from gatehouse.web.console.applications.schema_versions import SchemaFileScreens, VersionScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
+from gatehouse.web.console.applications.settings import ApplicationSettingScreens
+from gatehouse.web.console.applications.several_rules import SeveralRulesScreens
 from gatehouse.web.console.applications.sites import SiteScreens
 from gatehouse.web.console.branding import BrandingScreens
+from gatehouse.web.console.branding_preview import BrandingPreviews
 from gatehouse.web.console.gallery import ComponentGallery
 from gatehouse.web.console.games import GameScreens
 from gatehouse.web.console.home import HomeScreens
@@ -56,8 +63,8 @@ from gatehouse.web.console.providers import ProviderScreens
 from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.search import GlobalSearchScreens
-from gatehouse.web.console.settings import SettingScreens, SigningKeyScreens
-from gatehouse.web.console.settings_form import SettingFormScreens
+from gatehouse.web.console.settings import SettingScreens, SettingTabScreens, SigningKeyScreens
+from gatehouse.web.console.settings_form import SettingForms, SettingRowScreens
 from gatehouse.web.console.terms import TermsScreens
 from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter
 from gatehouse.web.console.webhooks import WebhookScreens
@@ -253,19 +260,41 @@ def search_screens(console: ConsoleServices) -> GlobalSearchScreens:
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, view, applications = console.services, console.view, console.services.application_commands
-    lists = ApplicationListStore(services.storage.runner)
+    lists, client_lists = ApplicationListStore(services.storage.runner), ClientListStore(services.storage.runner)
+    new = NewApplicationScreens(
+        applications=applications,
+        clients=services.application_clients,
+        access_keys=services.access_key_commands,
+        lookup=console.lookup,
+        view=view,
+        clock=services.clock,
+        base_url=services.base_url,
+    )
+    overview = ApplicationOverviewScreens(
+        clients=client_lists, view=view, clock=services.clock, base_url=services.base_url
+    )
+    settings = ApplicationSettingScreens(
+        applications=applications, lookup=console.lookup, view=view, base_url=services.base_url
+    )
+    roles = ApplicationRoleScreens(
+        lists=RoleListStore(services.storage.runner),
+        condition_builders=console.condition_builders,
+        view=view,
+        clock=services.clock,
+    )
     clients = ClientScreens(
         clients=services.application_clients,
-        lists=ClientListStore(services.storage.runner),
+        lists=client_lists,
         view=view,
         clock=services.clock,
         base_url=services.base_url,
     )
     return [
-        *ApplicationListScreens(applications=applications, lists=lists, lookup=console.lookup, view=view).routes(),
-        *ApplicationScreens(
-            applications=applications, lookup=console.lookup, view=view, base_url=services.base_url
-        ).routes(),
+        *ApplicationListScreens(lists=lists, view=view).routes(),
+        *new.routes(),
+        *overview.routes(),
+        *settings.routes(),
+        *roles.routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
@@ -277,6 +306,7 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             base_url=services.base_url,
         ).routes(),
         *clients.routes(),
+        *ConnectScreens(clients=services.application_clients, view=view, base_url=services.base_url).routes(),
     ]
 
 
@@ -287,6 +317,7 @@ def schema_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     return [
         *LoginRuleScreens(schemas=schemas, view=view).routes(),
         *SchemaFileScreens(schemas=schemas, schema_review=review, view=view).routes(),
+        *SeveralRulesScreens(schemas=schemas, view=view).routes(),
         *RuleScreens(schemas=schemas, schema_review=review, view=view).routes(),
         *VersionScreens(schemas=schemas, versions=versions, schema_review=review, view=view).routes(),
     ]
@@ -299,7 +330,7 @@ def key_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         email_secrets=services.email_secrets,
         view=view,
         base_url=services.base_url,
-        usual_days=services.settings.tokens.service_jwt_days,
+        usual_days=lambda: services.settings.tokens.service_jwt_days,
     )
     return [
         *AccessKeyScreens(keys=services.access_key_commands, view=view, base_url=services.base_url).routes(),
@@ -390,26 +421,39 @@ def webhook_screens(console: ConsoleServices) -> WebhookScreens:
 def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services = console.services
     installation, save, view = console.installation, services.settings_editor.save, console.view
+    in_tables = (f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)
+    forms = SettingForms(
+        installation=installation,
+        save=save,
+        parse=lambda name, text: setting_of_name(name).parse(text),
+        settings=[*STORED_SETTINGS, *in_tables],
+    )
     screens = SettingScreens(
         installation=installation,
+        forms=forms,
         composer=services.mail_composer,
         outbox_worker=services.outbox_worker,
         view=view,
     )
-    forms = SettingFormScreens(
-        installation=installation,
-        save=save,
-        parse=lambda name, text: setting_of_name(name).parse(text),
+    rows = SettingRowScreens(
+        forms=forms,
         callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
         view=view,
     )
-    branding = BrandingScreens(installation=installation, save=save, view=view)
-    in_tables = (f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)
+    branding = BrandingScreens(installation=installation, forms=forms, save=save, view=view)
+    previews = BrandingPreviews(
+        pages=console.pages,
+        composer=services.mail_composer,
+        accent=lambda: services.settings.branding.accent,
+        view=view,
+    )
     return [
+        *previews.routes(),
         *branding.routes(),
         *SigningKeyScreens(key_admin=installation.keys, view=view).routes(),
         *screens.routes(),
-        *forms.routes([*STORED_SETTINGS, *in_tables]),
+        *SettingTabScreens(installation=installation, forms=forms, view=view).routes(),
+        *rows.routes(),
         *ProviderScreens(installation=installation, save=save, view=view).routes(),
         *TermsScreens(installation=installation, save=save, view=view).routes(),
     ]

@@ -53,7 +53,7 @@ class ConsoleServices:
         self.sign_in_gate: Final = sign_in_gate
         self.samples: Final = samples
         self._readiness = readiness
-        self._pages = pages
+        self.pages: Final = pages  # that people see
 
     @cached_property
     def view(self) -> ConsoleView:
@@ -63,7 +63,7 @@ class ConsoleServices:
             authenticator=self.services.authenticator,
             permission_loader=self.services.permission_loader,
             visibility=self.services.visibility_loader,
-            pages=self._pages.with_part("console", TEMPLATE_GLOBALS),
+            pages=self.pages.with_part("console", TEMPLATE_GLOBALS),
             flash=FlashMessages(https=self.services.is_https),
             clock=self.services.clock,
         )

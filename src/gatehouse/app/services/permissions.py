@@ -213,7 +213,7 @@ class PermissionServices(CoreServices):
             recorder=self.recorder,
             clock=self.clock,
             issuer=self.base_url,
-            days=self.settings.tokens.service_jwt_days,
+            days=lambda: self.settings.tokens.service_jwt_days,
         )
 
     @cached_property
@@ -240,7 +240,7 @@ class PermissionServices(CoreServices):
             recorder=self.recorder,
             clock=self.clock,
             issuer=self.base_url,
-            days=self.settings.tokens.service_jwt_days,
+            days=lambda: self.settings.tokens.service_jwt_days,
         )
 
     @cached_property

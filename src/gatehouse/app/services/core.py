@@ -105,11 +105,9 @@ class CoreServices:
 
     @cached_property
     def guest_expiry(self) -> GuestExpiry:
+        store = self.storage.profile
         return GuestExpiry(
-            store=self.storage.profile,
-            recorder=self.recorder,
-            clock=self.clock,
-            policy=lambda: guest_policy(self.settings.guests),
+            store=store, recorder=self.recorder, clock=self.clock, policy=lambda: guest_policy(self.settings.guests)
         )
 
     # Audit log

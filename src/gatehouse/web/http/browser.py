@@ -12,6 +12,7 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import Refused
 from gatehouse.kernel.ids import new_secret
+from gatehouse.kernel.times import DAY
 
 # The first match counts: Edge and Opera also contain Chrome, and Chrome also contains Safari.
 BROWSER_NAMES: Final = (
@@ -71,17 +72,18 @@ def refuse_foreign_page(request: Request, base_url: str) -> None:
 
 # The browser of a request: its cookies, its session, and the CSRF check of its forms.
 #
-# There are four cookies: `gh_browser` identifies the browser and gives no access; `gh_session` is the session;
-# `gh_device` records which login was used here before; `gh_stay` the choice to stay signed in, which a script may set
-# as well. Over https all carry `__Host-` and Secure (R8).
+# There are five cookies: `gh_browser` identifies the browser and gives no access; `gh_session` is the session;
+# `gh_device` records which login was used here before; `gh_age` that a person was too young, for a day; `gh_stay` the
+# choice to stay signed in, which a script may set as well. Over https all carry `__Host-` and Secure (R8).
 
 
 BROWSER_COOKIE: Final = "gh_browser"
 SESSION_COOKIE: Final = "gh_session"
 DEVICE_COOKIE: Final = "gh_device"
+AGE_COOKIE: Final = "gh_age"
 STAY_COOKIE: Final = "gh_stay"
 STAY_VALUE: Final = "1"
-OWN_COOKIES: Final = frozenset({BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE, STAY_COOKIE})
+OWN_COOKIES: Final = frozenset({BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE, AGE_COOKIE, STAY_COOKIE})
 YEAR_SECONDS: Final = 365 * 86_400
 MAX_COOKIE_LENGTH: Final = 256
 SIGNED_IN_LANG_KEY: Final = "reader_lang"  # the keys in the state of a request
@@ -99,6 +101,7 @@ class Browser:
     is_new: bool
     session: str | None  # the secret of gh_session, live or not
     device: str
+    age: str = ""  # of gh_age, signed
     signed_in: UserSession | None
     agent: str
     stays: bool = False  # the person chose to stay signed in
@@ -125,6 +128,7 @@ class BrowserSessions:
             is_new=BROWSER_COOKIE not in cookies,
             session=session,
             device=cookies.get(DEVICE_COOKIE, ""),
+            age=cookies.get(AGE_COOKIE, ""),
             signed_in=signed_in,
             agent=request.headers.get("user-agent", ""),
             stays=cookies.get(STAY_COOKIE) == STAY_VALUE,
@@ -170,6 +174,10 @@ class BrowserSessions:
             secure=self._https,
             samesite="lax",
         )
+        return response
+
+    def set_age_cookie(self, response: Response, age: str) -> Response:
+        self._set_cookie(response, AGE_COOKIE, age, max_age=DAY)
         return response
 
     def clear_session_cookie(self, response: Response) -> Response:

@@ -67,7 +67,8 @@ class Players:
         self._setup = setup
         services = setup.services
         self._logins = [(await with_password(services, f"keeps{n}")).login or "" for n in range(CLIENTS)]
-        self._game = await create_project_application(services, "Sky Raiders")
+        self._game = await create_project_application(services, "Sky Raiders")  # with terms
+        self._other = await create_project_application(services, "Sea Raiders")
         self._steam: SteamWebApi = await self._stack.enter_async_context(run_steam())
         self._vendor: Vendor = await self._stack.enter_async_context(run_vendor("oidc", services.clock))  # type: ignore[arg-type]
         terms = {"title": "Terms", "url": "https://studio.example/terms", "version": "1"}
@@ -79,7 +80,7 @@ class Players:
             "protection.difficulty": DIFFICULTY,
             **{f"terms.terms.{name}": text for name, text in terms.items()},
             "terms.terms.applications": [str(self._game)],
-            **self._steam.settings(self._game),
+            **self._steam.settings(self._other),
             **self._vendor.settings,
         }
         await services.settings_editor.save(wanted, ORIGIN)
@@ -224,7 +225,7 @@ class Players:
         if self._refused_tickets >= MAX_REFUSED_TICKETS:
             return
         ticket = self._steam.ticket()
-        body = {"platform": "steam", "ticket": ticket, "app_id": self._game, "factor": "f"}
+        body = {"platform": "steam", "ticket": ticket, "app_id": self._other, "factor": "f"}
         spend = CheckedRequest(
             op=Act.SPEND,
             key=f"ticket {digest_name(ticket)}",

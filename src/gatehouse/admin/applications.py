@@ -1,6 +1,5 @@
 """Applications as the console lists them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,14 +38,6 @@ class ApplicationListItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetProject:
-    """A project that an application can be created in or moved to."""
-
-    project_id: str
-    title: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationRemovalImpact:
     """What ends when an application is removed."""
 
@@ -59,7 +50,6 @@ class ApplicationRemovalImpact:
     connected_titles: tuple[str, ...]  # of those that the viewer may see
 
 
-MAX_TARGET_PROJECTS: Final = 300
 _ALL: Final = bindparam("everything", type_=Boolean())
 _IS_VISIBLE: Final = or_(
     _ALL,
@@ -93,12 +83,6 @@ APPLICATION_LIST = PagedList(
     .where(*_WHERE)
     .order_by(applications.c.removed, func.lower(applications.c.name), applications.c.application_id),
     counted=select(func.count().label("total")).select_from(applications).where(*_WHERE),
-)
-TARGET_PROJECTS = Statement(
-    select(projects.c.project_id, projects.c.title)
-    .where(or_(_ALL, InStringList(projects.c.project_id, "managed")), projects.c.removed.is_(False))
-    .order_by(projects.c.title_key)
-    .limit(MAX_TARGET_PROJECTS)
 )
 _ITS_CLIENTS: Final = and_(clients.c.application_id == _THIS_APPLICATION, clients.c.removed.is_(False))
 _APPLICATION_HOLDERS = (
@@ -169,12 +153,6 @@ def _list_item(row: Row) -> ApplicationListItem:
     return ApplicationListItem(**row._asdict())
 
 
-def target_projects(visibility: Visibility) -> Verb[Sequence[TargetProject]]:
-    """Return the projects whose applications the viewer manages, by title; the first few hundred."""
-    rows = yield TARGET_PROJECTS(everything=visibility.everything, managed=sorted(visibility.managed))
-    return [TargetProject(**row._asdict()) for row in rows]
-
-
 def removal_impact(application_id: int, visibility: Visibility, now: int) -> Verb[ApplicationRemovalImpact]:
     """Return what ends when the application is removed."""
     (row,) = yield REMOVAL_IMPACT(of=application_id, now=now)
@@ -185,5 +163,4 @@ def removal_impact(application_id: int, visibility: Visibility, now: int) -> Ver
 
 class ApplicationListStore(SqlStore):
     applications = snapshot_read(list_applications)
-    target_projects = snapshot_read(target_projects)
     removal_impact = snapshot_read(removal_impact)

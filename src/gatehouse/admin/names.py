@@ -31,6 +31,7 @@ class NamedApplication:
 class NamedProject:
     project_id: str
     title: str
+    alias: str = ""  # the ID or alias that is exactly the text it was found by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,21 @@
 """Suggestions for input fields: people by nick, id or login, the rest by name or title."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import Boolean, ColumnElement, Text, bindparam, func, or_, select
+from sqlalchemy import BigInteger, Boolean, ColumnElement, Text, bindparam, func, or_, select
 
+from gatehouse.accounts.model import login_key
 from gatehouse.admin.names import NamedApplication, NamedPerson, NamedProject, NamedProjectGroup
 from gatehouse.admin.paging import contains_pattern, contains_search, has_prefix, prefix_parameters
 from gatehouse.admin.visibility import Visibility
-from gatehouse.storage.runner import SqlStore, snapshot_read
-from gatehouse.storage.statements import InNumberList, InStringList, Statement, Verb
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import Bytewise, InNumberList, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.permissions import applications, groups, projects
+from gatehouse.storage.tables.permissions import applications, groups, project_names, projects
 
+APPLICATION_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _IN_PROJECT: Final = bindparam("here", type_=Text())
 _LOWER_NICK: Final = func.lower(users.c.nick)
 _MATCHES_NAME: Final = (
@@ -29,6 +32,12 @@ def _people_statement(*conditions: ColumnElement[bool]) -> Statement:
     return Statement(found.order_by(*nearest).limit(bindparam("most")))
 
 
+PEOPLE_EXACTLY = _people_statement(
+    *(Bytewise(_LOWER_NICK) == bindparam(name, type_=Text()) for name in ("nick", "plain")),
+    users.c.user_id == bindparam("id", type_=Text()),
+    users.c.login_key == bindparam("login", type_=Text()),
+    users.c.username == bindparam("username", type_=Text()),
+)
 PEOPLE_BY_NAME = _people_statement(*_MATCHES_NAME)
 PEOPLE_BY_NAME_OR_LOGIN = _people_statement(*_MATCHES_NAME, has_prefix(users.c.login_key, "login"))
 APPLICATION_NAMES = Statement(
@@ -36,14 +45,19 @@ APPLICATION_NAMES = Statement(
         InNumberList(applications.c.application_id, "numbers")
     )
 )
-VISIBLE_APPLICATIONS = Statement(
+_VISIBLE_APPLICATION: Final = or_(
+    bindparam("everything", type_=Boolean()),
+    InNumberList(applications.c.application_id, "numbers"),
+    InStringList(applications.c.project_id, "projects"),
+)
+FIND_APPLICATIONS = Statement(
     select(applications.c.application_id, applications.c.name)
     .where(
         applications.c.removed.is_(False),
+        _VISIBLE_APPLICATION,
         or_(
-            bindparam("everything", type_=Boolean()),
-            InNumberList(applications.c.application_id, "numbers"),
-            InStringList(applications.c.project_id, "projects"),
+            contains_search(applications.c.name),
+            applications.c.application_id == bindparam("number", type_=BigInteger()),
         ),
     )
     .order_by(func.lower(applications.c.name), applications.c.application_id)
@@ -55,9 +69,18 @@ _LIVE_PROJECT: Final = projects.c.removed.is_(False)
 _VISIBLE_PROJECT: Final = or_(
     bindparam("everything", type_=Boolean()), InStringList(projects.c.project_id, "projects")
 )
+_ALIAS: Final = (
+    select(project_names.c.name)
+    .where(project_names.c.project_id == projects.c.project_id, project_names.c.name == bindparam("alias"))
+    .scalar_subquery()
+)
 FIND_PROJECTS = Statement(
-    select(projects.c.project_id, projects.c.title)
-    .where(_LIVE_PROJECT, _VISIBLE_PROJECT, contains_search(projects.c.title, projects.c.project_id))
+    select(projects.c.project_id, projects.c.title, func.coalesce(_ALIAS, "").label("alias"))
+    .where(
+        _LIVE_PROJECT,
+        _VISIBLE_PROJECT,
+        or_(contains_search(projects.c.title, projects.c.project_id), _ALIAS.is_not(None)),
+    )
     .order_by(projects.c.title_key)
     .limit(bindparam("most"))
 )
@@ -75,9 +98,26 @@ FIND_GROUPS = Statement(
 )
 
 
+def _ascii_lower(text: str) -> str:
+    return "".join(char.lower() if char.isascii() else char for char in text)
+
+
+def find_people_exactly(text: str, limit: int) -> Verb[Sequence[NamedPerson]]:
+    """Return people with this id, email address, user name or nick; case counts only in the id."""
+    rows = yield PEOPLE_EXACTLY(
+        nick=text.lower(),
+        plain=_ascii_lower(text),
+        id=text,
+        login=login_key(text),
+        username=text.lower(),
+        most=limit,
+    )
+    return [NamedPerson(user_id=row.user_id, nick=row.nick, login=row.login or "") for row in rows]
+
+
 def search_people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequence[NamedPerson]]:
     """Return people whose nick, id or, `with_logins`, login begins so, ignoring case; the shortest nick first."""
-    plain = "".join(char.lower() if char.isascii() else char for char in search)
+    plain = _ascii_lower(search)
     parameters = (
         prefix_parameters("nick", search.lower())
         | prefix_parameters("plain", plain)
@@ -96,8 +136,13 @@ def search_people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequenc
 
 
 def search_projects(visibility: Visibility, search: str, limit: int) -> Verb[Sequence[NamedProject]]:
-    """Return the projects that the viewer may view or manages applications of, with the text in title or id."""
-    rows = yield FIND_PROJECTS(**_visibility_parameters(visibility), search=contains_pattern(search), most=limit)
+    """Return the projects that the viewer may view or manages applications of, with the text in title or id.
+
+    An alias is found whole.
+    """
+    rows = yield FIND_PROJECTS(
+        **_visibility_parameters(visibility), search=contains_pattern(search), alias=search.lower(), most=limit
+    )
     return [NamedProject(**row._asdict()) for row in rows]
 
 
@@ -128,10 +173,14 @@ def application_names(application_ids: Collection[int]) -> Verb[Mapping[int, str
     return {row.application_id: row.name for row in (yield APPLICATION_NAMES(numbers=sorted(set(application_ids))))}
 
 
-def visible_applications(visibility: Visibility, limit: int) -> Verb[Sequence[NamedApplication]]:
-    """Return the visible applications that are not removed, by name."""
-    rows = yield VISIBLE_APPLICATIONS(
-        **_visibility_parameters(visibility), numbers=sorted(visibility.applications), most=limit
+def search_applications(visibility: Visibility, search: str, limit: int) -> Verb[Sequence[NamedApplication]]:
+    """Return the visible applications that are not removed, with the text in the name or as their id, by name."""
+    rows = yield FIND_APPLICATIONS(
+        **_visibility_parameters(visibility),
+        numbers=sorted(visibility.applications),
+        search=contains_pattern(search),
+        number=int(search) if APPLICATION_NUMBER.fullmatch(search) else 0,
+        most=limit,
     )
     return [NamedApplication(application_id=row.application_id, name=row.name) for row in rows]
 
@@ -139,6 +188,7 @@ def visible_applications(visibility: Visibility, limit: int) -> Verb[Sequence[Na
 class SearchStore(SqlStore):
     people = snapshot_read(search_people)
     application_names = snapshot_read(application_names)
-    visible_applications = snapshot_read(visible_applications)
+    applications = snapshot_read(search_applications)
+    people_exactly = read(find_people_exactly)
     projects = snapshot_read(search_projects)
     groups = snapshot_read(search_groups)

@@ -78,6 +78,7 @@ def build_console(
     console = ConsoleServices(services, sign_in_gate=sign_in_gate, readiness=readiness, pages=pages, samples=samples)
     screens = [
         *home_screens(console).routes(),
+        *console.lookup.routes(),
         *people_screens(console),
         *project_screens(console),
         *role_screens(console),
@@ -121,7 +122,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     access = PersonAccessScreens(
         persons, permission_loader=services.permission_loader, views=services.user_record_views
     )
-    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names)
+    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names, lookup=console.lookup)
     return [
         *PeopleScreens(
             people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
@@ -142,6 +143,7 @@ def project_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         publishing=services.project_publisher,
         lists=lists,
         names=console.names,
+        lookup=console.lookup,
         view=view,
         clock=services.clock,
     )
@@ -223,9 +225,7 @@ def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 
 def search_screens(console: ConsoleServices) -> GlobalSearchScreens:
-    return GlobalSearchScreens(
-        finding=console.search, suggestions=console.suggestions, roles=console.role_lists, view=console.view
-    )
+    return GlobalSearchScreens(finding=console.search, roles=console.role_lists, view=console.view)
 
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
@@ -239,8 +239,10 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         base_url=services.base_url,
     )
     return [
-        *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
-        *ApplicationScreens(applications=applications, lists=lists, view=view, base_url=services.base_url).routes(),
+        *ApplicationListScreens(applications=applications, lists=lists, lookup=console.lookup, view=view).routes(),
+        *ApplicationScreens(
+            applications=applications, lookup=console.lookup, view=view, base_url=services.base_url
+        ).routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
@@ -293,6 +295,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         forecaster=console.forecaster,
         names=console.names,
         audit=storage.audit,
+        lookup=console.lookup,
         view=view,
     )
     table = AssignmentTable(
@@ -309,6 +312,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         people=people,
         names=console.names,
         people_facts=storage.candidates,
+        lookup=console.lookup,
         view=view,
         clock=services.clock,
     )
@@ -321,7 +325,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         explanations=services.guarded_explainer,
         question_access=services.question_access,
         login=services.login_rules,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         names=console.names,
         view=view,
         clock=services.clock,
@@ -331,7 +335,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         projects=storage.projects,
         names=console.names,
         finding=console.search,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         view=view,
     )
     simulate = SimulateScreens(
@@ -339,7 +343,7 @@ def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         question_access=services.question_access,
         groups=storage.groups,
         projects=storage.projects,
-        suggestions=console.suggestions,
+        lookup=console.lookup,
         view=view,
     )
     return [*check.routes(), *who.routes(), *simulate.routes()]
@@ -365,6 +369,7 @@ def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         store=store,
         names=console.names,
         finding=console.search,
+        lookup=console.lookup,
         view=console.view,
         mac_key=services.audit_key,
         box=services.head_codec,

@@ -7,6 +7,7 @@ from typing import Final
 from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.admin.people_search import PeopleSearchStore
 from gatehouse.admin.projects import ProjectListStore
 from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.search import SearchStore
@@ -20,7 +21,7 @@ from gatehouse.web.console.condition_builder import ConditionBuilders, condition
 from gatehouse.web.console.frame import FlashMessages
 from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.lazy_console import SignInGate
-from gatehouse.web.console.lookup import Suggestions
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.project import ProjectLoader
 from gatehouse.web.console.roles import RoleScreens
@@ -71,8 +72,9 @@ class ConsoleServices:
         return SearchStore(self.services.storage.runner)
 
     @cached_property
-    def suggestions(self) -> Suggestions:
-        return Suggestions(self.search)
+    def lookup(self) -> Lookup:
+        people = PeopleSearchStore(self.services.storage.runner)
+        return Lookup(finding=self.search, people=people, view=self.view)
 
     @cached_property
     def role_lists(self) -> RoleScreens:

@@ -8,7 +8,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.names import NamedApplication, NamedPerson
 from gatehouse.permissions.commands.app_schemas import RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft
 from gatehouse.permissions.commands.memberships import MembershipDraft
@@ -30,11 +29,12 @@ from gatehouse.permissions.questions.proposals import (
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import GroupStore, ProjectStore
 from gatehouse.web.api.permissions.questions import forecast_record
-from gatehouse.web.console.access_check import ENTRY, parse_optional_application_id, readable_rules
+from gatehouse.web.console.access_check import ENTRY
 from gatehouse.web.console.activity import parse_day
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import MAX_PEOPLE, Impact, ImpactForecaster
-from gatehouse.web.console.lookup import PersonMatch, Suggestions
+from gatehouse.web.console.lookup import Lookup, readable_rules
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
@@ -56,6 +56,14 @@ CHANGES: Final[Mapping[str, tuple[str, ...]]] = {
     "group_condition": ("group_id", "test", "wanted"),
     "membership": ("project_id", "group_id", "list"),
     "remove_rule": ("rule",),
+}
+COMBOBOXES: Final = {
+    "application_id": ComboboxKind.APPLICATION,
+    "user_id": ComboboxKind.PERSON,
+    "project_id": ComboboxKind.PROJECT,
+    "group_id": ComboboxKind.GROUP,
+    "role": ComboboxKind.ROLE,
+    "rule": ComboboxKind.PERMISSION,
 }
 TEST_CHOICES: Final = ("domain", "tag", "purchase", "everyone")
 VALUE_CHOICES: Final = ("true", "false", "none")
@@ -92,11 +100,7 @@ class SimulateContext(PageContext):
     query: SimulateQuery
     changes: Sequence[str] = tuple(CHANGES)
     fields: Sequence[str] = ()
-    applications: Sequence[NamedApplication] = ()
-    roles: Sequence[str] = ()
-    rules: Sequence[str] = ()
-    candidates: Sequence[NamedPerson] = ()
-    person: PersonMatch = field(default_factory=PersonMatch)
+    picked: Mapping[str, ComboboxOption]
     choices: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: {
             "value": VALUE_CHOICES,
@@ -120,14 +124,14 @@ class SimulateScreens:
         question_access: QuestionAccess,
         groups: GroupStore,
         projects: ProjectStore,
-        suggestions: Suggestions,
+        lookup: Lookup,
         view: ConsoleView,
     ) -> None:
         self._forecaster = forecaster
         self._question_access = question_access
         self._groups = groups
         self._projects = projects
-        self._suggestions = suggestions
+        self._lookup = lookup
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
@@ -145,34 +149,20 @@ class SimulateScreens:
         return SimulateContext(
             query=query,
             fields=CHANGES[query.change],
-            applications=await self._suggestions.visible_applications(admin),
+            picked=await self._lookup.describe(admin, query, combobox_fields(query)),
             administers=admin.rights.administers,
         )
 
     async def _simulate(self, admin: AdminRequest, context: SimulateContext) -> SimulateContext:
-        query = context.query
-        application_id = parse_optional_application_id(query.application_id)
-        if not application_id:
+        query = await self._lookup.resolve(admin, context.query, combobox_fields(context.query))
+        if not query.application_id:
             return context
+        application_id = int(query.application_id)
         admin = await self._view.for_application(admin, application_id)
         refuse_about_everyone(admin.authenticated)
-        model = admin.authenticated.named_application()
-        context = replace(
-            context,
-            roles=[role.name for _, role in sorted(model.roles.items())],
-            rules=[rule.path for rule, _ in readable_rules(admin)],
-        )
         if not is_complete(query):
             return context
-        person = (
-            await self._suggestions.resolve_person(admin, query.user_id)
-            if "user_id" in context.fields
-            else PersonMatch()
-        )
-        context = replace(context, person=person, candidates=person.candidates)
-        if "user_id" in context.fields and not person.user_id:
-            return context
-        proposed = await self._propose(admin, query, person.user_id)
+        proposed = await self._propose(admin, query, query.user_id)
         impact = await self._forecaster.impact_in(admin, application_id, proposed.proposal)
         return replace(
             context,
@@ -299,6 +289,12 @@ class SimulateScreens:
 
 
 OPTIONAL_FIELDS: Final = frozenset({"project_id", "until", "wanted"})
+
+
+def combobox_fields(query: SimulateQuery) -> Mapping[str, ComboboxKind]:
+    """Those of the change that is simulated; what an address has besides is ignored."""
+    names = ("application_id", *CHANGES[query.change])
+    return {name: kind for name, kind in COMBOBOXES.items() if name in names}
 
 
 def is_complete(query: SimulateQuery) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.names import NamedApplication, NamedPerson, NameStore
+from gatehouse.admin.names import NamedPerson, NameStore
 from gatehouse.admin.own_permissions import rule_prefix
 from gatehouse.admin.paging import EXPORT_MOST, Page
 from gatehouse.admin.search import SearchStore
@@ -23,10 +23,11 @@ from gatehouse.permissions.questions.check import refuse_about_everyone
 from gatehouse.permissions.questions.parsing import read_rule, read_scope
 from gatehouse.permissions.questions.who_can import HolderCell, HolderMatrix, HolderMatrixQuery, HolderRow, WhoCan
 from gatehouse.permissions.store import ProjectStore
-from gatehouse.web.console.access_check import ENTRY, parse_optional_application_id, readable_rules
+from gatehouse.web.console.access_check import ENTRY
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_stream
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.lookup import Suggestions
+from gatehouse.web.console.lookup import Lookup, readable_rules
 from gatehouse.web.console.view import (
     EXPECTED_ERRORS,
     AdminRequest,
@@ -44,6 +45,7 @@ MAX_EXPORT_CELLS: Final = 1_000_000  # a file has every rule; where those are ve
 MAX_PEOPLE_FOUND: Final = 500  # that a search finds
 EXPORT_PAGE_ROWS: Final = 1_000
 MAX_EXPORT_PAGE_CELLS: Final = 100_000  # of a file, built at a time
+FIELDS: Final = {"application_id": ComboboxKind.APPLICATION, "project_id": ComboboxKind.PROJECT}
 NO_RULES: Final[Page[Rule]] = Page(rows=(), total=0, size=MAX_COLUMNS)
 # The values of a cell, the simplest first; the texts are `access.cell_<name>`.
 CELL_MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
@@ -83,7 +85,7 @@ class WhoCanContext(PageContext):
     template = "console/access/who.html"
 
     query: WhoCanQuery
-    applications: Sequence[NamedApplication] = ()
+    picked: Mapping[str, ComboboxOption]
     application: str = ""
     rules: Page[Rule] = NO_RULES
     rule_prefixes: Sequence[str] = ()  # of the rules there are
@@ -106,14 +108,14 @@ class WhoCanScreens:
         projects: ProjectStore,
         names: NameStore,
         finding: SearchStore,
-        suggestions: Suggestions,
+        lookup: Lookup,
         view: ConsoleView,
     ) -> None:
         self._who_can = who_can
         self._projects = projects
         self._names = names
         self._finding = finding
-        self._suggestions = suggestions
+        self._lookup = lookup
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
@@ -127,13 +129,14 @@ class WhoCanScreens:
         return self._view.render(request, admin, ENTRY, answer)
 
     async def _empty_context(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext:
-        return WhoCanContext(query=query, applications=await self._suggestions.visible_applications(admin))
+        return WhoCanContext(query=query, picked=await self._lookup.describe(admin, query, FIELDS))
 
     async def _answer(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext | Response:
         blank = await self._empty_context(admin, query)
-        application_id = parse_optional_application_id(query.application_id)
-        if not application_id:
+        query = await self._lookup.resolve(admin, query, FIELDS)
+        if not query.application_id:
             return blank
+        application_id = int(query.application_id)
         admin = await self._view.for_application(admin, application_id)
         refuse_about_everyone(admin.authenticated)
         model = admin.authenticated.named_application()

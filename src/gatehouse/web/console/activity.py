@@ -1,5 +1,6 @@
 """Activity: the audit log, filtered, with the values before and after each change."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +23,7 @@ from gatehouse.admin.activity import (
     redact_record,
     truncated_at,
 )
-from gatehouse.admin.names import NamedApplication, NameStore
+from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import EXPORT_MOST, SEARCH_LONGEST
 from gatehouse.admin.search import SearchStore
 from gatehouse.audit.chain import HeadCodec, is_authentic, matches_commitment, problems_at_end
@@ -41,20 +42,34 @@ from gatehouse.web.console.activity_text import (
     people_in,
     reference_of,
 )
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall, record_call
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
+from gatehouse.web.console.view import (
+    EXPECTED_ERRORS,
+    AdminRequest,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    problem_from,
+)
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.pages.contexts import PageContext
 
 ENTRY: Final = ConsoleEntry.ACTIVITY
 EVENT_GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in AuditEvent))
-MAX_APPLICATIONS: Final = 500  # applications to choose from
+FIELDS: Final = {
+    "actor": ComboboxKind.PERSON,
+    "subject": ComboboxKind.PERSON,
+    "application_id": ComboboxKind.APPLICATION,
+}
 EXPORT_CHUNK: Final = 1_000  # records of a file read at a time
 SHOW_RECORD_COMMAND: Final = "gatehouse audit show --record"
 VERIFY_COMMAND: Final = "gatehouse audit verify"
+LOGGED_ID: Final = re.compile(r"[0-9]+|[a-z_]+ [^ ]+", re.ASCII)  # an actor or subject as records have it
 RECORD_ID_LENGTH: Final = 32  # characters
 
 
@@ -120,7 +135,8 @@ class ActivityContext(PageContext):
     is_filtered: bool
     administers: bool
     groups: Sequence[str]
-    applications: Sequence[NamedApplication]
+    picked: Mapping[str, ComboboxOption]
+    problem: FormProblem | None = None
     seal: Seal | None
     log_problems: Sequence[str]  # as far as the end of the log shows
 
@@ -143,6 +159,7 @@ class ActivityScreens:
         store: ActivityStore,
         names: NameStore,
         finding: SearchStore,
+        lookup: Lookup,
         view: ConsoleView,
         mac_key: bytes,
         box: HeadCodec,
@@ -152,20 +169,29 @@ class ActivityScreens:
         self._store = store
         self._names = names
         self._finding = finding
+        self._lookup = lookup
         self._view = view
         self._mac_key = mac_key
         self._box = box
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
-        query = read_query(request, ActivityQuery)
-        looked = await self._filter(admin, query)
+        typed, problem = read_query(request, ActivityQuery), None
+        query = typed
+        try:
+            query = await self._lookup.resolve(admin, typed, lookup_fields(typed))
+            looked = await self._filter(admin, query)
+        except EXPECTED_ERRORS as error:
+            problem = problem_from(error)
+            looked = await self._filter(admin, ActivityQuery())
         if query.format:
             return await self._export(admin, query, looked)
-        found = await self._search(looked, query)
+        found = ActivityPage(records=()) if problem else await self._search(looked, query)
         end = await self._store.chain_end() if admin.rights.administers else None
         context = ActivityContext(
             found=await self._describe(found.records, admin),
-            query=query,
+            query=typed,
+            picked=await self._lookup.describe(admin, typed, FIELDS),
+            problem=problem,
             kept=filter_query(query),
             older=f"?{filter_query(query)}after={format_cursor(found.after)}" if found.after else "",
             examined=found.examined,
@@ -173,7 +199,6 @@ class ActivityScreens:
             is_filtered=bool(filter_query(query)),
             administers=admin.rights.administers,
             groups=EVENT_GROUPS,
-            applications=await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS),
             seal=end.seal if end else None,
             log_problems=problems_at_end(self._box.decode(end.head), end) if end else (),
         )
@@ -302,6 +327,11 @@ def format_cursor(cursor: ActivityCursor | None) -> str:
 def parse_cursor(text: str) -> ActivityCursor | None:
     at, _, record_id = text.partition(".")
     return ActivityCursor(at=parse_number(at), record_id=record_id) if text else None
+
+
+def lookup_fields(query: ActivityQuery) -> Mapping[str, ComboboxKind]:
+    """Those that are names: the log also has IDs of erased accounts and of things ("project chess_club")."""
+    return {name: kind for name, kind in FIELDS.items() if not LOGGED_ID.fullmatch(getattr(query, name).strip())}
 
 
 def parse_number(text: str) -> int:

@@ -1,24 +1,37 @@
-"""Finding people and things by what was typed.
+"""What a combobox offers, and what was typed into one: a name, an email address, an ID or an alias.
 
 Administrators of the installation search among all people. Others find those who already have something in the
 project; for all others they need the ID or, if they manage the whole project, the email address.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
-from gatehouse.accounts.model import login_key
-from gatehouse.admin.names import NamedApplication, NamedPerson, NamedProjectGroup, NameStore
+from gatehouse.accounts.model import login_key, search_key
+from gatehouse.admin.names import NamedPerson, NamedProjectGroup, NameStore
 from gatehouse.admin.paging import SEARCH_LONGEST
-from gatehouse.admin.search import SearchStore
-from gatehouse.permissions.documents.grammar import USER_ID
-from gatehouse.permissions.model.rules import ResourceKind
+from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
+from gatehouse.admin.search import APPLICATION_NUMBER, SearchStore
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.permissions.documents.grammar import GROUP_ID, PROJECT_ID
+from gatehouse.permissions.documents.rules import schema_rules
+from gatehouse.permissions.model.rules import ResourceKind, Rule, RuleDefinition
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
-from gatehouse.web.console.view import AdminRequest
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption, LookupFailed
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
+
+MAX_OPTIONS: Final = 8
+MAX_EXAMINED: Final = 200  # names that contain the text, one of which may be exactly it
+MIN_SEARCH_LENGTH: Final = 2  # characters, before people are searched
+MAX_RULES_OFFERED: Final = 1_000
 
 
 class PersonFinder:
@@ -29,7 +42,7 @@ class PersonFinder:
         self, admin: AdminRequest, text: str, *, known_ids: Collection[str], by_email: bool
     ) -> Sequence[NamedPerson]:
         """`known_ids`: people who are found by a part of their names. `by_email`: all others by the whole address."""
-        wanted = text.strip()[:SEARCH_LONGEST]
+        wanted = clean_search(text)
         if not wanted:
             return ()
         if admin.visibility.everything:
@@ -39,123 +52,239 @@ class PersonFinder:
         return list({one.user_id: one for one in (*exact, *near)}.values())
 
 
-# What a typed text refers to: an ID, or words that find a person or thing.
+# IDs that are passed on unchecked for those who do not see everything: the guard of the screen decides about them,
+# and the answer is the same whether they exist or not (checklist PA-13).
+ID_PATTERNS: Final = {
+    ComboboxKind.APPLICATION: APPLICATION_NUMBER,
+    ComboboxKind.PROJECT: PROJECT_ID,
+    ComboboxKind.GROUP: GROUP_ID,
+}
+RESOURCE_KINDS: Final[Mapping[str, ComboboxKind]] = {
+    ResourceKind.APPLICATION: ComboboxKind.APPLICATION,
+    ResourceKind.SERVICE: ComboboxKind.APPLICATION,
+    ResourceKind.GROUP: ComboboxKind.GROUP,
+}
 
 
-MAX_APPLICATIONS: Final = 500  # applications to choose from
-MAX_SUGGESTIONS: Final = 8
-MAX_GROUPS_EXAMINED: Final = 200  # groups, some of which they may not see
-MIN_SEARCH_LENGTH: Final = 2  # characters, before people are suggested
+class OptionsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What is typed, and what the rest of the form narrows it to."""
 
-
-class SuggestQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A suggestion request; the field itself is sent under its own name."""
-
-    user_id: str = ""
-    actor: str = ""
-    subject: str = ""
-
-    @property
-    def text(self) -> str:
-        return (self.user_id or self.actor or self.subject).strip()
-
-
-class PlaceQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the form around: what is typed, and what narrows it."""
-
+    kind: str = ""
+    q: str = ""
+    application_id: str = ""
     project_id: str = ""
-    group_id: str = ""
-    kind: str = ""  # of a resource
-    resource_id: str = ""
+    resource: str = ""  # kind of a resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suggestion:
-    """A value for a field, and its label."""
+class OptionsContext(PageContext):
+    template = "console/options.html"
 
-    value: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuggestionsContext(PageContext):
-    template = "console/suggestions.html"
-
-    suggestions: Sequence[Suggestion]
+    options: Sequence[ComboboxOption]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonMatch:
-    """The person a text refers to, or the candidates."""
-
-    user_id: str = ""
-    nick: str = ""
-    candidates: Sequence[NamedPerson] = field(default_factory=tuple)
+Fields = Mapping[str, ComboboxKind]  # kinds by the name of the field; what narrows another field comes before it
+Form = TypeVar("Form", bound=msgspec.Struct)
 
 
-class Suggestions:
-    def __init__(self, finding: SearchStore) -> None:
+class Lookup:
+    def __init__(self, *, finding: SearchStore, people: PeopleSearchStore, view: ConsoleView) -> None:
         self._finding = finding
+        self._people = people
+        self._view = view
 
-    async def resolve_person(self, admin: AdminRequest, text: str) -> PersonMatch:
-        """An empty text means oneself. Only administrators search people; others must know the ID."""
-        typed = text.strip()
-        if not typed or typed == admin.user.user_id:
-            return PersonMatch(user_id=admin.user.user_id, nick=admin.user.nick)
-        if not admin.rights.administers:
-            return PersonMatch(user_id=typed)
-        found = await self._finding.people(typed, MAX_SUGGESTIONS, with_logins=True)
-        exact = [one for one in found if typed.lower() in (one.user_id, one.nick.lower(), one.login.lower())]
-        if len(exact) == 1 or len(found) == 1:
-            one = (exact or found)[0]
-            return PersonMatch(user_id=one.user_id, nick=one.nick)
-        return PersonMatch(user_id=typed if not found and USER_ID.fullmatch(typed) else "", candidates=found)
+    async def resolve(
+        self, admin: AdminRequest, form: Form, fields: Fields, *, application_id: int = 0, project_id: str = ""
+    ) -> Form:
+        """The form with values in place of what was typed; empty fields stay empty. Raises LookupFailed."""
+        query = OptionsQuery(application_id=str(application_id or ""), project_id=project_id)
+        for field, kind in fields.items():
+            text = getattr(form, field).strip()
+            if not text:
+                continue
+            one = await self._find_one(admin, kind, field, text, narrowed(query, form))
+            form = msgspec.structs.replace(form, **{field: one.value})
+        return form
 
-    async def suggest_people(self, admin: AdminRequest, text: str) -> Sequence[Suggestion]:
-        if not admin.rights.administers or len(text) < MIN_SEARCH_LENGTH:
-            return ()
-        found = await self._finding.people(text, MAX_SUGGESTIONS, with_logins=True)
-        return [Suggestion(value=one.user_id, label=" · ".join(filter(None, (one.nick, one.login)))) for one in found]
+    async def describe(
+        self, admin: AdminRequest, form: msgspec.Struct, fields: Fields, *, application_id: int = 0
+    ) -> Mapping[str, ComboboxOption]:
+        """What the fields have chosen, to show its name; without those that name nothing."""
+        query, found = OptionsQuery(application_id=str(application_id or "")), {}
+        for field, kind in fields.items():
+            text = getattr(form, field).strip()
+            try:
+                if text:
+                    found[field] = await self._find_one(admin, kind, field, text, narrowed(query, form))
+                    form = msgspec.structs.replace(form, **{field: found[field].value})
+            except LookupFailed:
+                continue
+        return found
 
-    async def suggest_projects(self, admin: AdminRequest, text: str) -> Sequence[Suggestion]:
-        found = await self._finding.projects(admin.visibility, clean_search(text), MAX_SUGGESTIONS)
-        return [Suggestion(value=one.project_id, label=one.title) for one in found]
+    async def _find_one(
+        self, admin: AdminRequest, kind: ComboboxKind, field: str, text: str, query: OptionsQuery
+    ) -> ComboboxOption:
+        typed = clean_search(text)
+        passed = ComboboxOption(kind=kind, value=typed, label=typed)
+        if kind is ComboboxKind.PERSON:
+            if not admin.rights.administers:
+                return passed  # they must know the ID
+            exact = await self._people_exactly(typed)
+        elif kind in (ComboboxKind.ROLE, ComboboxKind.PERMISSION):
+            known = await self._options_of_application(admin, kind, query.application_id)
+            if not known or len(known) >= MAX_RULES_OFFERED:
+                return passed  # they may not read them, or there are more
+            exact = [one for one in known if one.is_named(typed)]
+        else:
+            found = await self._search(admin, kind, typed, query, MAX_EXAMINED)
+            exact = [one for one in found if one.value == typed] or [one for one in found if one.is_named(typed)]
+        if len(exact) == 1:
+            is_rule = kind is ComboboxKind.PERMISSION  # it may be named with its section
+            return replace(exact[0], value=typed) if is_rule else exact[0]
+        pattern = ID_PATTERNS.get(RESOURCE_KINDS.get(query.resource, kind))
+        if not exact and not admin.visibility.everything and pattern is not None and pattern.fullmatch(typed):
+            return passed
+        candidates = exact or await self._search(admin, kind, typed, query, MAX_OPTIONS)
+        raise LookupFailed(kind, field, text, candidates[:MAX_OPTIONS], is_ambiguous=bool(exact))
 
-    async def suggest_groups(self, admin: AdminRequest, text: str, project_id: str) -> Sequence[Suggestion]:
-        """Groups whose members they may see."""
-        found = await self._finding.groups(
-            admin.visibility, clean_search(text), MAX_GROUPS_EXAMINED, project_id=project_id.strip()
-        )
-        open_to_him = [one for one in found if is_open(admin.rights, Operation.GROUP_GET, about_group(one))]
+    async def _people_exactly(self, typed: str) -> Sequence[ComboboxOption]:
+        found = [person_option(one) for one in await self._finding.people_exactly(typed, MAX_OPTIONS)]
+        by_id = [one for one in found if one.value == typed]
+        if found or len(typed) < MIN_SEARCH_LENGTH:
+            return by_id or found
+        near = await self._people.search(PeopleQuestion(text=typed), None, MAX_EXAMINED)
         return [
-            Suggestion(value=one.group_id, label=f"{one.title} · {one.project_id}")
-            for one in open_to_him[:MAX_SUGGESTIONS]
+            person_option(NamedPerson(user_id=user.user_id, nick=user.nick, login=user.login or ""))
+            for user in near.users
+            if search_key(user.name) == search_key(typed)
         ]
 
-    async def suggest_resources(self, admin: AdminRequest, query: PlaceQuery) -> Sequence[Suggestion]:
-        """What of a project a question may be about, by the kind of it."""
-        if query.kind == ResourceKind.GROUP:
-            return await self.suggest_groups(admin, query.resource_id, query.project_id)
-        if query.kind not in (ResourceKind.APPLICATION, ResourceKind.SERVICE):
+    async def options(self, admin: AdminRequest, query: OptionsQuery) -> Sequence[ComboboxOption]:
+        """What contains the text, as far as the viewer may see it."""
+        if query.kind not in list(ComboboxKind):
             return ()
-        wanted = clean_search(query.resource_id).lower()
-        suggestions = (
-            Suggestion(value=str(one.application_id), label=one.name)
-            for one in await self.visible_applications(admin)
-        )
-        return [
-            suggestion
-            for suggestion in suggestions
-            if wanted in suggestion.value or wanted in suggestion.label.lower()
-        ][:MAX_SUGGESTIONS]
+        return await self._search(admin, ComboboxKind(query.kind), clean_search(query.q), query, MAX_OPTIONS)
 
-    async def visible_applications(self, admin: AdminRequest) -> Sequence[NamedApplication]:
-        return await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS)
+    async def _search(
+        self, admin: AdminRequest, kind: ComboboxKind, text: str, query: OptionsQuery, limit: int
+    ) -> Sequence[ComboboxOption]:
+        if kind is ComboboxKind.RESOURCE:
+            kind = RESOURCE_KINDS.get(query.resource, kind)
+        if kind is ComboboxKind.PERSON:
+            return await self._search_people(admin, text, limit)
+        if kind is ComboboxKind.APPLICATION:
+            return await self._search_applications(admin, text, limit)
+        if kind is ComboboxKind.PROJECT:
+            return await self._search_projects(admin, text, limit)
+        if kind is ComboboxKind.GROUP:
+            return await self._search_groups(admin, text, query.project_id, limit)
+        found = await self._options_of_application(admin, kind, query.application_id)
+        return [one for one in found if text.lower() in one.label.lower()][:limit]
+
+    async def _search_people(self, admin: AdminRequest, text: str, limit: int) -> Sequence[ComboboxOption]:
+        """Those whose name, address or ID begins so come first, then those that have it anywhere."""
+        if not admin.rights.administers or len(text) < MIN_SEARCH_LENGTH:
+            return ()
+        found = {one.user_id: one for one in await self._finding.people(text, limit, with_logins=True)}
+        if len(found) < limit:
+            for user in (await self._people.search(PeopleQuestion(text=text), None, limit)).users:
+                found.setdefault(
+                    user.user_id, NamedPerson(user_id=user.user_id, nick=user.nick, login=user.login or "")
+                )
+        return [person_option(one) for one in found.values()][:limit]
+
+    async def _search_applications(self, admin: AdminRequest, text: str, limit: int) -> Sequence[ComboboxOption]:
+        return [
+            ComboboxOption(kind=ComboboxKind.APPLICATION, value=str(one.application_id), label=one.name)
+            for one in await self._finding.applications(admin.visibility, text, limit)
+        ]
+
+    async def _search_projects(self, admin: AdminRequest, text: str, limit: int) -> Sequence[ComboboxOption]:
+        return [
+            ComboboxOption(
+                kind=ComboboxKind.PROJECT,
+                value=one.project_id,
+                label=one.title,
+                names=(one.alias,) if one.alias else (),
+            )
+            for one in await self._finding.projects(admin.visibility, text, limit)
+        ]
+
+    async def _search_groups(
+        self, admin: AdminRequest, text: str, project_id: str, limit: int
+    ) -> Sequence[ComboboxOption]:
+        """Groups whose members they may see."""
+        found = await self._finding.groups(admin.visibility, text, MAX_EXAMINED, project_id=project_id)
+        visible = [one for one in found if is_open(admin.rights, Operation.GROUP_GET, about_group(one))]
+        return [
+            ComboboxOption(kind=ComboboxKind.GROUP, value=one.group_id, label=one.title, detail=one.project_id)
+            for one in visible[:limit]
+        ]
+
+    async def _options_of_application(
+        self, admin: AdminRequest, kind: ComboboxKind, application: str
+    ) -> Sequence[ComboboxOption]:
+        """The roles or permissions of an application, for those who may read them."""
+        if kind is ComboboxKind.RESOURCE or not APPLICATION_NUMBER.fullmatch(application):
+            return ()
+        admin = await self._view.for_application(admin, int(application))
+        return await run_off_loop(OFF_LOOP_WEIGHT, role_options if kind is ComboboxKind.ROLE else rule_options, admin)
+
+    async def show_options(self, request: Request, admin: AdminRequest) -> Response:
+        options = await self.options(admin, read_query(request, OptionsQuery))
+        return self._view.render(request, admin, ConsoleEntry.HOME, OptionsContext(options=options))
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page("/options", self.show_options)]
+
+
+def narrowed(query: OptionsQuery, form: msgspec.Struct) -> OptionsQuery:
+    """The query with what the form has already chosen."""
+    return msgspec.structs.replace(
+        query,
+        application_id=getattr(form, "application_id", "") or query.application_id,
+        project_id=getattr(form, "project_id", "") or query.project_id,
+        resource=getattr(form, "kind", ""),
+    )
 
 
 def clean_search(text: str) -> str:
     return text.strip()[:SEARCH_LONGEST]
 
 
+def person_option(one: NamedPerson) -> ComboboxOption:
+    return ComboboxOption(kind=ComboboxKind.PERSON, value=one.user_id, label=one.nick, detail=one.login)
+
+
+def rule_options(admin: AdminRequest) -> Sequence[ComboboxOption]:
+    found: dict[str, ComboboxOption] = {}  # a path may be in both sections
+    for rule, leaf in readable_rules(admin):
+        names = (*(found[rule.path].names if rule.path in found else ()), str(rule))
+        found[rule.path] = ComboboxOption(
+            kind=ComboboxKind.PERMISSION, value=rule.path, label=rule.path, detail=leaf.description, names=names
+        )
+    return list(found.values())
+
+
+def role_options(admin: AdminRequest) -> Sequence[ComboboxOption]:
+    model = admin.authenticated.model
+    if model is None or not is_open(admin.rights, Operation.ROLE_NAMES, admin.authenticated.target):
+        return ()
+    return [
+        ComboboxOption(kind=ComboboxKind.ROLE, value=role.name, label=role.name, detail=role.description)
+        for _, role in sorted(model.roles.items())
+    ]
+
+
 def about_group(one: NamedProjectGroup) -> GuardTarget:
     return GuardTarget(project_id=one.project_id, group_id=one.group_id)
+
+
+def readable_rules(admin: AdminRequest) -> Sequence[tuple[Rule, RuleDefinition]]:
+    """The rules of the schema, for those who may read it."""
+    authenticated = admin.authenticated
+    if authenticated.model is None or not is_open(authenticated.rights, Operation.SCHEMA_GET, authenticated.target):
+        return ()
+    schema = authenticated.model.schema
+    known = schema_rules(schema.private_data, schema.public_data).items()
+    return sorted(known, key=lambda item: (item[0].section, item[0].path))[:MAX_RULES_OFFERED]

@@ -18,15 +18,18 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.bans import BanEntry, ban_entry
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_stream, form_text
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
+from gatehouse.web.console.view import EXPECTED_ERRORS, AdminRequest, ConsoleRoute, FormProblem, problem_from
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 LIST_PATH: Final = f"{ENTRY.path}/bans"
+FIELDS: Final = {"application_id": ComboboxKind.APPLICATION, "project_id": ComboboxKind.PROJECT}
 PAGE_ROWS: Final = 50
 FILE_ROWS: Final = 1_000  # read at a time
 MAX_HISTORY: Final = 200  # bans of one person that its page shows
@@ -98,6 +101,7 @@ class PersonBansContext(PageContext):
     head: PersonHead
     bans: Sequence[BanEntry]
     form: BanForm
+    picked: Mapping[str, ComboboxOption]
     call: ApiCall
     max_text: int = MAX_PUBLIC_TEXT
     max_reason: int = MAX_REASON
@@ -111,23 +115,27 @@ class BanListContext(PageContext):
     bans: Sequence[BanEntry]
     nicks: Mapping[str, str]  # by user ID
     query: BanListQuery
+    picked: Mapping[str, ComboboxOption]
+    problem: FormProblem | None = None
     after: str = ""  # of the next page
     states: Sequence[BanState] = tuple(BanState)
 
 
 class PersonBanScreens:
-    def __init__(self, loader: PersonLoader, *, bans: BanCommands, names: NameStore) -> None:
+    def __init__(self, loader: PersonLoader, *, bans: BanCommands, names: NameStore, lookup: Lookup) -> None:
         self._loader = loader
         self._view = loader.view
         self._clock = loader.clock
         self._bans = bans
         self._names = names
+        self._lookup = lookup
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         return await self._render(request, admin, BanForm())
 
     async def save(self, request: Request, admin: AdminRequest, form: BanForm) -> Response:
         user_id: str = request.path_params["user_id"]
+        form = await self._lookup.resolve(admin, form, FIELDS)
         await self._bans.save(admin.actor, user_id, parse_scope(form), form.draft())
         return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/bans", "person_banned")
 
@@ -141,19 +149,35 @@ class PersonBanScreens:
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
         require_operation(admin.rights, Operation.ADMINISTER)
-        query = read_query(request, BanListQuery)
-        scope = parse_scope(query) if query.application_id or query.project_id else None
+        typed = read_query(request, BanListQuery)
+        try:
+            query = await self._lookup.resolve(admin, typed, FIELDS)
+            scope = parse_scope(query) if query.application_id or query.project_id else None
+        except EXPECTED_ERRORS as error:
+            return await self._render_list(request, admin, typed, (), problem_from(error))
         if query.format == "csv":
             return csv_stream("bans", COLUMNS, self._all_pages(admin.actor, scope, query.state_filter))
         found = await self._bans.list(
             admin.actor, scope=scope, state=query.state_filter, before=query.before, limit=PAGE_ROWS + 1
         )
+        return await self._render_list(request, admin, typed, found)
+
+    async def _render_list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        query: BanListQuery,
+        found: Sequence[Ban],
+        problem: FormProblem | None = None,
+    ) -> Response:
         shown, now = found[:PAGE_ROWS], self._clock.now()
         nicks = await self._names.people_by_id({ban.user_id for ban in shown})
         context = BanListContext(
             bans=[ban_entry(ban, now) for ban in shown],
             nicks={user_id: one.nick for user_id, one in nicks.items()},
             query=query,
+            picked=await self._lookup.describe(admin, query, FIELDS),
+            problem=problem,
             after=shown[-1].ban_id if len(found) > len(shown) else "",
         )
         return self._view.render(request, admin, ENTRY, context)
@@ -179,6 +203,7 @@ class PersonBanScreens:
             head=head,
             bans=entries,
             form=form,
+            picked=await self._lookup.describe(admin, form, FIELDS),
             call=ApiCall(path="user/ban", body={"action": "list", "user_id": user.user_id}, record=entries),
             problem=problem,
         )

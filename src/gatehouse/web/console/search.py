@@ -16,7 +16,7 @@ from gatehouse.admin.search import SearchStore
 from gatehouse.admin.visibility import Visibility
 from gatehouse.web.console.applications.lists import may_create
 from gatehouse.web.console.frame import MENU_GROUPS, entries_for
-from gatehouse.web.console.lookup import MAX_SUGGESTIONS, MIN_SEARCH_LENGTH, Suggestions, clean_search
+from gatehouse.web.console.lookup import MAX_OPTIONS, MIN_SEARCH_LENGTH, clean_search
 from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
 from gatehouse.web.console.roles import RoleScreens, role_path
 from gatehouse.web.console.settings import SETTINGS_TABS
@@ -85,11 +85,8 @@ ACTIONS: Final = (
 
 
 class GlobalSearchScreens:
-    def __init__(
-        self, *, finding: SearchStore, suggestions: Suggestions, roles: RoleScreens, view: ConsoleView
-    ) -> None:
+    def __init__(self, *, finding: SearchStore, roles: RoleScreens, view: ConsoleView) -> None:
         self._finding = finding
-        self._suggestions = suggestions
         self._roles = roles
         self._view = view
 
@@ -110,7 +107,7 @@ class GlobalSearchScreens:
         """Only administrators search people (lookup.py)."""
         if not admin.rights.administers or len(text) < MIN_SEARCH_LENGTH:
             return ()
-        found = await self._finding.people(text, MAX_SUGGESTIONS, with_logins=True)
+        found = await self._finding.people(text, MAX_OPTIONS, with_logins=True)
         return [
             SearchResult(name=one.nick, path=f"{ConsoleEntry.PEOPLE.path}/{one.user_id}", detail=one.login)
             for one in found
@@ -119,23 +116,20 @@ class GlobalSearchScreens:
     async def _applications(self, admin: AdminRequest, text: str) -> Sequence[SearchResult]:
         if not text:
             return ()
-        found = await self._suggestions.visible_applications(admin)
-        return matching(
-            text,
-            (
-                SearchResult(
-                    name=one.name,
-                    path=f"{ConsoleEntry.APPLICATIONS.path}/{one.application_id}",
-                    detail=str(one.application_id),
-                )
-                for one in found
-            ),
-        )
+        found = await self._finding.applications(admin.visibility, text, MAX_OPTIONS)
+        return [
+            SearchResult(
+                name=one.name,
+                path=f"{ConsoleEntry.APPLICATIONS.path}/{one.application_id}",
+                detail=str(one.application_id),
+            )
+            for one in found
+        ]
 
     async def _projects(self, admin: AdminRequest, text: str) -> Sequence[SearchResult]:
         if not text:
             return ()
-        found = await self._finding.projects(admin.visibility, text, MAX_SUGGESTIONS)
+        found = await self._finding.projects(admin.visibility, text, MAX_OPTIONS)
         return [
             SearchResult(name=one.title, path=f"{ConsoleEntry.PROJECTS.path}/{one.project_id}", detail=one.project_id)
             for one in found
@@ -144,7 +138,7 @@ class GlobalSearchScreens:
     async def _role_results(self, admin: AdminRequest, text: str) -> Sequence[SearchResult]:
         if not text:
             return ()
-        found = await self._roles.find(admin, PageRequest(search=text, size=MAX_SUGGESTIONS))
+        found = await self._roles.find(admin, PageRequest(search=text, size=MAX_OPTIONS))
         return [
             SearchResult(
                 name=one.name,
@@ -183,6 +177,4 @@ def matching(text: str, results: Iterable[SearchResult]) -> Sequence[SearchResul
     """The results whose name or detail contains the text; what begins with it first."""
     wanted = text.casefold()
     found = [one for one in results if wanted in one.name.casefold() or wanted in one.detail.casefold()]
-    return sorted(found, key=lambda one: not one.name.casefold().startswith(wanted))[
-        : MAX_SUGGESTIONS if text else None
-    ]
+    return sorted(found, key=lambda one: not one.name.casefold().startswith(wanted))[: MAX_OPTIONS if text else None]

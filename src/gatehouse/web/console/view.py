@@ -26,6 +26,7 @@ from gatehouse.permissions.errors import NoRight, PersonNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.rights import Actor, Rights
+from gatehouse.web.console.combobox import LookupFailed
 from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, SIDEBAR_COOKIE, FlashMessages, Frame, entries_for
 from gatehouse.web.console.lazy_console import SignInGate, page_address
 from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
@@ -138,6 +139,7 @@ class FormProblem:
     text: str
     status: int
     field: str = ""  # the member of the request that `text` is about; its label is `field.<field>`
+    lookup: LookupFailed | None = None  # what was typed into the combobox `field`; the page words it there
 
     @property
     def is_conflict(self) -> bool:
@@ -436,6 +438,8 @@ async def read_form_and_file(request: Request, form_type: type[Form], file_field
 def problem_from(error: GatehouseError) -> FormProblem:
     """An API error as a form shows it: about a field, not about a member's path."""
     problem = problem_of(error)
+    if isinstance(error, LookupFailed):
+        return FormProblem(text=problem.message, status=problem.status, field=error.field, lookup=error)
     if isinstance(error, PersonNotFound | UserNotFound):
         return FormProblem(text=NO_SUCH_PERSON, status=problem.status)
     place = FIELD_MESSAGE.fullmatch(problem.message)

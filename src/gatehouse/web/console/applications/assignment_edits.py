@@ -42,7 +42,9 @@ from gatehouse.web.console.applications.staged_edits import (
     StagedReviewContext,
     encode_edits,
 )
+from gatehouse.web.console.combobox import ComboboxKind
 from gatehouse.web.console.impact import Impact, describe_impact, may_see_names, without_names
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import EXPECTED_ERRORS, AdminRequest, ConsoleView, FormProblem, problem_from
 
 TABLE: Final = "assignments"  # the folder of its templates
@@ -222,6 +224,7 @@ class AssignmentsReviewContext(StagedReviewContext):
 class AssignmentEditor(StagedEditor[AssignmentState]):
     tab = TAB
     line_fields: ClassVar = {"user": "row", "role": "column", "scope": "scope", "until": "value"}
+    comboboxes: ClassVar = {"row": ComboboxKind.PERSON}
 
     def __init__(
         self,
@@ -232,10 +235,11 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         people: AssignmentListStore,
         names: NameStore,
         people_facts: CandidateStore,
+        lookup: Lookup,
         view: ConsoleView,
         clock: Clock,
     ) -> None:
-        super().__init__(view=view)
+        super().__init__(lookup=lookup, view=view)
         self._table = table
         self._schemas = schemas
         self._simulation = simulation
@@ -252,7 +256,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
     ) -> Response:
         query = AssignmentsQuery(scope=form.scope)
         return await self._table.render_table(
-            request, admin, readable_model(admin), query, problem=problem, text=form.text
+            request, admin, readable_model(admin), query, problem=problem, typed=form
         )
 
     async def load_state(self, admin: AdminRequest) -> AssignmentState:

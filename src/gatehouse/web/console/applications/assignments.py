@@ -31,7 +31,13 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.secret_data import RecordPart
 from gatehouse.permissions.store import ApplicationStore, CandidateStore
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
-from gatehouse.web.console.applications.staged_edits import StagedTableQuery, columns_page, matches_role
+from gatehouse.web.console.applications.staged_edits import (
+    NOTHING_TYPED,
+    StagedForm,
+    StagedTableQuery,
+    columns_page,
+    matches_role,
+)
 from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.view import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
@@ -90,7 +96,7 @@ class AssignmentsContext(PageContext):
     sees_roles: bool
     makes_roles: bool
     problem: FormProblem | None = None
-    text: str = ""
+    typed: StagedForm  # an import or a cell that could not be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +170,7 @@ class AssignmentTable:
         query: AssignmentsQuery,
         *,
         problem: FormProblem | None = None,
-        text: str = "",
+        typed: StagedForm = NOTHING_TYPED,
     ) -> Response:
         scopes = await self.visible_scopes(admin, model)
         chosen = next((scope for scope in scopes if scope.project_id == query.scope), scopes[0])
@@ -205,7 +211,7 @@ class AssignmentTable:
             sees_roles=sees_roles(admin),
             makes_roles=is_open(admin.rights, Operation.ROLES_SAVE, admin.authenticated.target),
             problem=problem,
-            text=text,
+            typed=typed,
         )
         return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 

@@ -1,6 +1,6 @@
 """The list of applications, and a new one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,6 @@ from gatehouse.admin.applications import (
     ApplicationListItem,
     ApplicationListStore,
     ApplicationRemovalImpact,
-    TargetProject,
 )
 from gatehouse.admin.paging import Page
 from gatehouse.kernel.clock import Clock
@@ -21,7 +20,9 @@ from gatehouse.permissions.commands.applications import ApplicationCommands, App
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import ENTRY, application_path
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import (
     AdminRequest,
     Confirmation,
@@ -36,6 +37,7 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
+FIELDS: Final = {"project_id": ComboboxKind.PROJECT}
 COLUMNS: Final = {
     "id": lambda line: line.application_id,
     "name": lambda line: line.name,
@@ -60,8 +62,8 @@ class ApplicationsContext(PageContext):
 class NewApplicationContext(PageContext):
     template = "console/applications/new.html"
 
-    projects: Sequence[TargetProject]
     form: "NewApplicationForm"
+    picked: Mapping[str, ComboboxOption]
     may_be_standalone: bool
     problem: FormProblem | None = None
 
@@ -73,9 +75,12 @@ class NewApplicationForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ApplicationListScreens:
-    def __init__(self, *, applications: ApplicationCommands, lists: ApplicationListStore, view: ConsoleView) -> None:
+    def __init__(
+        self, *, applications: ApplicationCommands, lists: ApplicationListStore, lookup: Lookup, view: ConsoleView
+    ) -> None:
         self._applications = applications
         self._lists = lists
+        self._lookup = lookup
         self._view = view
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
@@ -93,6 +98,7 @@ class ApplicationListScreens:
         return await self._render_new(request, admin, read_query(request, NewApplicationForm))
 
     async def create(self, request: Request, admin: AdminRequest, form: NewApplicationForm) -> Response:  # noqa: ARG002
+        form = await self._lookup.resolve(admin, form, FIELDS)
         draft = ApplicationDraft(
             name=form.name.strip(),
             description=form.description.strip(),
@@ -105,8 +111,8 @@ class ApplicationListScreens:
         self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
     ) -> Response:
         context = NewApplicationContext(
-            projects=await self._lists.target_projects(admin.visibility),
             form=form,
+            picked=await self._lookup.describe(admin, form, FIELDS),
             may_be_standalone=admin.visibility.may_create,
             problem=problem,
         )

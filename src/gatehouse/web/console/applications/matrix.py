@@ -17,7 +17,13 @@ from gatehouse.permissions.model.rules import Rule, RuleEntry
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.api.permissions.envelope import iter_json_chunks
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
-from gatehouse.web.console.applications.staged_edits import StagedTableQuery, columns_page, matches_role
+from gatehouse.web.console.applications.staged_edits import (
+    NOTHING_TYPED,
+    StagedForm,
+    StagedTableQuery,
+    columns_page,
+    matches_role,
+)
 from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.view import AdminRequest, ConsoleView, FormProblem
@@ -72,7 +78,7 @@ class MatrixContext(PageContext):
     may_save: bool
     call: ApiCall
     problem: FormProblem | None = None
-    text: str = ""  # an import that could not be read
+    typed: StagedForm  # an import or a cell that could not be read
 
 
 class MatrixTable:
@@ -96,9 +102,9 @@ class MatrixTable:
         query: StagedTableQuery,
         *,
         problem: FormProblem | None = None,
-        text: str = "",
+        typed: StagedForm = NOTHING_TYPED,
     ) -> Response:
-        make = partial(self._context, admin, model, query, problem=problem, text=text)
+        make = partial(self._context, admin, model, query, problem=problem, typed=typed)
         return self._view.render_off_loop(request, admin, ENTRY, make, status=problem.status if problem else None)
 
     def _context(
@@ -108,7 +114,7 @@ class MatrixTable:
         query: StagedTableQuery,
         *,
         problem: FormProblem | None,
-        text: str,
+        typed: StagedForm,
     ) -> MatrixContext:
         may_save = may_change_matrix(admin, model)
         columns = matrix_columns(model, query, may_save=may_save)
@@ -133,7 +139,7 @@ class MatrixTable:
                 path="meta/schema", body={"action": "get", "application_id": model.application.application_id}
             ),
             problem=problem,
-            text=text,
+            typed=typed,
         )
 
 

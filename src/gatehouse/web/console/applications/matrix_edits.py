@@ -38,8 +38,10 @@ from gatehouse.web.console.applications.staged_edits import (
     StagedTableQuery,
     encode_edits,
 )
+from gatehouse.web.console.combobox import ComboboxKind
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import Impact, ImpactForecaster
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import AdminRequest, ConsoleView, FormProblem, problem_from
 
 
@@ -168,6 +170,7 @@ class MatrixReviewContext(StagedReviewContext):
 class MatrixEditor(StagedEditor[ApplicationModel]):
     tab = TAB
     line_fields: ClassVar = {"rule": "row", "role": "column", "value": "value"}
+    comboboxes: ClassVar = {"row": ComboboxKind.PERMISSION, "column": ComboboxKind.ROLE}
 
     def __init__(
         self,
@@ -177,9 +180,10 @@ class MatrixEditor(StagedEditor[ApplicationModel]):
         forecaster: ImpactForecaster,
         names: NameStore,
         audit: AuditStore,
+        lookup: Lookup,
         view: ConsoleView,
     ) -> None:
-        super().__init__(view=view)
+        super().__init__(lookup=lookup, view=view)
         self._table = table
         self._schemas = schemas
         self._forecaster = forecaster
@@ -193,7 +197,7 @@ class MatrixEditor(StagedEditor[ApplicationModel]):
         self, request: Request, admin: AdminRequest, form: StagedForm, problem: FormProblem
     ) -> Response:
         model = admin.authenticated.require_application(Operation.SCHEMA_GET)
-        return self._table.render_table(request, admin, model, StagedTableQuery(), problem=problem, text=form.text)
+        return self._table.render_table(request, admin, model, StagedTableQuery(), problem=problem, typed=form)
 
     async def load_state(self, admin: AdminRequest) -> ApplicationModel:
         return admin.authenticated.require_application(Operation.SCHEMA_SAVE)

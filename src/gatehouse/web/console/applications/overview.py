@@ -9,7 +9,6 @@ from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.applications import ApplicationListStore, TargetProject
 from gatehouse.images.model import image_path
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.errors import Malformed
@@ -23,14 +22,17 @@ from gatehouse.web.console.applications.head import (
     application_head,
     application_path,
 )
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import FieldConflict, field_conflicts, form_text, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 YES: Final = "yes"
+FIELDS: Final = {"project_id": ComboboxKind.PROJECT}
 NO: Final = "no"
 SECRET_FIELDS: Final = frozenset({"private_key", "remove_private_key"})  # never shown again
 
@@ -72,7 +74,7 @@ class ApplicationContext(PageContext):
     logo: str  # path of its image
     form: ApplicationForm
     service: ServiceMetaForm
-    projects: Sequence[TargetProject]
+    picked: Mapping[str, ComboboxOption]
     may_move: bool
     may_publish: bool
     may_set_keys: bool
@@ -83,11 +85,11 @@ class ApplicationContext(PageContext):
 
 class ApplicationScreens:
     def __init__(
-        self, *, applications: ApplicationCommands, lists: ApplicationListStore, view: ConsoleView, base_url: str
+        self, *, applications: ApplicationCommands, lookup: Lookup, view: ConsoleView, base_url: str
     ) -> None:
         self._base_url = base_url
         self._applications = applications
-        self._lists = lists
+        self._lookup = lookup
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
@@ -95,6 +97,8 @@ class ApplicationScreens:
 
     async def save(self, request: Request, admin: AdminRequest, form: ApplicationForm) -> Response:  # noqa: ARG002
         before = admin.authenticated.require_application(Operation.APPLICATION_SAVE).application
+        if form.project_id.strip() != (before.project_id or ""):
+            form = await self._lookup.resolve(admin, form, FIELDS)
         draft = ApplicationDraft(
             application_id=before.application_id,
             name=form.name.strip(),
@@ -158,13 +162,14 @@ class ApplicationScreens:
         model = admin.authenticated.require_application(Operation.APPLICATION_GET)
         application, about = model.application, admin.authenticated.target
         may_move = may_move_out(admin, application)
+        shown = form or form_of(application)
         context = ApplicationContext(
             head=application_head(admin, model, "overview"),
             application=application,
             logo=image_path(application.logo),
-            form=form or form_of(application),
+            form=shown,
+            picked=await self._lookup.describe(admin, shown, FIELDS),
             service=service or service_form_of(application),
-            projects=await self._lists.target_projects(admin.visibility) if may_move else (),
             may_move=may_move,
             may_publish=is_open(admin.rights, Operation.SERVICE_META, about) and not application.removed,
             may_set_keys=is_open(admin.rights, Operation.APPLICATION_KEYS, about),

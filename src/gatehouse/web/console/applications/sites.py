@@ -34,7 +34,6 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 TAB: Final = "sites"
-MAX_RULES_OFFERED: Final = 1_000
 COLUMNS: Final = {"origin": lambda site: site.origin, "permission": lambda site: site.rule}
 
 
@@ -62,7 +61,6 @@ class SitesContext(PageContext):
     application: Application
     sites: Sequence[SiteRow]
     form: SiteForm
-    rules: Sequence[tuple[str, str]]  # name, description
     max_sites: int
     is_proxy_trusted: bool
     call: ApiCall
@@ -124,7 +122,7 @@ class SiteScreens:
     ) -> Response:
         model = admin.authenticated.require_application(Operation.ADMINISTER)
         application = model.application
-        sites, rules = await run_off_loop(OFF_LOOP_WEIGHT, sites_and_rules, model)
+        sites = await run_off_loop(OFF_LOOP_WEIGHT, site_rows, model)
         if problem is None and read_list_query(request).is_file:
             return csv_file(f"protected-sites-{application.application_id}", COLUMNS, sites)
         context = SitesContext(
@@ -132,7 +130,6 @@ class SiteScreens:
             application=application,
             sites=sites,
             form=form,
-            rules=rules,
             max_sites=MAX_PROTECTED_SITES,
             is_proxy_trusted=self._is_proxy_trusted,
             call=application_call(application, self._base_url),
@@ -149,12 +146,9 @@ class SiteScreens:
         ]
 
 
-def sites_and_rules(model: ApplicationModel) -> tuple[Sequence[SiteRow], Sequence[tuple[str, str]]]:
-    """The sites, and the permissions to choose from: name and description."""
+def site_rows(model: ApplicationModel) -> Sequence[SiteRow]:
     known = schema_rules(model.schema.private_data, model.schema.public_data)
-    sites = [
+    return [
         SiteRow(origin=origin, rule=rule, is_rule_known=any(one in known for one in read_rule(rule, "rule").rules))
         for origin, rule in model.application.protected_sites.items()
     ]
-    rules = sorted((rule.path, leaf.description) for rule, leaf in known.items())
-    return sites, rules[:MAX_RULES_OFFERED]

@@ -21,8 +21,10 @@ from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.text import FORMULA_PREFIXES
 from gatehouse.permissions.model.rules import Role
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead
+from gatehouse.web.console.combobox import ComboboxKind
 from gatehouse.web.console.forms import ListQuery
 from gatehouse.web.console.impact import Impact
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -72,6 +74,9 @@ class StagedForm(CsrfForm, frozen=True, kw_only=True):
     value: str = ""
     scope: str = ""
     version: int = 0  # of the review that discards a cell; not used, the new review reads it again
+
+
+NOTHING_TYPED: Final = StagedForm()
 
 
 class ApplyForm(CsrfForm, frozen=True, kw_only=True):
@@ -157,8 +162,10 @@ class StagedEditor(Generic[State]):
 
     tab: ClassVar[str]
     line_fields: ClassVar[Mapping[str, str]]  # columns of an import, by the field of the form for one cell
+    comboboxes: ClassVar[Mapping[str, ComboboxKind]]  # of the form for one cell
 
-    def __init__(self, *, view: ConsoleView) -> None:
+    def __init__(self, *, lookup: Lookup, view: ConsoleView) -> None:
+        self._lookup = lookup
         self._view = view
 
     @abstractmethod
@@ -189,7 +196,8 @@ class StagedEditor(Generic[State]):
         """Save the edits; None if they change nothing."""
 
     async def review(self, request: Request, admin: AdminRequest, form: StagedForm) -> Response:
-        state = await self.load_state(admin)
+        state, application_id = await self.load_state(admin), request.path_params["application_id"]
+        form = await self._lookup.resolve(admin, form, self.comboboxes, application_id=application_id)
         edits = {one.cell: one for one in parse_edits(form.edits)}
         lines = await run_off_loop(OFF_LOOP_WEIGHT, self._lines_from_form, form)
         for edit in await self.edits_from_lines(state, lines) if lines else ():

@@ -1,7 +1,7 @@
 """Projects: the list, a new project, its overview, removal and erasure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from gatehouse.permissions.model.facts import ProjectModel
 from gatehouse.permissions.model.project import ErasureCounts, Project
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.store import ProjectStore
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import (
     FieldConflict,
     VersionedForm,
@@ -28,6 +29,7 @@ from gatehouse.web.console.forms import (
     split_lines,
 )
 from gatehouse.web.console.frame import ApiCall, project_call
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import (
     AdminRequest,
@@ -80,6 +82,7 @@ def page_of_list(rows: Sequence[T], page_request: PageRequest) -> Page[T]:
 
 
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
+NEW_FIELDS: Final = {"user_id": ComboboxKind.PERSON}
 REMOVED: Final = ("people", "applications", "groups", "service_accounts")  # that lose something by a removal
 COLUMNS: Final = {
     "id": lambda line: line.project_id,
@@ -106,6 +109,8 @@ class NewProjectContext(PageContext):
     template = "console/projects/new.html"
 
     lacks_factor: bool  # so that they cannot administer it themselves
+    searches_people: bool
+    picked: Mapping[str, ComboboxOption] = field(default_factory=dict)
     title: str = ""
     user_id: str = ""
     problem: FormProblem | None = None
@@ -172,6 +177,7 @@ class ProjectScreens:
         publishing: ProjectPublisher,
         lists: ProjectListStore,
         names: NameStore,
+        lookup: Lookup,
         view: ConsoleView,
         clock: Clock,
     ) -> None:
@@ -179,6 +185,7 @@ class ProjectScreens:
         self._publishing = publishing
         self._lists = lists
         self._names = names
+        self._lookup = lookup
         self._view = view
         self._clock = clock
 
@@ -198,9 +205,11 @@ class ProjectScreens:
 
     async def new(self, request: Request, admin: AdminRequest) -> Response:
         require_operation(admin.rights, Operation.PUBLISH)
-        return self._view.render(request, admin, ENTRY, NewProjectContext(lacks_factor=lacks_factor(admin)))
+        context = NewProjectContext(lacks_factor=lacks_factor(admin), searches_people=admin.rights.administers)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def publish(self, request: Request, admin: AdminRequest, form: NewProjectForm) -> Response:  # noqa: ARG002
+        form = await self._lookup.resolve(admin, form, NEW_FIELDS)
         project = await self._publishing.publish(
             admin.actor, admin.authenticated.evaluation_input.facts, form.title.strip(), form.user_id.strip() or None
         )
@@ -210,7 +219,12 @@ class ProjectScreens:
         self, request: Request, admin: AdminRequest, form: NewProjectForm, problem: FormProblem
     ) -> Response:
         context = NewProjectContext(
-            lacks_factor=lacks_factor(admin), title=form.title, user_id=form.user_id, problem=problem
+            lacks_factor=lacks_factor(admin),
+            searches_people=admin.rights.administers,
+            picked=await self._lookup.describe(admin, form, NEW_FIELDS),
+            title=form.title,
+            user_id=form.user_id,
+            problem=problem,
         )
         return self._view.render(request, admin, ENTRY, context)
 

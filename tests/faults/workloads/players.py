@@ -12,6 +12,7 @@ import httpx2
 from gatehouse.accounts.guests.model import GUEST_ISSUER, read_device_key
 from gatehouse.accounts.model import GUEST_PROVIDER
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.kernel.times import DAY
 from tests.faults.clients import (
@@ -42,6 +43,7 @@ CLIENTS: Final = 3
 IDLE_GUESTS: Final = 200
 MAX_REFUSED_TICKETS: Final = 80  # more would block their source
 DIFFICULTY: Final = 8  # the lowest
+SWEEP_SECONDS: Final = 0.5  # between sweeps
 CALLBACK: Final = "/sign-in/with/vendor/callback"
 CONFIRM: Final = "/sign-in/confirm"
 STEPS_MOST: Final = 4
@@ -300,12 +302,17 @@ class Players:
             await client.pause()
 
     async def _sweep(self, pool: ClientPool) -> None:
-        """Erase idle guests as a node does, all the time."""
+        """Erase idle guests as a node does, a few at a time."""
         async with open_services_on(self._setup.url, self._setup.data) as services:
+
+            def record(user_id: str) -> AuditRecord:
+                return services.recorder.record(AuditEvent.USER_ERASED, ORIGIN, subject=user_id)
+
             while not pool.over.is_set():
+                now = services.clock.now()
                 with suppress(Unavailable):
-                    await services.guest_expiry.erase_idle(ORIGIN)
-                await pool.wait(0.1)
+                    await services.storage.profile.erase_idle_guests(now - 30 * DAY, record, now)
+                await pool.wait(SWEEP_SECONDS)
 
     # -- after the run --------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ PYTHON ?= python3
 RUN := .venv/bin
 DEV := .venv-dev/bin
 UV := $(shell command -v uv || echo $(DEV)/uv)
-LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE),--upgrade)
+LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE),--upgrade) $(if $(UNBOUNDED),--overrides $(abspath .unbounded.txt))
 WORKERS ?= 3
 ROUNDS ?= 20
 FACTOR ?= 50
@@ -24,7 +24,7 @@ TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run demo install install-dev test test-fast test-times test-deps faults fuzz adversarial interop release-check bench check format pictures screenshots docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast test-times test-deps faults fuzz adversarial interop release-check bench check format pictures screenshots chart-test docs docs-reference lock build clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,15 +97,25 @@ pictures: test-deps ## update the screenshots of the guides in docs/guides/pictu
 screenshots: install-dev ## take screenshots of all pages and console screens into screenshots/
 	$(DEV)/python -m tools.screenshots
 
+chart-test: install-dev ## lint workflows and the Helm chart, validate it against Kubernetes (builds Go programs once)
+	@$(DEV)/python -m tools.chart_deps
+	$(DEV)/pytest tests/docs/test_helm.py tests/docs/test_repository.py
+
+docs: ## build the documentation site into site/ and check its links
+	@$(ENVIRONMENT) docs
+	@.venv-docs/bin/python -m tools.docs_site
+
 docs-reference: install-dev ## generate the reference pages in docs/reference
 	@for generator in tools/checklist.py tools/package_index.py tools/*_reference.py; do echo $$generator; $(DEV)/python $$generator || exit 1; done
 
-lock: ## update the lock files; UPGRADE=1 upgrades all dependencies (needs uv)
+lock: ## update the lock files; UPGRADE=1 upgrades all, UNBOUNDED=1 beyond our bounds (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv (pip install uv)"; exit 1; }
+	@$(if $(UNBOUNDED),$(PYTHON) tools/repository.py > .unbounded.txt)
 	$(UV) $(LOCK) -o requirements.txt
 	$(UV) $(LOCK) --group dev -o requirements-dev.txt
 	$(UV) $(LOCK) --group dev --group bench -o requirements-bench.txt
 	$(UV) $(LOCK) --group dev --group release -o requirements-release.txt
+	$(UV) $(subst pyproject.toml,--group docs,$(LOCK)) -o requirements-docs.txt
 	for place in tests/interop/clients tests/interop/clients/mcp tests/interop/clients/pages bench/django_oauth_toolkit; do \
 		(cd $$place && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt) || exit 1; done
 

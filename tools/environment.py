@@ -17,6 +17,7 @@ ENVIRONMENTS = {
     "run": (".venv", "requirements.txt"),
     "dev": (".venv-dev", "requirements-dev.txt"),
     "bench": (".venv-bench", "requirements-bench.txt"),
+    "docs": (".venv-docs", "requirements-docs.txt"),
     "release": (".venv-release", "requirements-release.txt"),
 }
 OLDEST = (3, 11)
@@ -37,7 +38,7 @@ def main(name: str) -> None:
     found = stamp.read_text().split("\0") if stamp.exists() else []
     if found == wanted:
         return
-    install(ROOT / folder, ROOT / requirements, anew=found[:1] != wanted[:1], builds_alone=name == "run")
+    install(ROOT / folder, ROOT / requirements, anew=found[:1] != wanted[:1], builds_alone=name in {"run", "docs"})
     stamp.write_text("\0".join(wanted))
 
 

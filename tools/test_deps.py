@@ -27,6 +27,7 @@ from tests.support.find_programs import (
     find_nginx,
     find_pgbouncer,
     find_postgres,
+    find_prometheus,
 )
 
 from tools.client_deps import CLIENT_PROGRAMS, SLOW_CLIENT_PROGRAMS
@@ -84,14 +85,22 @@ def download_postgres() -> None:
 
 
 def download_caddy() -> None:
-    """Unpack Debian's package here: installing it would start a server on port 80."""
+    unpack_debian_package("caddy")
+
+
+def download_prometheus() -> None:
+    unpack_debian_package("prometheus")
+
+
+def unpack_debian_package(name: str) -> None:
+    """Unpack Debian's package here: installing it would start a server."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise CouldNotGet("needs apt-get and dpkg")
     DOWNLOADS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
-        run(["apt-get", "download", "caddy"], cwd=Path(workshop))
-        (package,) = Path(workshop).glob("caddy_*.deb")
-        run(["dpkg", "-x", str(package), str(DOWNLOADS / "caddy")])
+        run(["apt-get", "download", name], cwd=Path(workshop))
+        (package,) = Path(workshop).glob(f"{name}_*.deb")
+        run(["dpkg", "-x", str(package), str(DOWNLOADS / name)])
 
 
 def download_chromium() -> None:
@@ -169,6 +178,11 @@ PROGRAMS: Final = (
         name="optional Caddy",
         find=find_caddy,
         download=InstallMethod(description="Debian package caddy, unpacked", install=download_caddy),
+    ),
+    Program(
+        name="optional Prometheus",
+        find=find_prometheus,
+        download=InstallMethod(description="Debian package prometheus, unpacked", install=download_prometheus),
     ),
     Program(name="optional libfaketime", find=find_faketime, system_package="libfaketime"),
 )

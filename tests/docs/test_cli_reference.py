@@ -5,7 +5,7 @@ import pytest
 from tools.cli_reference import PAGE, commands, own_options, page
 
 COMMANDS = dict(commands())
-WITHOUT_AN_INSTALLATION = {"gatehouse version"}
+WITHOUT_AN_INSTALLATION = {"gatehouse completion", "gatehouse version"}
 
 
 def test_the_reference_page_is_what_the_code_says() -> None:

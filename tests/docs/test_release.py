@@ -1,12 +1,13 @@
 """The quick parts of `make release-check`, and a test that it detects errors."""
 
 import json
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 from tools import release_check
-from tools.release_check import NotReady, check_imports, check_licences, check_wheel, judge_audit, pins
+from tools.release_check import NotReady, check_imports, check_licences, check_sdist, check_wheel, judge_audit, pins
 
 WHOLE = (
     *("gatehouse/py.typed", "gatehouse/web/templates/a.html", "gatehouse/web/locales/en.toml"),
@@ -52,6 +53,18 @@ def test_op_10_a_wheel_has_what_belongs_there_and_nothing_else(tmp_path: Path) -
     for name in WHOLE:
         with pytest.raises(NotReady, match="lacks"):
             check_wheel(a_wheel(tmp_path, *(other for other in WHOLE if other != name)))
+
+
+def test_op_10_a_source_archive_has_exactly_what_git_tracks(tmp_path: Path) -> None:
+    archive = tmp_path / "gatehouse-1.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for name in ("PKG-INFO", "Makefile", "tests/test_a.py"):
+            tar.addfile(tarfile.TarInfo(f"gatehouse-1/{name}"))
+    assert "everything that git tracks" in check_sdist(archive, ["Makefile", "tests/test_a.py"])
+    with pytest.raises(NotReady, match=r"lacks \['deploy/Dockerfile'\]"):
+        check_sdist(archive, ["Makefile", "tests/test_a.py", "deploy/Dockerfile"])
+    with pytest.raises(NotReady, match=r"contains \['tests/test_a.py'\]"):
+        check_sdist(archive, ["Makefile"])
 
 
 @pytest.mark.parametrize("report", ["", "no JSON", "{}", '{"dependencies": [{"name": "click", "skip_reason": "?"}]}'])

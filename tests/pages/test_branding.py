@@ -103,5 +103,23 @@ async def test_a_studio_with_five_settings_looks_like_the_one_in_the_guide(
         await expect(page.get_by_role("banner").get_by_role("link", name="Sky Studio")).to_be_visible()
         await picture(page, "branded-sign-in", width=760)
         await sign_in_to_console(service, page, ADA, "/console/settings/branding")
-        await expect(page.get_by_text("#e8590c").first).to_be_visible()
-        await picture(page, "branded-settings", until=page.locator("section[aria-labelledby=header]"))
+        await expect(page.frame_locator("iframe").get_by_text("Sky Studio").first).to_be_visible()
+        await picture(page, "branded-settings", until=page.locator("section[aria-labelledby=brand-title]"))
+
+
+async def test_preview_follows_what_is_typed_and_saves_nothing(sqlite_url: str, tmp_path: Path, page: Page) -> None:
+    async with running_service(sqlite_url, tmp_path) as service:
+        await apply_document(service)
+        await sign_in_to_console(service, page, ADA, "/console/settings/branding")
+        length, preview = await page.evaluate("history.length"), page.frame_locator("iframe[name=preview]")
+        await page.get_by_label("Product name").fill("Sky Studio")
+        await expect(preview.get_by_text("Sky Studio").first).to_be_visible()
+        await page.get_by_label("Accent color").first.fill("#aa3311")
+        await page.locator("select[name=screen]").select_option("colors")
+        await expect(preview.get_by_text("#aa3311").first).to_be_visible()
+        await page.locator("select[name=screen]").select_option("email")
+        await expect(preview.get_by_role("heading", name="New sign-in to your account")).to_be_visible()
+        card = preview.locator(".card")
+        assert await card.evaluate("card => getComputedStyle(card).borderTopLeftRadius") == "12px"  # its own styles
+        assert await page.evaluate("history.length") == length  # Back leaves the page
+        assert service.services.settings.branding.name == "Gatehouse"

@@ -51,9 +51,14 @@ class HttpBrowser:
 
 
 def form_to(path: str, page: str) -> str:
-    """Return the form with this action, or the whole page if there is none."""
-    forms = [form for form in FORM.findall(page) if f'action="{path}"' in form.partition(">")[0]]
-    return forms[0] if forms else page
+    """Return the form with this action, or all of the page but its menu of languages if there is none."""
+    forms: list[str] = FORM.findall(page)
+    wanted = [form for form in forms if f'action="{path}"' in form.partition(">")[0]]
+    if wanted:
+        return wanted[0]
+    for form in forms:
+        page = page.replace(form, "") if 'name="next"' in form else page
+    return page
 
 
 def hidden_fields(page: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -19,9 +19,11 @@ from tests.support.find_programs import (
     find_caddy,
     find_chromium,
     find_faketime,
+    find_go_tool,
     find_nginx,
     find_pgbouncer,
     find_postgres,
+    find_prometheus,
 )
 
 SKIP_REASON: Final = "this machine has no "
@@ -40,6 +42,10 @@ CHROMIUM: Final = Capability(name="Chromium", find=cache(find_chromium))
 NGINX: Final = Capability(name="nginx", find=cache(find_nginx), optional=True)
 CADDY: Final = Capability(name="Caddy", find=cache(find_caddy), optional=True)
 PGBOUNCER: Final = Capability(name="PgBouncer", find=cache(find_pgbouncer), optional=True)
+PROMETHEUS: Final = Capability(name="Prometheus", find=cache(find_prometheus), optional=True)
+ACTIONLINT: Final = Capability(name="actionlint", find=partial(find_go_tool, "actionlint"), optional=True)
+HELM: Final = Capability(name="Helm", find=partial(find_go_tool, "helm"), optional=True)
+KUBECONFORM: Final = Capability(name="kubeconform", find=partial(find_go_tool, "kubeconform"), optional=True)
 FAKETIME: Final = Capability(name="libfaketime", find=cache(find_faketime), optional=True)
 
 

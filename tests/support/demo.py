@@ -52,7 +52,9 @@ SCREENS: Final = {
 TABS: Final = {  # more screens, behind tabs
     "people-import": "/console/people/import",
     "person-permissions": f"/console/people/{NOOR}/permissions",
-    "person-roles": f"/console/people/{JONAS}/roles",
+    "person-access": f"/console/people/{JONAS}/access",
+    "person-data": f"/console/people/{NOOR}/data",
+    "people-selected": f"/console/people/selected?action=role&user_id={NOOR}&user_id={JONAS}",
     "person-sessions": f"/console/people/{NOOR}/sessions",
     "person-methods": f"/console/people/{NOOR}/methods",
     "person-bans": f"/console/people/{NOOR}/bans",
@@ -70,13 +72,14 @@ TABS: Final = {  # more screens, behind tabs
     "role-members": "/console/roles/50001/game_master/members",
     "email": "/console/settings/email",
     "branding": "/console/settings/branding",
-    "policies": "/console/settings/policies",
-    "change-email": "/console/settings/change?part=email",
+    "settings-sign-in": "/console/settings/sign-in",
+    "settings-sessions": "/console/settings/sessions",
+    "settings-languages": "/console/settings/languages",
+    "keys": "/console/settings/keys",
     "providers": "/console/settings/providers",
     "settings-terms": "/console/settings/terms",
     "health": "/console/settings/health",
     "configuration": "/console/settings/configuration",
-    "risks": "/console/settings/risks",
 }
 Demo = tuple[str, DemoSecrets]  # base URL, and the passwords of its people
 

@@ -69,6 +69,17 @@ def find_caddy(downloads: Path = DOWNLOADS) -> Path | None:
     return None if program is None else Path(program)
 
 
+def find_prometheus(downloads: Path = DOWNLOADS) -> Path | None:
+    program = shutil.which("prometheus") or shutil.which("prometheus", path=str(downloads / "prometheus/usr/bin"))
+    return None if program is None else Path(program)
+
+
+def find_go_tool(name: str, downloads: Path = DOWNLOADS) -> Path | None:
+    """Return a program of tests/docs/tools/go.mod, or one that is installed."""
+    program = shutil.which(name, path=str(downloads / "go-tools")) or shutil.which(name)
+    return None if program is None else Path(program)
+
+
 def find_faketime() -> Path | None:
     """Return the library that, preloaded, gives a program a different time."""
     return next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)

@@ -11,9 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.own_account.model import Profile
 from gatehouse.accounts.terms.model import TermsDocument
 from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
+from gatehouse.kernel.graphics import Color
 from gatehouse.oauth.model import LINK_FIELDS, SCOPE_MARK, SCOPES
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
@@ -29,6 +31,7 @@ from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import contexts as sso
 from gatehouse.web.pages import email_sign_in as by_email
 from gatehouse.web.pages.assets import Assets
+from gatehouse.web.pages.branding import ColorPreviewContext, swatches
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -172,6 +175,17 @@ def own_place(scope: Scope, *sources: RuleSource) -> OwnScope:
     return OwnScope(application="Sky Atlas", scope=scope, project="Sky", reasons=tuple(reasons))
 
 
+SIGN_INS: Final = tuple(
+    account.SignInHistoryRow(
+        at=NOW - number * DAY,
+        method=method,
+        application="Sky Atlas" if number % 2 else "",
+        device="" if number % 2 else "Firefox on Linux",
+        place="Stockholm, Sweden" if number % 2 else "",
+        address="2001:db8:85a3:8d3:1319:8a2e:370:7348" if number % 2 else "192.0.2.10",
+    )
+    for number, method in enumerate(["", *SignInMethod])
+)
 NEW_ACCOUNT: Final = account.AccountContext(
     csrf=CSRF,
     now=NOW,
@@ -251,6 +265,7 @@ FULL_ACCOUNT: Final = replace(
             is_current=False,
         ),
     ),
+    sign_ins=SIGN_INS,
     applications=(
         account.ConnectedApplication(
             client_id="atlas", name="Sky Atlas", scopes=SCOPES, since=NOW - 12 * DAY, logo="/static/0/mark.svg"
@@ -277,6 +292,7 @@ WHY_DENIED: Final = page.DenialReason(
     by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
 )
 STATES: Final[Mapping[str, PageContext]] = {
+    "branding-colors": ColorPreviewContext(swatches=swatches(Color.parse("#ffd24a"))),
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(
         token="sample", login=ANNA, nick="Anna", problem=PageProblem(what=ProblemKind.PASSWORDS_DIFFER)
@@ -528,6 +544,7 @@ STATES: Final[Mapping[str, PageContext]] = {
     "maintenance": page.MaintenanceContext(retry_after=600),
     "account-new": NEW_ACCOUNT,
     "account-full": FULL_ACCOUNT,
+    "account-without-email": replace(NEW_ACCOUNT, login="", sign_ins=SIGN_INS[:6]),
     "account-problem": replace(
         FULL_ACCOUNT,
         notice=None,

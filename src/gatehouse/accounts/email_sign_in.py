@@ -14,12 +14,19 @@ import msgspec
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.email_links import NO_USER_ID, EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import EmailCodeWrong, EmailSignInGone, LoginTaken, UserIdTaken
-from gatehouse.accounts.model import EmailSignInProof, EmailSignInRequest, User, check_login, login_key
+from gatehouse.accounts.model import (
+    EmailSignInProof,
+    EmailSignInRequest,
+    SignInMethod,
+    User,
+    check_login,
+    login_key,
+)
 from gatehouse.accounts.registration import refuse_foreign_domain
 from gatehouse.accounts.second_factors.model import Factor, enabled_factors
 from gatehouse.accounts.store import AccountStore, EmailLinkStore
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditRecord, TallyKind
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder, SignInTally
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import hmac_sha256, sha256
@@ -234,7 +241,7 @@ class EmailSignIn:
         try:
             return await self._accept(proof, client)
         except (EmailCodeWrong, EmailSignInGone):
-            self._tally.count(TallyKind.REFUSED)
+            self._tally.count_refused(SignInMethod.EMAIL)
             raise
 
     async def _accept(self, proof: EmailSignInProof, client: EmailSignInClient) -> EmailSignInResult:

@@ -14,6 +14,7 @@ from gatehouse.accounts.model import (
     User,
     UserSession,
 )
+from gatehouse.accounts.own_account.model import AGENT_KEY
 from gatehouse.accounts.store import AccountStore, LoginStore, SessionStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -85,6 +86,7 @@ class Sessions:
             origin,
             subject=user.user_id,
             details={"auth": auth.value, "strength": strength.value},
+            personal={AGENT_KEY: session.agent} if session.agent else {},
         )
         old = None if replaces is None else sha256(replaces)
         kept = await self._store.open_session(session, entry, replaces=old, mails=mails)

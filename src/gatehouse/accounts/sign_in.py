@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.accounts.errors import SignInRefused
-from gatehouse.accounts.model import User, login_key
+from gatehouse.accounts.model import SignInMethod, User, login_key
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.profile_fields import username_key
 from gatehouse.accounts.store import AccountStore
-from gatehouse.audit.model import TallyKind
 from gatehouse.audit.recorder import SignInTally
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
@@ -102,7 +101,7 @@ class PasswordSignIn:
             await self._limiter.cancel_attempt(guess)
             raise
         if user is None or not proved or user.blocked:
-            self._tally.count(TallyKind.REFUSED)
+            self._tally.count_refused(SignInMethod.LOGIN)
             raise SignInRefused
         await self._limiter.mark_succeeded(guess)
         await self._upgrade_hash(user, attempt.password)

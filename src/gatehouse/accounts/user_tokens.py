@@ -1,7 +1,7 @@
 """The user JWT of an account (R2)."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gatehouse.accounts.errors import UserBlocked
 from gatehouse.accounts.model import User
@@ -26,7 +26,14 @@ SALT_BYTES = 16
 
 class UserTokens:
     def __init__(
-        self, *, store: AccountStore, signer: Signer, recorder: Recorder, clock: Clock, issuer: str, lifetime: int
+        self,
+        *,
+        store: AccountStore,
+        signer: Signer,
+        recorder: Recorder,
+        clock: Clock,
+        issuer: str,
+        lifetime: Callable[[], int],
     ) -> None:
         self._store = store
         self._signer = signer
@@ -81,7 +88,7 @@ class UserTokens:
         claims = UserJwtClaims(
             iss=self._issuer,
             iat=now,
-            exp=now + self._lifetime,
+            exp=now + self._lifetime(),
             uid=user.user_id,
             sub=user.user_id,
             nick=user.nick,

@@ -1,9 +1,8 @@
 """People as the console lists and shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -14,9 +13,7 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
-    exists,
     func,
-    literal_column,
     or_,
     select,
 )
@@ -24,16 +21,11 @@ from sqlalchemy import (
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.paging import (
-    ESCAPE,
-    OFFSET,
-    SIZE,
     Page,
     PagedList,
     PageRequest,
-    contains_pattern,
-    has_prefix,
-    prefix_parameters,
 )
+from gatehouse.admin.people_list import list_people, list_providers
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.accounts.former_ids import former_ids
@@ -41,7 +33,7 @@ from gatehouse.storage.permissions.record_checks import OWNED_PROJECTS, owners_o
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import EMPTY_DOCUMENT, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import sessions, user_tags, users
+from gatehouse.storage.tables.accounts import sessions
 from gatehouse.storage.tables.installation import audit_events
 from gatehouse.storage.tables.oauth import grants
 from gatehouse.storage.tables.permissions import (
@@ -57,33 +49,11 @@ from gatehouse.storage.tables.permissions import (
 )
 
 
-class PeopleFilter(StrEnum):
-    """Which people are listed; the texts are `people.among_<value>`."""
-
-    EVERYBODY = "everybody"
-    BLOCKED = "blocked"
-    ADMINISTRATORS = "administrators"
-    SERVICE_ACCOUNTS = "service_accounts"
-
-
 class ActivitySide(StrEnum):
     """Which records of the audit log: those about a person, or those of their actions."""
 
     ABOUT = "about"
     BY = "by"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonListItem:
-    user_id: str
-    kind: str
-    nick: str
-    login: str
-    email_verified: bool
-    blocked: bool
-    administers: bool
-    registered_at: int
-    seen_at: int  # 0 for never, or longer ago than is stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,148 +307,9 @@ def erasure_impact(user_id: str, now: int) -> Verb[PersonErasureImpact]:
     return PersonErasureImpact(**row._asdict(), sole_owner_of=titles)
 
 
-# The list of people. It must be fast with a hundred thousand of them, so each combination of filters has a statement
-# of its own that follows an index: first the ids of a page, then the columns of these alone.
-
-
-MAX_COUNTED: Final = 10_000  # more are not counted: it would take longer than reading the page
-_TAG: Final = bindparam("tag", type_=Text())
-_DOMAIN: Final = bindparam("domain", type_=Text())
-
-_ADMINISTRATORS: Final = select(role_assignments.c.user_id).where(
-    role_assignments.c.application_id == CENTRAL_APPLICATION,
-    role_assignments.c.role_key == ADMINISTRATOR_ROLE,
-    role_assignments.c.project_id == "",
-    UNEXPIRED,
-)
-_TAGGED: Final = exists().where(user_tags.c.user_id == users.c.user_id, user_tags.c.tag == _TAG)
-_MATCHES_PREFIX: Final = or_(
-    has_prefix(users.c.login_key, "login"),
-    has_prefix(func.lower(users.c.nick), "nick"),
-    has_prefix(func.lower(users.c.nick), "plain"),  # SQLite lower-cases only ASCII letters
-    has_prefix(users.c.user_id, "id"),
-)
-_FILTERS: Final[Mapping[PeopleFilter, tuple[ColumnElement[bool], ...]]] = {
-    PeopleFilter.EVERYBODY: (),
-    PeopleFilter.BLOCKED: (users.c.blocked.is_(True),),
-    PeopleFilter.ADMINISTRATORS: (users.c.user_id.in_(_ADMINISTRATORS),),
-    PeopleFilter.SERVICE_ACCOUNTS: (users.c.kind == literal_column("'service'"),),  # as in the partial index
-}
-# Sessions are deleted when they end; the audit log still has the last sign-in.
-LAST_SEEN_AT: Final = (
-    select(func.max(sessions.c.seen_at)).where(sessions.c.user_id == users.c.user_id).scalar_subquery()
-)
-LAST_SIGNED_IN_AT: Final = (
-    select(func.max(audit_events.c.at))
-    .where(
-        audit_events.c.subject == users.c.user_id,
-        or_(audit_events.c.event == AuditEvent.SIGNED_IN.value, audit_events.c.event == AuditEvent.LOGGED_IN.value),
-    )
-    .scalar_subquery()
-)
-PEOPLE_ROWS = Statement(
-    select(
-        users.c.user_id,
-        users.c.kind,
-        users.c.nick,
-        users.c.login,
-        users.c.email_verified,
-        users.c.blocked,
-        users.c.reg_time,
-        users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
-        LAST_SEEN_AT.label("seen_at"),
-        LAST_SIGNED_IN_AT.label("signed_in_at"),
-    ).where(InStringList(users.c.user_id, "ids"))
-)
-
-
-class PeopleSearch:
-    """The search: the domain of an address after an @, else a prefix of an address, a nick or an id."""
-
-    def __init__(self, text: str) -> None:
-        self.is_domain = text.startswith("@")
-        self.is_any = bool(text)
-        self._text = text
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        typed = self._text
-        if self.is_domain:
-            return {"domain": contains_pattern(typed)}
-        ascii_lower = "".join(char.lower() if char.isascii() else char for char in typed)
-        return (
-            prefix_parameters("login", typed.casefold())
-            | prefix_parameters("nick", typed.lower())
-            | prefix_parameters("plain", ascii_lower)
-            | prefix_parameters("id", typed)
-        )
-
-
-@cache
-def _list_statements(
-    among: PeopleFilter, *, tagged: bool, searched: bool, by_domain: bool
-) -> tuple[Statement, Statement]:
-    """The ids of a page, and the total."""
-    by_tag = tagged and not searched and among is PeopleFilter.EVERYBODY
-    if by_tag:  # follows the index of tags
-        ids: Select[Any] = select(user_tags.c.user_id).where(user_tags.c.tag == _TAG)
-        ordered = ids.order_by(user_tags.c.user_id)
-    else:
-        ids = select(users.c.user_id).where(
-            *_conditions(among, tagged=tagged, searched=searched, by_domain=by_domain)
-        )
-        ordered = ids.order_by(users.c.reg_time.desc(), users.c.user_id.desc())
-    counted = select(func.count().label("total")).select_from(ids.limit(MAX_COUNTED + 1).subquery())
-    return Statement(ordered.limit(SIZE).offset(OFFSET)), Statement(counted)
-
-
-def _conditions(among: PeopleFilter, *, tagged: bool, searched: bool, by_domain: bool) -> list[ColumnElement[bool]]:
-    found = list(_FILTERS[among])
-    if tagged:
-        found.append(_TAGGED)
-    if searched:
-        found.append(users.c.login_key.like(_DOMAIN, escape=ESCAPE) if by_domain else _MATCHES_PREFIX)
-    return found
-
-
-def list_people(among: PeopleFilter, tag: str, page_request: PageRequest, now: int) -> Verb[Page[PersonListItem]]:
-    """Return a page of people, the newest first; an empty `tag` matches everyone."""
-    search = PeopleSearch(page_request.search)
-    ids, counted = _list_statements(among, tagged=bool(tag), searched=search.is_any, by_domain=search.is_domain)
-    parameters = (
-        (search.parameters if search.is_any else {})
-        | ({"tag": tag} if tag else {})
-        | ({"now": now} if among is PeopleFilter.ADMINISTRATORS else {})
-    )
-    (count,) = yield counted(**parameters)
-    found = (yield ids(**parameters, offset=page_request.offset, size=page_request.size)) if count.total else ()
-    named = [row.user_id for row in found]
-    rows = {row.user_id: row for row in (yield PEOPLE_ROWS(ids=named, now=now))}
-    return Page(
-        rows=[list_item(rows[one]) for one in named if one in rows],
-        total=min(count.total, MAX_COUNTED),
-        number=page_request.page,
-        size=page_request.size,
-        is_cut=count.total > MAX_COUNTED,
-    )
-
-
-def list_item(row: Row) -> PersonListItem:
-    return PersonListItem(
-        user_id=row.user_id,
-        kind=row.kind,
-        nick=row.nick,
-        login=row.login or "",
-        email_verified=row.email_verified,
-        blocked=row.blocked,
-        administers=bool(row.administers),
-        registered_at=row.reg_time,
-        seen_at=max(row.seen_at or 0, row.signed_in_at or 0),
-    )
-
-
 class PeopleListStore(SqlStore):
     people = snapshot_read(list_people)
+    providers = snapshot_read(list_providers)
     account_state = snapshot_read(account_state)
     direct_permissions = snapshot_read(direct_permissions)
     applications = snapshot_read(applications_by_name)

@@ -15,6 +15,7 @@ from gatehouse.app.api_endpoints import (
     permission_endpoints,
     site_endpoints,
 )
+from gatehouse.app.figures import figures_of
 from gatehouse.app.page_endpoints import (
     account_endpoints,
     registration_endpoints,
@@ -26,9 +27,9 @@ from gatehouse.app.services import Services
 from gatehouse.images.model import image_path
 from gatehouse.kernel.graphics import Color, image_media_type
 from gatehouse.kernel.stored_settings import referenced_image
-from gatehouse.settings.model import BrandingSettings
+from gatehouse.settings.appearance import BrandingSettings
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
-from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
+from gatehouse.web.api.health import HealthEndpoints, Readiness, SecurityTextEndpoint, allow_bearer
 from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate
 from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import ErrorRenderer
@@ -40,6 +41,7 @@ from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets,
 from gatehouse.web.pages.images import image_endpoint
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
+from gatehouse.web.pages.translations import language_policy
 from gatehouse.web.server.server import ShutdownSignal
 
 
@@ -62,6 +64,11 @@ def load_logo(value: str) -> BrandFile | str:
     return BrandFile(media_type=image_media_type(content), content=content)
 
 
+def read_security_txt(path: str) -> bytes:
+    """Read the file, which the settings have checked; empty without one."""
+    return Path(path).read_bytes() if path else b""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedApp:
     app: ASGIApp
@@ -79,7 +86,11 @@ def build_app(
     settings = services.settings
     assets = packaged_assets()
     pages = PageRenderer(
-        assets, https=services.is_https, demo=demo, brand=lambda: branding(services.settings.branding).brand
+        assets,
+        https=services.is_https,
+        demo=demo,
+        brand=lambda: branding(services.settings.branding).brand,
+        language_policy=lambda: language_policy(services.settings.languages),
     )
     readiness = Readiness(
         readiness_checks(services.storage, services.keyring, services.clock),
@@ -89,19 +100,14 @@ def build_app(
     services.game_notices  # noqa: B018 - listens from here on
     table = endpoints(services, readiness=readiness, pages=pages, assets=assets, stopping=stopping, samples=samples)
     names = ["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)]
-    metrics = Metrics(
-        names,
-        held_requests=lambda: len(services.waiters),
-        permission_cache=lambda: services.permission_loader.cache_weight,
-        issued_tokens=lambda: services.token_endpoint.issued,
-        change_streams=lambda: len(services.change_streams),
-    )
+    metrics = Metrics(names, figures=figures_of(services))
     health = HealthEndpoints(
         readiness=readiness, metrics=metrics, details_allowed=allow_bearer(settings.operations.token.reveal())
     )
     table += [
         brand_endpoint(lambda request: branding(services.settings.branding).serve(request)),
         *health.endpoints(),
+        SecurityTextEndpoint(read_security_txt(settings.operations.security_txt)).endpoint(),
     ]
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
     errors = ErrorRenderer(

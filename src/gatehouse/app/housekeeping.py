@@ -125,5 +125,7 @@ async def delete_expired(services: CoreServices) -> None:
     now = services.clock.now()
     await services.storage.sweep(now)
     await services.guest_expiry.erase_idle(SERVICE_ORIGIN)
+    while await services.storage.audit.erase_old_sign_ins(now - services.settings.sessions.history_days * DAY):
+        pass
     if services.settings.audit.retention_days:
         await services.audit_retention.delete_before(now - services.settings.audit.retention_days * DAY)

@@ -15,6 +15,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.stored_settings import (
+    SettingsInvalid,
     StoredSetting,
     StoredSettings,
     image_reference,
@@ -41,14 +42,6 @@ SUBJECT: Final = "installation"
 REPLACED: Final = "cannot be changed; remove the provider and add it again"
 
 Changes = Mapping[str, object]  # setting -> new value; None removes the stored one
-
-
-class SettingsInvalid(BadInput):
-    """Settings that cannot be stored, with every problem by its setting."""
-
-    def __init__(self, problems: Mapping[str, str]) -> None:
-        self.problems: Final = dict(problems)
-        super().__init__("; ".join(f"{name} {what}" for name, what in self.problems.items()))
 
 
 class LiveSettings:

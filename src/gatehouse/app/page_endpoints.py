@@ -3,6 +3,7 @@
 from gatehouse.app.services import Services
 from gatehouse.gamesessions.purpose import KIND as GAME
 from gatehouse.oauth.device import KIND as DEVICE
+from gatehouse.throttle.limits import Quota
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.account import AccountPage, ConnectedApplicationForms, PersonalDataForms, SessionForms
 from gatehouse.web.pages.account_factors import FactorForms
@@ -46,6 +47,8 @@ def sign_in_completion(services: Services, pages: PageRenderer) -> SignInComplet
         composer=services.mail_composer,
         pages=pages,
         clock=services.clock,
+        notice_quota=Quota(store=services.storage.throttle, clock=services.clock),
+        notices_enabled=lambda: services.settings.sessions.new_device_email,
     )
 
 

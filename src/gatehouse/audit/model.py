@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
 
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import Conflict
 
 Detail: TypeAlias = str | int | bool | None
 Details: TypeAlias = Mapping[str, Detail]
 
+SIGN_IN_EVENTS: Final = (AuditEvent.SIGNED_IN.value, AuditEvent.LOGGED_IN.value)  # a person's sign-in history
 GENESIS: Final = bytes(32)  # what the first record is chained to
 
 

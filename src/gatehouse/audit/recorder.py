@@ -61,16 +61,23 @@ class SignInTally:
         self._store = store
         self._clock = clock
         self._pending: Counter[tuple[int, TallyKind]] = Counter()
+        self.by_method: Counter[tuple[str, ...]] = Counter()  # method and result, for the metrics of this process
 
-    def count(self, what: TallyKind) -> None:
+    def _count(self, what: TallyKind) -> None:
         now = self._clock.now()
         self._pending[now - now % HOUR, what] += 1
 
-    def count_event(self, event: AuditEvent) -> None:
+    def count_refused(self, method: str) -> None:
+        self._count(TallyKind.REFUSED)
+        self.by_method[method, "refused"] += 1
+
+    def count_event(self, event: AuditEvent, details: Details) -> None:
         """Count the event if it is one of the counted kinds."""
         what = TALLIED_EVENTS.get(event)
         if what is not None:
-            self.count(what)
+            self._count(what)
+        if what is TallyKind.SIGNED_IN:
+            self.by_method[str(details.get("auth")), "success"] += 1
 
     async def flush(self) -> None:
         """Write the counts since the last flush; a failed write is repeated the next time."""
@@ -107,7 +114,7 @@ class Recorder:
     ) -> AuditRecord:
         """Build the record; it takes effect with the transaction that stores it."""
         if self._tally is not None:
-            self._tally.count_event(event)
+            self._tally.count_event(event, details or {})
         salt = secrets.token_bytes(SALT_BYTES)
         personal_fields = {"address": origin.address, **(personal or {})}
         now = self._clock.now()

@@ -66,6 +66,12 @@ class Sealer:
         self._recorder = recorder
         self._mac_key = mac_key
         self._clock = clock
+        self._complete_at = clock.monotonic()  # when this process last found nothing left to seal
+
+    @property
+    def lag(self) -> float:
+        """Seconds since this process last found nothing left to seal."""
+        return self._clock.monotonic() - self._complete_at
 
     async def seal_all(self) -> int:
         """Seal until nothing is left; return the number of sealed records.
@@ -80,9 +86,12 @@ class Sealer:
             except (SealedMeanwhile, Conflict):
                 if (await self._store.chain_end()).head == before.head:
                     log.exception("audit.sealing_blocked")
+                else:
+                    self._complete_at = self._clock.monotonic()
                 return sealed
             sealed += count
             if count < BATCH:
+                self._complete_at = self._clock.monotonic()
                 return sealed
 
     async def _seal_batch(self, end: ChainEnd) -> int:

@@ -7,41 +7,56 @@ from typing import Any, Final
 import click
 
 from gatehouse import __version__
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.kernel.errors import GatehouseError
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "admin": "gatehouse.cli.admin:admin",
-    "application": "gatehouse.cli.applications:application",
-    "apply": "gatehouse.cli.apply:apply",
-    "audit": "gatehouse.cli.audit:audit",
-    "backup": "gatehouse.cli.backup:backup",
-    "check": "gatehouse.cli.access:check",
-    "client": "gatehouse.cli.client:client",
-    "config": "gatehouse.cli.config:config",
-    "doctor": "gatehouse.cli.doctor:doctor",
-    "explain": "gatehouse.cli.access:explain",
-    "export": "gatehouse.cli.apply:export",
-    "healthcheck": "gatehouse.cli.healthcheck:healthcheck",
-    "import": "gatehouse.cli.import_accounts:import_accounts",
-    "key": "gatehouse.cli.key:key",
-    "mail": "gatehouse.cli.mail:mail",
-    "members": "gatehouse.cli.access:members",
-    "migrate": "gatehouse.cli.migrate:migrate",
-    "project": "gatehouse.cli.applications:project",
-    "restore": "gatehouse.cli.backup:restore",
-    "sample-app": "gatehouse.cli.demo:sample_app",
-    "sample-game": "gatehouse.cli.demo:sample_game",
-    "serve": "gatehouse.cli.serve:serve",
-    "service-token": "gatehouse.cli.applications:service_token",
-    "simulate": "gatehouse.cli.simulate:simulate",
-    "test": "gatehouse.cli.test:test",
-    "user": "gatehouse.cli.user:user",
-    "version": "gatehouse.cli.version:version",
-    "webhook": "gatehouse.cli.webhook:webhook",
+SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Run": {
+        "serve": "gatehouse.cli.serve:serve",
+        "config": "gatehouse.cli.config:config",
+        "doctor": "gatehouse.cli.doctor:doctor",
+        "healthcheck": "gatehouse.cli.healthcheck:healthcheck",
+        "mail": "gatehouse.cli.mail:mail",
+        "migrate": "gatehouse.cli.migrate:migrate",
+    },
+    "People": {
+        "admin": "gatehouse.cli.admin:admin",
+        "user": "gatehouse.cli.user:user",
+        "import": "gatehouse.cli.import_accounts:import_accounts",
+    },
+    "Permissions": {
+        "check": "gatehouse.cli.access:check",
+        "explain": "gatehouse.cli.access:explain",
+        "members": "gatehouse.cli.access:members",
+        "simulate": "gatehouse.cli.simulate:simulate",
+        "test": "gatehouse.cli.test:test",
+        "apply": "gatehouse.cli.apply:apply",
+        "export": "gatehouse.cli.apply:export",
+    },
+    "Clients and keys": {
+        "application": "gatehouse.cli.applications:application",
+        "client": "gatehouse.cli.client:client",
+        "key": "gatehouse.cli.key:key",
+        "service-token": "gatehouse.cli.applications:service_token",
+        "webhook": "gatehouse.cli.webhook:webhook",
+    },
+    "Data": {
+        "audit": "gatehouse.cli.audit:audit",
+        "backup": "gatehouse.cli.backup:backup",
+        "restore": "gatehouse.cli.backup:restore",
+        "project": "gatehouse.cli.applications:project",
+    },
+    "Develop": {
+        "sample-app": "gatehouse.cli.demo:sample_app",
+        "sample-game": "gatehouse.cli.demo:sample_game",
+        "completion": "gatehouse.cli.completion:completion",
+        "version": "gatehouse.cli.version:version",
+    },
 }
+COMMANDS: Final = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return sorted(COMMANDS)
 
@@ -51,6 +66,10 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in SECTIONS.items():
+            self.write_commands(ctx, formatter, section, names)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,7 +1,7 @@
 """`gatehouse check`, `explain` and `members`: who has which permission, and why."""
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -10,17 +10,24 @@ from msgspec.structs import asdict
 
 from gatehouse.app.services import Services
 from gatehouse.cli.common import (
-    ApplicationId,
     Invocation,
     common_options,
+    did_you_mean,
     format_time,
     json_option,
     print_json,
+    print_result,
     print_table,
 )
-from gatehouse.cli.services import find_user, run_with_services
+from gatehouse.cli.services import (
+    find_application,
+    find_user,
+    names_of_people,
+    run_with_services,
+    warn_about_unknown_permission,
+)
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.permissions.errors import ApplicationNotFound, ProjectNotFound
+from gatehouse.permissions.errors import ApplicationNotFound, ProjectNotFound, RoleNotFound
 from gatehouse.permissions.evaluation.loader import EvaluationInput
 from gatehouse.permissions.explanation.reasons import Explanation
 from gatehouse.permissions.explanation.wording import explanation_sentences
@@ -92,28 +99,30 @@ class Undecided(click.ClickException):
 @common_options
 @json_option
 @scope_options
-@click.argument("application_id", type=ApplicationId())
+@click.argument("application")
 @click.argument("user")
 @click.argument("rule")
 def check(
     invocation: Invocation,
     *,
-    application_id: int,
+    application: str,
     user: str,
     rule: str,
     project: str | None,
     resource: str | None,
     as_json: bool,
 ) -> None:
-    """Check whether USER (an ID or a login) has permission RULE in an application.
+    """Check whether USER has permission RULE in APPLICATION.
 
-    Exit codes: 0 allowed, 1 denied, 2 unknown.
+    USER is an ID or a login, APPLICATION an ID or a name. Exit codes: 0 allowed, 1 denied, 2 unknown.
     """
 
     async def work(services: Services) -> CheckOutcome:
         question = parse_question(rule, project, resource)
-        case = await load_evaluation_input(services, application_id, user, question)
-        held = await services.permission_loader.evaluate(case, application_id, NO_ADDRESS)
+        found = await find_application(services, application)
+        await warn_about_unknown_permission(services, found, rule)
+        case = await load_evaluation_input(services, found.application_id, user, question)
+        held = await services.permission_loader.evaluate(case, found.application_id, NO_ADDRESS)
         return answer_questions(case, held, [question], services.clock.now())
 
     checked = run_check(invocation, work)
@@ -121,7 +130,7 @@ def check(
     if as_json:
         print_json({"allowed": allowed, "user_id": checked.user_id, "expired": checked.expired})
     else:
-        click.echo("allowed" if allowed else "denied")
+        print_result("allowed" if allowed else "denied", success=allowed)
     if not allowed:
         sys.exit(EXIT_DENIED)
 
@@ -142,13 +151,13 @@ def run_check(invocation: Invocation, work: Callable[[Services], Awaitable[Check
 @json_option
 @scope_options
 @click.option("--ip", help="Evaluate for this client IP address.  [default: none]")
-@click.argument("application_id", type=ApplicationId())
+@click.argument("application")
 @click.argument("user")
 @click.argument("rule")
 def explain(
     invocation: Invocation,
     *,
-    application_id: int,
+    application: str,
     user: str,
     rule: str,
     project: str | None,
@@ -156,13 +165,18 @@ def explain(
     ip: str | None,
     as_json: bool,
 ) -> None:
-    """Explain why USER (an ID or a login) has permission RULE in an application or not, and what is missing."""
+    """Explain why USER has permission RULE in APPLICATION or not, and what is missing.
+
+    USER is an ID or a login, APPLICATION an ID or a name.
+    """
     question = parse_question(rule, project, resource)
     address = None if ip is None else read_ip(ip)
 
     async def work(services: Services) -> Explanation:
-        case = await load_evaluation_input(services, application_id, user, question)
-        return await services.explainer.explain(case, application_id, question, address)
+        found = await find_application(services, application)
+        await warn_about_unknown_permission(services, found, rule)
+        case = await load_evaluation_input(services, found.application_id, user, question)
+        return await services.explainer.explain(case, found.application_id, question, address)
 
     explanation = run_with_services(invocation, work)
     if as_json:
@@ -174,7 +188,7 @@ def explain(
 # `gatehouse members`: who has a rule or a role.
 
 
-MEMBER_HEADINGS: Final = ("user_id", "until", "how")
+MEMBER_HEADINGS: Final = ("user_id", "name", "until", "how")
 
 
 @click.command()
@@ -184,11 +198,11 @@ MEMBER_HEADINGS: Final = ("user_id", "until", "how")
 @click.option("--rule", help="List people with this permission.")
 @click.option("--role", help="List people with this role.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.argument("application_id", type=ApplicationId())
+@click.argument("application")
 def members(
     invocation: Invocation,
     *,
-    application_id: int,
+    application: str,
     rule: str | None,
     role: str | None,
     project: str | None,
@@ -196,17 +210,31 @@ def members(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """List everyone with a permission or role in an application, with source and expiry."""
+    """List everyone with a permission or role in APPLICATION (an ID or a name), with source and expiry."""
     if (rule is None) == (role is None) or (as_csv and as_json):
         raise click.UsageError("use either --rule or --role, and either --csv or --json")
     draft = MembersDraft(rule=rule, role=role, project_id=project, resource=parse_resource(resource))
-    found = run_with_services(invocation, lambda services: all_members(services, application_id, draft))
+    found, names = run_with_services(invocation, lambda services: named_members(services, application, draft))
     if as_json:
         print_json([member_record(one) for one in found])
     elif as_csv:
         click.echo(members_csv(found), nl=False)
     else:
-        print_table(MEMBER_HEADINGS, [(one.user_id, format_time(one.until), paths_text(one)) for one in found])
+        rows = [(one.user_id, names.get(one.user_id, ""), format_time(one.until), paths_text(one)) for one in found]
+        print_table(MEMBER_HEADINGS, rows)
+
+
+async def named_members(
+    services: Services, application: str, draft: MembersDraft
+) -> tuple[Sequence[FoundMember], Mapping[str, str]]:
+    found = await find_application(services, application)
+    try:
+        members_found = await all_members(services, found.application_id, draft)
+    except RoleNotFound as error:
+        models = await services.storage.permissions.application_models([found.application_id])
+        names = [role.name for role in models[found.application_id].roles.values()]
+        raise RoleNotFound(f"no role {draft.role}.{did_you_mean(str(draft.role), names)}") from error
+    return members_found, await names_of_people(services, [one.user_id for one in members_found])
 
 
 async def all_members(services: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:

@@ -11,11 +11,12 @@ from gatehouse.accounts.model import User
 from gatehouse.app.services import Services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
 from gatehouse.storage.accounts.users import create_administrator
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def admin() -> None:
     """Create administrators and reset lost second factors."""
 

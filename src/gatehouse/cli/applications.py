@@ -18,6 +18,7 @@ from gatehouse.cli.common import (
     print_table,
     printable,
 )
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.permissions.authentication.jwts import MAX_TOKEN_DAYS, IssuedServiceToken
 from gatehouse.permissions.commands.app_schemas import full_schema_document
@@ -28,7 +29,7 @@ from gatehouse.permissions.model.schema_version import SchemaVersion
 VERSION_HEADINGS: Final = ("version", "saved", "by", "changes")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def application() -> None:
     """Manage application secrets and show earlier schema versions."""
 
@@ -179,7 +180,7 @@ def token_entry(token: ServiceToken) -> dict[str, object]:
 # `gatehouse project`: erase a project.
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def project() -> None:
     """Delete projects permanently."""
 

@@ -36,10 +36,11 @@ MARKS: Final = {Action.ADD: ("+", "green"), Action.CHANGE: ("~", "yellow"), Acti
     "--allow-weak", is_flag=True, help="Accept weak passwords and short client secrets.  [implied by --dev]"
 )
 def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, allow_weak: bool, as_json: bool) -> None:
-    """Create and update what FILE lists (.yaml, .toml or .json; - reads YAML from standard input).
+    """Create and update what FILE lists.
 
-    Runs in one transaction and is idempotent. An absent field is left unchanged, null clears it, a value replaces
-    it completely. The service may be running or stopped.
+    FILE is .yaml, .toml or .json; - reads YAML from standard input. Runs in one transaction and is idempotent. An
+    absent field is left unchanged, null clears it, a value replaces it completely. The service may be running or
+    stopped.
     """
     environment = process_environment()
     secret_file = SecretFileReader(file, file_privacy(environment, dev=invocation.dev))

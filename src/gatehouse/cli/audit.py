@@ -1,7 +1,6 @@
 """`gatehouse audit`: read the audit log and check that it was not changed."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from gatehouse.audit.chain import EXPORTED_HEAD, HeadCodec
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.audit.verification import VerificationResult
+from gatehouse.cli.audit_export import export_records, shorten_gsids
 from gatehouse.cli.common import (
     Invocation,
     common_options,
@@ -20,19 +20,23 @@ from gatehouse.cli.common import (
     format_time,
     json_option,
     print_json,
-    print_table,
+    print_wrapped,
+    printable,
     show_progress,
 )
-from gatehouse.cli.services import find_user, run_with_services
-from gatehouse.gamesessions.model import short_gsid, short_gsids
+from gatehouse.cli.groups import CommandGroup
+from gatehouse.cli.services import find_user, names_of_people, run_with_services
 from gatehouse.kernel.errors import NotFound
 
-RECORD_HEADINGS: Final = ("at", "event", "subject", "actor", "details", "personal", "record")
+INDENT: Final = " " * 4
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def audit() -> None:
-    """Verify and read the audit log."""
+    """Verify, read and export the audit log."""
+
+
+audit.add_command(export_records)
 
 
 @audit.command()
@@ -153,17 +157,23 @@ def show(
 ) -> None:
     """Print audit records, newest first, or a single record or refused request by ID."""
 
-    async def work(services: Services) -> Sequence[AuditRecord | Refusal]:
+    async def work(services: Services) -> tuple[Sequence[AuditRecord | Refusal], Mapping[str, str]]:
+        records = await find_records(services)
+        return records, await names_of_people(services, {name for one in records for name in people_in(one)})
+
+    async def find_records(services: Services) -> Sequence[AuditRecord | Refusal]:
         if record is not None:
             return [await find_record(services, record)]
         about = (await find_user(services, subject)).user_id if subject and "@" in subject else subject
         return await services.storage.audit.newest_records(limit, about or "", event or "")
 
-    found = [shorten_gsids(one) for one in run_with_services(invocation, work)]
+    found, names = run_with_services(invocation, work)
+    shortened = [shorten_gsids(one) for one in found]
     if as_json:
-        print_json([record_entry(one) for one in found])
-    else:
-        print_table(RECORD_HEADINGS, [record_row(one) for one in found])
+        print_json([record_entry(one) for one in shortened])
+        return
+    for one in shortened:
+        print_record(one, names)
 
 
 async def find_record(services: Services, record_id: str) -> AuditRecord | Refusal:
@@ -171,11 +181,6 @@ async def find_record(services: Services, record_id: str) -> AuditRecord | Refus
     if record is None:
         raise NotFound(f"no record {record_id}")
     return record
-
-
-def shorten_gsids(one: AuditRecord | Refusal) -> AuditRecord | Refusal:
-    """Shorten a gsid, as in the console: a person who reads it on the screen could use it (checklist GS-32)."""
-    return replace(one, subject=short_gsid(one.subject), details=short_gsids(one.details))
 
 
 def record_entry(one: AuditRecord | Refusal) -> dict[str, object]:
@@ -193,13 +198,31 @@ def record_entry(one: AuditRecord | Refusal) -> dict[str, object]:
     return {**common, "refused": False, "actor": one.actor, "place": one.place}
 
 
-def record_row(one: AuditRecord | Refusal) -> tuple[str, ...]:
+def people_in(one: AuditRecord | Refusal) -> Iterator[str]:
+    """The IDs in the record that may be those of people."""
+    yield one.subject
+    if isinstance(one, AuditRecord):
+        yield one.actor
+
+
+def print_record(one: AuditRecord | Refusal, names: Mapping[str, str]) -> None:
+    """Print a line about what happened, and its details below, in lines that fit the terminal."""
+    parts = [format_time(one.at), one.event, with_name(one.subject, names)]
     if isinstance(one, Refusal):
-        event, actor = f"{one.event}: {one.reason}", "refused"
-    else:
-        event, actor = one.event, one.actor
-    personal = "" if one.personal is None else facts_text(one.personal)
-    return (format_time(one.at), event, one.subject, actor, facts_text(one.details), personal, one.record_id)
+        parts.append("refused")
+    elif one.actor != one.subject:
+        parts.append(f"by {with_name(one.actor, names)}")
+    click.echo(printable("  ".join(filter(None, parts))))
+    details = facts_text({**one.details, **(one.personal or {})})
+    if isinstance(one, Refusal):
+        details = f"{one.reason} {details}"
+    if details.strip():
+        print_wrapped(details.strip(), indent=INDENT)
+    click.echo(f"{INDENT}record {one.record_id}")
+
+
+def with_name(identifier: str, names: Mapping[str, str]) -> str:
+    return f"{names[identifier]} ({identifier})" if identifier in names else identifier
 
 
 def facts_text(facts: Mapping[str, object]) -> str:

@@ -46,7 +46,7 @@ from gatehouse.storage.archive import (
     create_file_atomically,
     refuse_wrong_mac,
 )
-from gatehouse.storage.backup import DatabaseInUse, RestoreFence, dump_rows, restore_rows, table_columns
+from gatehouse.storage.backup import DatabaseInUse, RestoreFence, count_rows, dump_rows, restore_rows, table_columns
 from gatehouse.storage.database import Storage
 from gatehouse.storage.migrations import HEAD, ensure_current
 from gatehouse.storage.sqlite.runner import serve_lock
@@ -77,8 +77,7 @@ def backup(invocation: Invocation, *, file: Path, as_json: bool) -> None:
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
     try:
-        with show_progress("Backing up, rows") as tell:
-            made = asyncio.run(write_backup(loaded, file.absolute(), tell))
+        made = asyncio.run(write_backup(loaded, file.absolute()))
     except OSError as error:
         raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
     if as_json:
@@ -92,16 +91,17 @@ def backup(invocation: Invocation, *, file: Path, as_json: bool) -> None:
         )
 
 
-async def write_backup(loaded: LoadedSettings, file: Path, tell: Callable[[int], object]) -> BackupResult:
+async def write_backup(loaded: LoadedSettings, file: Path) -> BackupResult:
     async with open_existing_database(loaded) as storage:
         await ensure_current(storage.runner, loaded.settings.database.url.reveal(), migrate=False)
         manifest = await build_manifest(storage)
         masters = master_keys(loaded.settings)
         key = open_instance_key(masters, manifest.instance_key)
         head = HeadCodec(masters).decode((await storage.audit.chain_end()).head)
-        with create_file_atomically(file) as out:
+        total = await storage.runner.snapshot_read(count_rows)
+        with create_file_atomically(file) as out, show_progress("Backing up, rows", total) as tell:
             writer = ArchiveWriter(out, manifest)
-            await storage.runner.snapshot_read(partial(dump_rows, count_rows(writer, tell)))
+            await storage.runner.snapshot_read(partial(dump_rows, count_written(writer, tell)))
             closing = writer.close(derive_key(key, MAC_LABEL))
     noted = head_exporter(key).export(head) if head else ""
     return BackupResult(file=file, manifest=manifest, closing=closing, audit_head=noted)
@@ -123,7 +123,7 @@ async def build_manifest(storage: Storage) -> Manifest:
     )
 
 
-def count_rows(writer: ArchiveWriter, tell: Callable[[int], object]) -> Callable[[str, Sequence[Row]], None]:
+def count_written(writer: ArchiveWriter, tell: Callable[[int], object]) -> Callable[[str, Sequence[Row]], None]:
     written = 0
 
     def put(table: str, rows: Sequence[Row]) -> None:

@@ -18,6 +18,7 @@ from gatehouse.cli.common import (
     print_json,
     print_table,
 )
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.oauth.client_document import client_document, replace_values
 from gatehouse.oauth.client_fields import ClientField, Kind
@@ -61,7 +62,7 @@ DAY: Final = 86_400
 NEW_CLIENT_PROFILE: Final = ClientProfile.OIDC  # as in the console; the API and files keep native (R9)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def client() -> None:
     """Create, show and remove OAuth clients, rotate their secrets and revoke their grants."""
 

@@ -1,11 +1,13 @@
 """What every command shares: its common options, how settings are loaded for it, how it prints JSON."""
 
 import shlex
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import wraps
 from itertools import zip_longest
@@ -16,10 +18,13 @@ from unicodedata import combining, east_asian_width
 import click
 import msgspec
 
-from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused, load, process_environment
+from gatehouse.settings import FILE_NAME, LoadedSettings, LoadPurpose, SettingsRefused, load, process_environment
+from gatehouse.settings.secret import DEV_KEY_FILE, path_exists
 
 EX_CONFIG: Final = 78  # sysexits.h: something was found in an unconfigured or misconfigured state
 DEFAULT_DATA: Final = Path("data")
+DEMO_DATA: Final = Path("demo-data")
+SETTINGS_OF_PRODUCTION: Final = "GATEHOUSE__SECURITY__"  # variables that a development installation does without
 MAIN: Final = "__main__.py"  # how `python -m gatehouse` is called
 NO_FLAGS: Final[Mapping[str, str]] = {}
 
@@ -36,14 +41,17 @@ class Invocation:
     dev: bool
 
 
-def common_options(command: Callable[..., Result]) -> Callable[..., Result]:
-    """Give a command --data, --config and --dev, as its first argument, an Invocation."""
+def common_options(command: Callable[..., Result], *, finds_installation: bool = True) -> Callable[..., Result]:
+    """Give a command --data, --config and --dev, as its first argument, an Invocation.
+
+    `finds_installation`: without these options, look for a development installation or a demo in this directory.
+    """
 
     @click.option(
         "--data",
         type=click.Path(path_type=Path, file_okay=False),
         default=DEFAULT_DATA,
-        show_default="./data",
+        show_default="./data, or ./demo-data if only that exists" if finds_installation else "./data",
         help="Data directory.",
     )
     @click.option(
@@ -55,9 +63,27 @@ def common_options(command: Callable[..., Result]) -> Callable[..., Result]:
     @click.option("--dev", is_flag=True, help="Development mode: http, own keys, loopback only.")
     @wraps(command)
     def invoked(*, data: Path, config_file: Path | None, dev: bool, **rest: object) -> Result:
-        return command(Invocation(data=data, config=config_file, dev=dev), **rest)
+        invocation = Invocation(data=data, config=config_file, dev=dev)
+        return command(find_installation(invocation) if finds_installation else invocation, **rest)
 
     return invoked
+
+
+def find_installation(given: Invocation) -> Invocation:
+    """The invocation with the data directory and the mode of the installation in this directory."""
+    is_demo = given.data == DEFAULT_DATA and not DEFAULT_DATA.exists() and DEMO_DATA.exists()
+    data = DEMO_DATA if is_demo else given.data
+    return replace(given, data=data, dev=given.dev or is_development(data, given.config))
+
+
+def is_development(data: Path, config: Path | None) -> bool:
+    """Whether the installation was made by --dev and nothing says how it runs in production."""
+    return (
+        path_exists(data / DEV_KEY_FILE)
+        and config is None
+        and not path_exists(data / FILE_NAME)
+        and not any(name.startswith(SETTINGS_OF_PRODUCTION) for name in process_environment())
+    )
 
 
 def json_option(command: Function) -> Function:
@@ -123,12 +149,28 @@ def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
-# Output of commands: tables, facts, progress.
+# Output of commands: results, tables, facts, progress.
 
 
 COLUMN_GAP: Final = "  "
+MAX_LINE: Final = 100  # columns where there is no terminal
+MIN_LINE: Final = 60
 PROGRESS_SECONDS: Final = 0.1  # between two updates
 BAR_WIDTH: Final = 24  # characters
+
+
+def print_result(text: str, *, success: bool) -> None:
+    """Print an answer; on a terminal with a tick or a cross, and in color."""
+    if sys.stdout.isatty():
+        click.secho(f"{'✓' if success else '✗'} {text}", fg="green" if success else "red")
+    else:
+        click.echo(text)
+
+
+def print_wrapped(text: str, *, indent: str) -> None:
+    """Print text in lines that fit the terminal."""
+    width = max(shutil.get_terminal_size((MAX_LINE, 0)).columns, MIN_LINE)
+    click.echo(textwrap.fill(printable(text), width, initial_indent=indent, subsequent_indent=indent))
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

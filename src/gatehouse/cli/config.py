@@ -19,6 +19,7 @@ from gatehouse.cli.common import (
     print_table,
     read_settings,
 )
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import PasswordSource, operator_origin, password_options, run_with_services
 from gatehouse.images.model import MAX_UPLOAD_BYTES
 from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
@@ -28,7 +29,7 @@ EXIT_REFUSED: Final = 1
 URL_SCHEMES: Final = ("https:", "http:", "data:")  # other values of a logo are files
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def config() -> None:
     """Show, check and change the settings."""
 

@@ -17,7 +17,15 @@ from click.core import ParameterSource
 
 from gatehouse import logs
 from gatehouse.app.services import Services
-from gatehouse.cli.common import EX_CONFIG, Invocation, command_for, common_options, print_problems, read_settings
+from gatehouse.cli.common import (
+    DEMO_DATA,
+    EX_CONFIG,
+    Invocation,
+    command_for,
+    common_options,
+    print_problems,
+    read_settings,
+)
 from gatehouse.cli.services import run_with_services
 from gatehouse.demo import samples
 from gatehouse.demo.accounts import ACCOUNTS_FILE, accounts_table
@@ -29,7 +37,6 @@ from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
 from gatehouse.settings.sources import SettingProblem
 from gatehouse.web.server.server import bind_sockets, serve_in_loop
 
-DEMO_DATA: Final = Path("demo-data")
 LOOPBACK: Final = "127.0.0.1"
 LOCAL_ONLY: Final = (
     "--demo is only for this machine: its data is fictional and anyone who can reach it can see everything."

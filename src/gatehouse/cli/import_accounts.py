@@ -133,6 +133,8 @@ def import_accounts(
 
     Passwords keep working: their hashes are imported, and replaced at the first sign-in. An interrupted import is
     continued by the same command. Exits with 1 when a row, or an identity of one, was not imported.
+
+    An account without a login has no email: its owner recovers it with another connected sign-in or a recovery code.
     """
     kind = ImportFormat(source)
     if (kind is ImportFormat.FIREBASE) != (hash_config is not None):

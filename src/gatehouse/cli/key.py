@@ -20,6 +20,7 @@ from gatehouse.cli.common import (
     print_table,
     show_progress,
 )
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import operator_origin, refuse_missing_file, run_with_services
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, RotationPending, SigningKey, key_state
@@ -34,7 +35,7 @@ MASTER_KEY_VARIABLE: Final = f"{ALL_SETTINGS['security.master_key'].variable}{FI
 KEY_HEADINGS: Final = ("kid", "purpose", "alg", "state", "created", "signs from", "signs until", "verifies until")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def key() -> None:
     """List and rotate signing keys; create and change the master key."""
 

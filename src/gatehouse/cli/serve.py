@@ -9,14 +9,16 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
 import structlog
 import uvloop
+from starlette.types import ASGIApp
 
-from gatehouse import logs
+from gatehouse import __version__, logs
 from gatehouse.app.endpoints import ServedApp, build_app
 from gatehouse.app.garbage_collection import GarbageCollector, freeze_startup_objects
 from gatehouse.app.housekeeping import housekeeping, run_job
@@ -25,6 +27,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, command_for, common_options, load_settings
 from gatehouse.kernel.background import shorten_switch_interval
 from gatehouse.kernel.clock import Clock, SystemClock
+from gatehouse.kernel.errors import Misconfigured
 from gatehouse.settings import LoadedSettings, LoadPurpose
 from gatehouse.storage.sqlite.runner import serve_lock, sqlite_path
 from gatehouse.web.api.health import operations_app
@@ -110,7 +113,7 @@ class Supervisor:
 
 
 @click.command()
-@common_options
+@partial(common_options, finds_installation=False)
 @click.option("--host", help="Address or host name to listen on.  [default: 127.0.0.1]")
 @click.option("--port", help="Port to listen on.  [default: 8080]")
 @click.option("--workers", help="Number of server processes; more than one needs PostgreSQL.")
@@ -162,7 +165,7 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
         if demo and not worker:
             await stack.enter_async_context(demo_command.serve_sample_app(services, loaded))
         server = make_server(
-            served.app,
+            with_telemetry(served, services, stack),
             host=settings.server.host,
             port=settings.server.port,
             clock=clock,
@@ -172,6 +175,22 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
         )
         await server.serve(sockets)
         await run_job(services.shut_down_games)
+
+
+def with_telemetry(served: ServedApp, services: Services, stack: AsyncExitStack) -> ASGIApp:
+    """Return the application, with OpenTelemetry around it if a collector is set. Raises Misconfigured."""
+    settings = services.settings
+    if not settings.telemetry.endpoint:
+        return served.app
+    try:
+        from gatehouse.app.telemetry import Telemetry
+    except ImportError as error:
+        raise Misconfigured(
+            f"telemetry.endpoint needs a package that is not installed ({error.name}): install gatehouse[telemetry]"
+        ) from error
+    telemetry = Telemetry(settings.telemetry, served.metrics.figures, version=__version__)
+    stack.push_async_callback(asyncio.to_thread, telemetry.shut_down)
+    return telemetry.trace(served.app, settings.server.trusted_proxies, services.clock.monotonic)
 
 
 def sample_commands(loaded: LoadedSettings) -> SampleCommands:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from getpass import getuser
@@ -14,12 +14,16 @@ import click
 from gatehouse import logs
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User, login_key
+from gatehouse.admin.names import NamedApplication, NameStore
+from gatehouse.admin.people import PeopleListStore
 from gatehouse.app.services import Services, open_services
 from gatehouse.app.services.core import open_database
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.cli.common import Invocation, load_settings
+from gatehouse.cli.common import Invocation, did_you_mean, load_settings, printable
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.permissions.documents.rules import schema_rules
+from gatehouse.permissions.errors import ApplicationNotFound
 from gatehouse.permissions.rights.operators import operator_actor as acting
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.settings import LoadedSettings
@@ -89,10 +93,41 @@ async def operator_actor(services: Services) -> Actor:
     return acting(models[CENTRAL_APPLICATION], operator_origin(), services.clock.now())
 
 
-# What the commands about accounts share: finding a user, reading a password.
+# What commands are about: an application, a person, and a permission.
 
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+
+async def find_application(services: Services, name: str) -> NamedApplication:
+    """The application of that ID or name. Raises ApplicationNotFound, with a suggestion."""
+    applications = await PeopleListStore(services.storage.runner).applications()
+    found = [one for one in applications if name in (str(one.application_id), one.name)] or [
+        one for one in applications if name.casefold() == one.name.casefold()
+    ]
+    if not found:
+        raise ApplicationNotFound(f"no application {name}.{did_you_mean(name, [one.name for one in applications])}")
+    if len(found) > 1:
+        ids = ", ".join(str(one.application_id) for one in found)
+        raise ApplicationNotFound(f"several applications are called {name}; use an ID: {ids}")
+    return found[0]
+
+
+async def names_of_people(services: Services, user_ids: Collection[str]) -> Mapping[str, str]:
+    """The names of those that are people, by user ID."""
+    people = await NameStore(services.storage.runner).people_by_id(user_ids)
+    return {user_id: person.nick for user_id, person in people.items()}
+
+
+async def warn_about_unknown_permission(services: Services, application: NamedApplication, permission: str) -> None:
+    """Say it if the application does not describe the permission: a typing error is denied to everyone."""
+    models = await services.storage.permissions.application_models([application.application_id])
+    schema = models[application.application_id].schema
+    known = sorted(rule.path for rule in schema_rules(schema.private_data, schema.public_data))
+    path = permission.removeprefix("private_data.").removeprefix("public_data.")
+    if path not in known:
+        suggestion = did_you_mean(path, known)
+        click.echo(f"{printable(path)} is not a permission of {printable(application.name)}.{suggestion}", err=True)
 
 
 async def find_user(services: Services, name: str) -> User:

@@ -10,9 +10,9 @@ import msgspec
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.app.services import Services
-from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
-from gatehouse.cli.services import operator_origin, run_with_services
-from gatehouse.permissions.errors import ApplicationNotFound, Malformed
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.services import find_application, operator_origin, run_with_services
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.questions.proposals import AnyProposal, Proposer
 from gatehouse.permissions.questions.simulate import Effect
 from gatehouse.permissions.rights.operators import operator_actor as acting
@@ -25,16 +25,16 @@ PAGE: Final = 1_000
 @click.command()
 @common_options
 @json_option
-@click.argument("application_id", type=ApplicationId())
+@click.argument("application")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-def simulate(invocation: Invocation, *, application_id: int, file: Path, as_json: bool) -> None:
-    """Preview who would gain or lose access in an application by the change in FILE; nothing is saved.
+def simulate(invocation: Invocation, *, application: str, file: Path, as_json: bool) -> None:
+    """Preview who would gain or lose access in APPLICATION by the change in FILE; nothing is saved.
 
     FILE (.yaml, .toml or .json; - reads YAML from standard input) contains `kind` (role, schema, group, group_access,
     project, membership or record) and its data, like `change` of POST /api/permissions/simulate.
     """
     change = read_change(file)
-    found = run_with_services(invocation, lambda services: simulate_effects(services, application_id, change))
+    found = run_with_services(invocation, lambda services: simulate_effects(services, application, change))
     if as_json:
         print_json(found)
         return
@@ -56,10 +56,9 @@ def read_change(file: Path) -> AnyProposal:
     return change
 
 
-async def simulate_effects(services: Services, application_id: int, change: AnyProposal) -> Sequence[Effect]:
+async def simulate_effects(services: Services, application: str, change: AnyProposal) -> Sequence[Effect]:
+    application_id = (await find_application(services, application)).application_id
     models = await services.storage.permissions.application_models([CENTRAL_APPLICATION, application_id])
-    if application_id not in models:
-        raise ApplicationNotFound
     actor = acting(models[CENTRAL_APPLICATION], operator_origin(), services.clock.now())
     by = Proposer(actor=actor, model=models[application_id], central=models[CENTRAL_APPLICATION])
     found: list[Effect] = []

@@ -23,6 +23,7 @@ from gatehouse.cli.common import (
     print_json,
     print_table,
 )
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
 from gatehouse.mail.composer import LANGUAGES
 from gatehouse.personal_data.model import DataCall, DataRequest
@@ -138,7 +139,7 @@ def print_requests(requests: Sequence[DataRequestEntry]) -> None:
 Facts = dict[str, object]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def user() -> None:
     """Create, show, block and erase accounts, end sessions and issue tokens for scripts."""
 
@@ -146,7 +147,7 @@ def user() -> None:
 @user.command()
 @common_options
 @json_option
-@click.option("--login", required=True, help="Email the person signs in with.")
+@click.option("--login", required=True, help="Email the person signs in with; password resets go there.")
 @click.option("--nick", required=True, help="Display name.")
 @password_options
 @click.option("--no-password", is_flag=True, help="Create the account without a password.")

@@ -16,6 +16,7 @@ from gatehouse.cli.common import (
     print_json,
     print_table,
 )
+from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import operator_actor, run_with_services
 from gatehouse.kernel.times import DAY
 from gatehouse.permissions.rights.rights import Actor
@@ -47,7 +48,7 @@ TOPICS: Final = click.Choice([topic.value for topic in Topic])
 T = TypeVar("T")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def webhook() -> None:
     """Manage webhooks and their deliveries."""
 

@@ -270,6 +270,7 @@ class PollService:
         if not poll.connection.is_open():  # the client left while the take was stored, and nothing was sent
             self._return_answer(poll, prepared)
             raise ClientGone
+        self._results.outcomes["delivered"] += 1
         return PollAnswer(status=OK, session=session, data=prepared.data)
 
     async def _take_answer(self, poll: HeldPoll, prepared: PreparedLogin) -> bool:
@@ -305,12 +306,14 @@ class PollService:
         session = poll.session
         refusal = self._refusals.end_refusal(session.gsid, poll.origin, reason)
         if await self._store.fail_session(session.gsid, self._clock.now(), refusal, self._refusals.max_refusals):
+            self._results.outcomes["failed"] += 1
             failed = replace(session, state=GameSessionState.FAILED)
             return PollAnswer(status=ERROR, session=failed, error=refusal.record_id, ban=ban)
         return await self._answer_not_taken(poll)
 
     async def _expire(self, poll: HeldPoll) -> PollAnswer:
         """End a session that reached its maximum lifetime while the poll was held."""
+        self._results.outcomes["expired"] += 1
         violation = await self._refusals.violation(poll.session.gsid, poll.origin, "the session has expired")
         return PollAnswer(status=ERROR, session=poll.session, error=violation.record_id)
 

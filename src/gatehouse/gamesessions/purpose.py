@@ -203,6 +203,7 @@ class GameSignInPurpose:
         entry = self._confirmation_record(session, proof.user_id, origin)
         if not await self._store.confirm_session(confirmation, self._clock.now(), entry):
             raise SignInFlowGone
+        self._results.outcomes["confirmed"] += 1
         return page_url(DONE_PATH, session.gsid)
 
     async def _finish_upgrade(self, session: GameSession, proof: SignInProof, origin: AuditOrigin) -> str:
@@ -224,6 +225,7 @@ class GameSignInPurpose:
         except (Conflict, Refused) as refusal:
             await self._fail(session, origin, f"the guest was not merged: {refusal}")
             return page_url(NOT_MERGED_PATH, session.gsid)
+        self._results.outcomes["confirmed"] += 1
         return page_url(DONE_PATH, session.gsid)
 
     def _upgrade_records(
@@ -322,6 +324,7 @@ class GameSignInPurpose:
         )
         if not failed:
             raise SignInPurposeEnded
+        self._results.outcomes["failed"] += 1
 
 
 def code_choices_for(session: GameSession, origin: AuditOrigin) -> tuple[str, ...]:

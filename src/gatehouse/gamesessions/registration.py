@@ -131,6 +131,7 @@ class GameSessionRegistration:
         )
         session = self._new_session(request, options, location, with_code=with_code)
         await self._store.register_session(session)
+        self._results.outcomes["registered"] += 1
         return RegisteredSession(session=session, location=location)
 
     async def _with_application(self, options: LoginOptions, origin: AuditOrigin) -> LoginOptions:

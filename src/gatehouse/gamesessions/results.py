@@ -1,5 +1,6 @@
 """The login data of an OK answer, created when the answer is taken, not when it is confirmed (R4)."""
 
+from collections import Counter
 from dataclasses import replace
 
 import msgspec
@@ -26,6 +27,7 @@ class GameLoginResults:
         self._login_result = login_result
         self._id_tokens = id_tokens
         self._masters = masters
+        self.outcomes: Counter[str] = Counter()  # of game sessions, for the metrics of this process
 
     async def prepare_login(self, session: GameSession, request_id: str) -> PreparedLogin:
         """Prepare the login.

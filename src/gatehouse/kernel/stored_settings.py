@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gatehouse.kernel.errors import BadInput
+
 IMAGE_REFERENCE: Final = re.compile(r"image:([0-9a-f]{64})", re.ASCII)
 
 
@@ -32,3 +34,11 @@ def referenced_image(value: object) -> str:
 
 def setting_sealing_purpose(name: str) -> str:
     return f"setting:{name}"
+
+
+class SettingsInvalid(BadInput):
+    """Settings that cannot be stored, with every problem by its setting."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        self.problems: Final = dict(problems)
+        super().__init__("; ".join(f"{name} {what}" for name, what in self.problems.items()))

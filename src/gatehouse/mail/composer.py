@@ -6,7 +6,7 @@ same.
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
@@ -70,7 +70,17 @@ PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
 
 
 class Composer:
-    def __init__(self, *, sealer: SecretSealer, base_url: str, clock: Clock, brand: Callable[[], MailBrand]) -> None:
+    def __init__(
+        self,
+        *,
+        sealer: SecretSealer,
+        base_url: str,
+        clock: Clock,
+        brand: Callable[[], MailBrand],
+        languages: Callable[[], Sequence[str]] = lambda: LANGUAGES,
+    ) -> None:
+        """`languages`: those to write in; the first one is for people with another."""
+        self._languages = languages
         self._sealer = sealer
         self._base_url = base_url
         self._brand = brand
@@ -94,12 +104,17 @@ class Composer:
         )
 
     def render(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> Message:
+        return self.render_with_brand(self._brand(), template, to=to, lang=lang, **values)
+
+    def render_with_brand(
+        self, brand: MailBrand, template: MailTemplate, *, to: str, lang: str, **values: str
+    ) -> Message:
         if not is_mailable(to):
             raise NotMailable
         if values.keys() != template.needs:
             raise BadMessage(f"{template} needs {sorted(template.needs)}, not {sorted(values)}")
-        known = mail_language(lang)
-        context = self._context(to, known, values)
+        known = mail_language(lang, self._languages())
+        context = self._context(to, known, values, brand)
         file = f"{known}/{template}.jinja"
         text = self._texts.get_template(file)
         return Message(
@@ -110,11 +125,10 @@ class Composer:
             lang=known,
         )
 
-    def _context(self, to: str, lang: str, values: Mapping[str, str]) -> dict[str, object]:
+    def _context(self, to: str, lang: str, values: Mapping[str, str], brand: MailBrand) -> dict[str, object]:
         context: dict[str, object] = {key: clean_line(value) for key, value in values.items() if key != "path"}
         if "path" in values:
             context["link"] = self._link(values["path"])
-        brand = self._brand()
         return context | {
             "to": to,
             "lang": lang,
@@ -143,10 +157,10 @@ def jinja_environment(*, escaping: bool) -> Environment:
     )
 
 
-def mail_language(tag: str) -> str:
-    """Return the language to write in for a language tag: de for de-AT, en for unsupported ones."""
+def mail_language(tag: str, languages: Sequence[str] = LANGUAGES) -> str:
+    """Return the language to write in for a language tag: de for de-AT, the first one for unsupported ones."""
     primary = tag.replace("_", "-").partition("-")[0].lower()
-    return primary if primary in LANGUAGES else LANGUAGES[0]
+    return primary if primary in languages else languages[0]
 
 
 def subject_of(words: Words, context: Mapping[str, object]) -> str:

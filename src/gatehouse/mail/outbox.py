@@ -5,6 +5,7 @@ accepted an email and before that was stored delivers it again, with the same Me
 never.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -48,6 +49,7 @@ class OutboxWorker:
         self._find_transport = find_transport
         self._sealer = sealer
         self._clock = clock
+        self.outcomes: Counter[str] = Counter()  # of deliveries, for the metrics of this process
 
     async def run_once(self) -> None:
         """Deliver everything that is due; return when nothing is left or the server is not available."""
@@ -97,6 +99,7 @@ class OutboxWorker:
                 raise
         else:
             await self._store.delete_sent(claim.mail.mail_id)
+            self.outcomes["sent"] += 1
 
     def _refuse_stale(self, mail: OutboxMail) -> None:
         """Raise Undelivered for old emails, such as last month's links when a mail server is configured late."""
@@ -118,10 +121,12 @@ class OutboxWorker:
             await self._mark_failed(claim, trouble)
         else:
             await self._store.record_failure(claim, trouble.detail, next_try_at)
+            self.outcomes["retried"] += 1
 
     async def _mark_failed(self, claim: ClaimedMail, trouble: Undelivered) -> None:
         log.warning("email failed", kind=claim.mail.template, attempt=claim.tries, reason=trouble.detail)
         await self._store.record_failure(claim, trouble.detail, NO_RETRY)
+        self.outcomes["failed"] += 1
 
 
 def retry_delay(tries: int) -> int:

@@ -1,7 +1,7 @@
 """Devices without a browser: they show a code, and a person confirms it elsewhere (RFC 8628)."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
@@ -155,7 +155,7 @@ class DeviceSignInPurpose:
         rules: ApplicationAccess,
         recorder: Recorder,
         clock: Clock,
-        family_seconds: int,
+        family_seconds: Callable[[], int],
     ) -> None:
         """`family_seconds`: how long one sign-in can be refreshed at all."""
         self._store = store
@@ -236,7 +236,9 @@ class DeviceSignInPurpose:
     def _grant(self, request: DeviceRequest, client: Client, proof: SignInProof) -> Grant:
         """Create the device's grant with its own session, which outlives that of the confirming browser."""
         now = self._clock.now()
-        lifetime = self._family_seconds if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
+        lifetime = (
+            self._family_seconds() if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
+        )
         return Grant(
             grant_id=new_record_id(now),
             client_id=client.client_id,

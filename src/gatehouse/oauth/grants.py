@@ -1,6 +1,7 @@
 """The grant types of the token endpoint."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -147,7 +148,7 @@ class RefreshTokenGrant:
     """`grace`: seconds within which a parallel refresh gets the same new token; a client may have its own."""
 
     def __init__(
-        self, *, store: GrantStore, tokens: RefreshTokens, recorder: Recorder, clock: Clock, grace: int
+        self, *, store: GrantStore, tokens: RefreshTokens, recorder: Recorder, clock: Clock, grace: Callable[[], int]
     ) -> None:
         self._store = store
         self._tokens = tokens
@@ -203,7 +204,7 @@ class RefreshTokenGrant:
 
     def _grace_for(self, client: Client) -> int:
         own = client.token_settings.refresh_grace_seconds
-        return self._grace if own is None else own
+        return self._grace() if own is None else own
 
 
 def refuse_other_redirect(token_request: TokenRequest, client: Client, grant: Grant) -> None:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.model import SignInMethod
 from gatehouse.accounts.own_account.identities import IdentityAccounts, IdentitySignIn
 from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.sign_in import SOURCE_LIMIT
-from gatehouse.audit.model import AuditOrigin, TallyKind
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import SignInTally
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Unavailable
@@ -68,7 +69,7 @@ class PlatformSignIn:
         try:
             verified = await self._verify(provider, attempt)
         except SignInRefused:
-            self._tally.count(TallyKind.REFUSED)
+            self._tally.count_refused(SignInMethod.PLATFORM)
             raise
         except Unavailable:
             await self._limiter.cancel_attempt(counted)

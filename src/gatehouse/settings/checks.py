@@ -29,6 +29,8 @@ MIN_DISTINCT_CHARACTERS: Final = 10
 GEOIP_METADATA_MARKER: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
 GEOIP_METADATA_BYTES: Final = 128 * 1_024  # bytes; MaxMind DB format, "Database Metadata"
 MAX_LOGO_BYTES: Final = 256 * 1_024  # every page shows it
+MAX_SECURITY_TXT_BYTES: Final = 16 * 1_024
+SECURITY_TXT_FIELDS: Final = ("Contact", "Expires")  # RFC 9116 §2.5 requires these two
 EXAMPLE_WORDS: Final = ("changeme", "example", "replaceme", "password", "secret", "12345678")
 
 
@@ -216,6 +218,25 @@ def ca_file_has_certificates(candidate: Candidate) -> None:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
 
 
+def security_txt_is_complete(candidate: Candidate) -> None:
+    path = candidate.settings.operations.security_txt
+    if not path:
+        return
+    try:
+        content = read_start(Path(path), MAX_SECURITY_TXT_BYTES + 1)
+        lines = content.decode("utf-8").splitlines()
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text") from None
+    if len(content) > MAX_SECURITY_TXT_BYTES:
+        raise ValueError(f"{path} is larger than {MAX_SECURITY_TXT_BYTES // 1_024} KiB")
+    names = {line.partition(":")[0].lower() for line in lines if ":" in line}
+    missing = [f"{name}:" for name in SECURITY_TXT_FIELDS if name.lower() not in names]
+    if missing:
+        raise ValueError(f"{path} has no line {' and no line '.join(missing)}")
+
+
 def password_is_replaced(candidate: Candidate) -> None:
     accounts = candidate.settings.accounts
     if accounts.password_optional and not accounts.email_sign_in:
@@ -244,12 +265,20 @@ def mail_credentials_are_complete(candidate: Candidate) -> None:
 
 Check = Callable[[Candidate], None]
 
+
 # Each with the setting it is about; skipped when that setting already has an error.
+def default_language_is_offered(candidate: Candidate) -> None:
+    languages = candidate.settings.languages
+    if languages.offered and languages.default not in languages.offered:
+        raise ValueError("must be one of languages.offered")
+
+
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("--data", data_directory_is_not_from_dev),
     ("security.master_key", master_key_is_given),
     ("security.password_pepper", pepper_is_strong),
     ("operations.token", operations_token_is_strong),
+    ("operations.security_txt", security_txt_is_complete),
     ("server.base_url", base_url_is_given),
     ("server.base_url", base_url_is_safe),
     ("server.ws_url", ws_url_is_safe),
@@ -266,6 +295,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("branding.logo_dark", dark_logo_goes_with_a_logo),
     ("branding.wordmark", wordmark_has_a_logo),
     ("outbound.ca_file", ca_file_has_certificates),
+    ("languages.default", default_language_is_offered),
     ("mail.from_address", mail_has_a_sender),
     ("mail.security", mail_is_encrypted),
     ("mail.password", mail_credentials_are_complete),

@@ -29,6 +29,7 @@ POSTGRESQL: Final = re.compile(r"postgresql://[^/?#\s]+/[^/?#\s]+(?:\?[^#\s]*)?"
 SQLITE: Final = re.compile(r"sqlite:///[^?#]+")
 
 MAX_BRAND_NAME_LENGTH: Final = 40
+LANGUAGES: Final = ("en", "de")  # that pages and emails are written in
 
 # The vendor nickname is added to these fields of the login data (R1) and must not replace one of them.
 # fmt: off
@@ -172,3 +173,8 @@ def network(text: str) -> Network:
     if "%" in text or (parsed.version == 6 and parsed.network_address.ipv4_mapped is not None):  # noqa: PLR2004
         raise ValueError(f"{text!r} must be written as a plain IPv4 or IPv6 network")
     return parsed
+
+
+def language(text: str) -> None:
+    if text not in LANGUAGES:
+        raise ValueError(f"must be one of {', '.join(LANGUAGES)}")

@@ -10,7 +10,8 @@ from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
-from gatehouse.settings.info import SettingInfo, days, image, long_secret, number, per_minute, seconds, text
+from gatehouse.settings.appearance import BrandingSettings, LanguageSettings
+from gatehouse.settings.info import SettingInfo, days, long_secret, number, per_minute, seconds, text
 from gatehouse.settings.providers import ProviderSettings, application_id
 from gatehouse.settings.secret import DatabaseUrl, Secret
 from gatehouse.settings.terms import TermsSettings
@@ -143,11 +144,11 @@ class JwtSettings:
     jwt_without_factor: Annotated[
         bool, SettingInfo("Issue user JWTs to game clients that send no factor; such JWTs fail every factor check.")
     ] = False
-    user_jwt_days: Annotated[int, days("Lifetime of a user JWT.")] = 90
+    user_jwt_days: Annotated[int, days("Lifetime of a user JWT.", stored=True)] = 90
     expired_grace_days: Annotated[
         int, days("How long a service can still identify the user of an expired JWT.", low=0)
     ] = 30
-    service_jwt_days: Annotated[int, days("Lifetime of a static service JWT.")] = 90
+    service_jwt_days: Annotated[int, days("Lifetime of a static service JWT.", stored=True)] = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +191,10 @@ class AccountSettings:
 class GuestSettings:
     """Guests: players without an account, who sign in with a device key."""
 
-    enabled: Annotated[bool, SettingInfo("Let games sign in guests.", stored=True)] = False
+    enabled: Annotated[
+        bool,
+        SettingInfo("Let games sign in guests. They have no email: a guest is lost with the device.", stored=True),
+    ] = False
     applications: Annotated[
         tuple[str, ...],
         text("IDs of the applications that guests may sign in to.", application_id, without="all", stored=True),
@@ -239,35 +243,6 @@ class MailSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrandingSettings:
-    """Name, logo and color on pages, in emails and in the console."""
-
-    name: Annotated[
-        str, text("Name of the service on pages and in authenticator apps.", grammar.brand_name, stored=True)
-    ] = "Gatehouse"
-    logo: Annotated[
-        str,
-        image(
-            "PNG, JPEG or WebP file up to 256 KiB, shown 28 pixels high; SVG is not accepted.",
-            without="Gatehouse logo",
-        ),
-    ] = ""
-    logo_dark: Annotated[str, image("Logo for the dark theme.", without="`branding.logo`")] = ""
-    wordmark: Annotated[bool, SettingInfo("The logo contains the name, so pages don't repeat it.", stored=True)] = (
-        False
-    )
-    accent: Annotated[
-        str,
-        text(
-            "Color of links and buttons, like `#1d5f8a`; adjusted where contrast would be too low.",
-            grammar.color,
-            without="Gatehouse blue",
-            stored=True,
-        ),
-    ] = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
     """Browser sessions."""
 
@@ -278,6 +253,17 @@ class SessionSettings:
     fresh_minutes: Annotated[
         int, number("Minutes a recent sign-in is valid for changing sign-in methods.", 1, 120, "minutes", stored=True)
     ] = 10
+    new_device_email: Annotated[
+        bool, SettingInfo("Email people about sign-ins from a browser that is new for their account.", stored=True)
+    ] = True
+    history_days: Annotated[
+        int,
+        days(
+            "How long the sign-in history has IP addresses and devices; at most `audit.retention_days`.",
+            high=3_650,
+            stored=True,
+        ),
+    ] = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,12 +298,14 @@ class GameSettings:
 class OAuthSettings:
     """OAuth and OpenID Connect."""
 
-    code_seconds: Annotated[int, seconds("Lifetime of an authorization code.", 10, 600)] = 60
+    code_seconds: Annotated[int, seconds("Lifetime of an authorization code.", 10, 600, stored=True)] = 60
     refresh_grace_seconds: Annotated[
         int,
-        seconds("How long concurrent refreshes get the same new token; 10 suits browser applications.", 0, 60),
+        seconds(
+            "How long concurrent refreshes get the same new token; 10 suits browser applications.", 0, 60, stored=True
+        ),
     ] = 0
-    refresh_family_days: Annotated[int, days("Maximum time one sign-in can be refreshed.")] = 90
+    refresh_family_days: Annotated[int, days("Maximum time one sign-in can be refreshed.", stored=True)] = 90
     client_document_hosts: Annotated[
         tuple[str, ...],
         text(
@@ -375,6 +363,30 @@ class OperationsSettings:
     token: Annotated[Secret, long_secret("Bearer token for metrics and health details on the main listener.")] = (
         NO_SECRET
     )
+    security_txt: Annotated[
+        str,
+        text(
+            "File with the security contact, served at `/.well-known/security.txt` (RFC 9116).",
+            grammar.absolute_path,
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """OpenTelemetry; needs the extra `gatehouse[telemetry]`."""
+
+    endpoint: Annotated[
+        str,
+        text(
+            "Address of a collector for OTLP over HTTP, like `http://127.0.0.1:4318`.",
+            grammar.base_url,
+            without="none: nothing is loaded or sent",
+        ),
+    ] = ""
+    service_name: Annotated[str, text("Name of this service in traces.", grammar.brand_name)] = "gatehouse"
+    sample_percent: Annotated[int, number("Requests that get a trace.", 0, 100, "percent")] = 10
+    interval_seconds: Annotated[int, seconds("How often metrics are sent.", 5, 3_600)] = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -461,12 +473,14 @@ class Settings:
     sessions: SessionSettings = field(default_factory=SessionSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     branding: BrandingSettings = field(default_factory=BrandingSettings)
+    languages: LanguageSettings = field(default_factory=LanguageSettings)
     game: GameSettings = field(default_factory=GameSettings)
     oauth: OAuthSettings = field(default_factory=OAuthSettings)
     permissions: PermissionSettings = field(default_factory=PermissionSettings)
     applications: ApplicationSettings = field(default_factory=ApplicationSettings)
     outbound: OutboundSettings = field(default_factory=OutboundSettings)
     operations: OperationsSettings = field(default_factory=OperationsSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     log: LogSettings = field(default_factory=LogSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     rates: RateSettings = field(default_factory=RateSettings)

@@ -125,7 +125,11 @@ class ProviderSettings:
     ] = ()
     create_accounts: Annotated[
         bool,
-        SettingInfo("Create an account for a person who has none; otherwise only linked ones sign in.", stored=True),
+        SettingInfo(
+            "Create an account for a person who has none; otherwise only linked ones sign in. Without a verified "
+            "email it is recovered by another connected sign-in or a recovery code.",
+            stored=True,
+        ),
     ] = False
     tickets: Annotated[
         tuple[str, ...],

@@ -28,6 +28,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql.dml import ReturningInsert
 
 from gatehouse.audit.model import (
+    SIGN_IN_EVENTS,
     AuditRecord,
     ChainEnd,
     HeadSwap,
@@ -37,7 +38,7 @@ from gatehouse.audit.model import (
     SealedMeanwhile,
     TallyKind,
 )
-from gatehouse.storage.installation import replace_value, set_value_once
+from gatehouse.storage.installation import read_value, replace_value, set_value, set_value_once
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JsonDocument, Notification, Row, Statement, Verb
@@ -128,6 +129,25 @@ NEWEST_RECORDS = Statement(
     )
     .order_by(audit_events.c.at.desc(), audit_events.c.record_id)
     .limit(bindparam("most"))
+)
+HISTORY_ERASED: Final = "sign_in_history_erased"  # Unix time up to which sign-ins have no personal part
+ERASE_BATCH: Final = 1_000  # records that one transaction passes
+NTH_RECORD_AFTER = Statement(
+    select(audit_events.c.at)
+    .where(audit_events.c.at > bindparam("after"))
+    .order_by(audit_events.c.at)
+    .offset(ERASE_BATCH - 1)
+    .limit(1)
+)
+ERASE_SIGN_INS = Statement(
+    update(audit_events)
+    .where(
+        audit_events.c.at > bindparam("after"),
+        audit_events.c.at <= bindparam("until"),
+        or_(*(audit_events.c.event == event for event in SIGN_IN_EVENTS)),
+        audit_events.c.personal.is_not(None),
+    )
+    .values(personal=null(), salt=null())
 )
 ERASE_PERSONAL = Statement(
     update(audit_events)
@@ -287,6 +307,21 @@ def erase_personal(subject: str, entry: AuditRecord) -> Verb[int]:
     return len(rows)
 
 
+def erase_old_sign_ins(until: int) -> Verb[bool]:
+    """Erase the personal part of sign-ins up to that time, a few at a time, the oldest first; True if some are left.
+
+    How far it came is stored, so that no record is passed twice.
+    """
+    done = int((yield from read_value(HISTORY_ERASED)) or 0)
+    if until <= done:
+        return False
+    rows = yield NTH_RECORD_AFTER(after=done)
+    end = min(until, rows[0].at) if rows else until
+    yield ERASE_SIGN_INS(after=done, until=end)
+    yield from set_value(HISTORY_ERASED, str(end))
+    return end < until
+
+
 def seal_to_delete(begins: int, at: int) -> Verb[tuple[Seal, int] | None]:
     """Return the oldest records to delete, up to a seal, so that the remaining log begins after one.
 
@@ -319,6 +354,7 @@ class AuditStorage(SqlStore):
     seals_from = snapshot_read(seals_from)
     newest_records = snapshot_read(newest_records)
     erase_personal = write(erase_personal)
+    erase_old_sign_ins = write(erase_old_sign_ins)
     seal_to_delete = read(seal_to_delete)
     delete_up_to = write(delete_up_to)
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    func,
     insert,
     literal_column,
     select,
@@ -88,6 +89,7 @@ class TableStatements:
             table, [type_coerce(column, _stored_type(column)).label(column.name) for column in table.c]
         )
         self.find_any_row: Final = Statement(select(literal_column("1").label("found")).select_from(table).limit(1))
+        self.count: Final = Statement(select(func.count().label("rows")).select_from(table))
         self.insert: Final = Statement(
             insert(table).values(
                 {column.name: bindparam(column.name, type_=_stored_type(column)) for column in table.c}
@@ -141,6 +143,15 @@ RESET_SEQUENCES = [
 def table_columns() -> dict[str, tuple[str, ...]]:
     """Return every table and its columns, in the order they are written."""
     return {name: table.columns for name, table in TABLES.items()}
+
+
+def count_rows() -> Verb[int]:
+    """Return the number of rows that a backup has now, to show its progress."""
+    total = 0
+    for table in TABLES.values():
+        ((rows,),) = yield table.count()
+        total += rows
+    return total
 
 
 def dump_rows(put: WriteRows) -> Verb[None]:

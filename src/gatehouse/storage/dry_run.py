@@ -1,6 +1,6 @@
 """Dry runs: run verbs and roll back, to see the result of a save, refusals included, without saving."""
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -79,6 +79,9 @@ class DryRunRunner(Generic[A]):
 
     async def timeline(self) -> str | None:
         return await self._runner.timeline()
+
+    def connection_counts(self) -> Mapping[str, int]:
+        return self._runner.connection_counts()
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         """Do nothing: the wrapped runner has its own handler."""

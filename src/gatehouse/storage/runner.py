@@ -6,7 +6,7 @@ of a verb, a refusal included, is sent before the commit it depends on.
 """
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -71,6 +71,9 @@ class Runner(Protocol):
 
     async def timeline(self) -> str | None:
         """The database's timeline, a new one after every promotion; None where there is only one."""
+
+    def connection_counts(self) -> Mapping[str, int]:
+        """Pooled connections: open, idle and the limit; empty where there is no pool."""
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         """Use no timeline other than `known` until `handle` has run on it.

@@ -5,6 +5,7 @@ a node dies, and of two nodes that read the same records one writes.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -114,6 +115,7 @@ class DeliveryWorker:
         self._clock = clock
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._due_again: set[str] = set()  # webhooks that got due deliveries while their task was running
+        self.outcomes: Counter[str] = Counter()  # of deliveries, for the metrics of this process
 
     async def start_due(self) -> None:
         """Read new records and start sending what is due, without waiting for receivers."""
@@ -170,6 +172,7 @@ class DeliveryWorker:
         attempt = await self._attempt(held)
         if not attempt.trouble:
             await self._store.mark_delivered(held, attempt, self._clock.now())
+            self.outcomes["delivered"] += 1
             return
         next_try_at = self._clock.now() + BACKOFF.delay_after(held.delivery.tries)
         if attempt.status == HTTP_GONE:
@@ -178,6 +181,7 @@ class DeliveryWorker:
             await self._give_up(held, attempt, most=MAX_CONSECUTIVE_FAILURES)
         else:
             await self._store.schedule_retry(held, attempt, next_try_at)
+            self.outcomes["retried"] += 1
 
     async def _attempt(self, held: LeasedDelivery) -> DeliveryAttempt:
         began = self._clock.monotonic()
@@ -219,6 +223,7 @@ class DeliveryWorker:
 
     async def _give_up(self, held: LeasedDelivery, attempt: DeliveryAttempt, *, most: int) -> None:
         webhook_id = held.webhook.webhook_id
+        self.outcomes["failed"] += 1
         log.warning("webhook: delivery failed", webhook_id=webhook_id, event_id=held.delivery.event_id)
         entry = self._recorder.record(
             AuditEvent.WEBHOOK_STOPPED,

@@ -1,7 +1,7 @@
 """SQLite as a node of the simulation uses it: the real runner and writer, over a disk and connection that fail."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -152,6 +152,9 @@ class FaultyRunner:
 
     async def timeline(self) -> str | None:
         return None
+
+    def connection_counts(self) -> Mapping[str, int]:
+        return {}
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         """Never call the listener: there is one timeline."""

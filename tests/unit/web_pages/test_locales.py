@@ -33,6 +33,7 @@ ALIKE = {
     "terms.version",
     "theme.auto",
     "method.passkey",
+    "signed_in_with.passkey",
     "time.month_4",
 } | {f"time.month_{month}" for month in (8, 9, 11)}
 

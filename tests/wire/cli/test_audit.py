@@ -87,3 +87,12 @@ def test_records_are_shown_newest_first_and_as_many_as_asked_for(gatehouse: Comm
 def test_an_event_that_is_none_is_named_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:
     output = gatehouse.expect_failure("audit", "show", "--event", "role.savd", code=2)
     assert "unknown event role.savd. Did you mean role.saved?" in output
+
+
+def test_records_name_people_and_fit_a_terminal(gatehouse: CommandLine) -> None:
+    user_id = gatehouse("user", "create", *BOB).strip()
+    first, details, record, *_ = gatehouse("audit", "show", "--event", "user.created").splitlines()
+    assert f"user.created  Bob ({user_id})  by cli:" in first
+    assert "login=bob@studio.example" in details
+    assert record.startswith("    record ")
+    assert max(map(len, (first, details, record))) <= 100

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gatehouse import __version__
 from gatehouse.kernel.digests import hmac_sha256, sha256
 from gatehouse.storage.backup import dump_rows
 from gatehouse.storage.database import open_storage
@@ -191,10 +192,10 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
     assert "unexpected data after" in restore_failure(changed_file(lambda lines: lines.append(lines[-1])))
     assert "the checksum of the backup is wrong" in restore_failure(changed_file(lambda lines: lines.pop(1)))
     assert "not written by the installation" in restore_failure(changed_file(add_administrator))
-    assert f"schema revision 0000, Gatehouse 0.1.0.dev0 has {HEAD}" in restore_failure(
+    assert f"schema revision 0000, Gatehouse {__version__} has {HEAD}" in restore_failure(
         changed_file(lambda lines: lines[0].update(revision="0000"))
     )
-    assert "restore it with Gatehouse 0.1.0.dev0" in restore_failure(
+    assert f"restore it with Gatehouse {__version__}" in restore_failure(
         changed_file(lambda lines: lines[0].update(format=2))
     )
     assert "needs master key" in gatehouse.expect_failure(

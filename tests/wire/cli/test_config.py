@@ -59,3 +59,17 @@ def test_a_logo_is_stored_from_a_file_and_encoded_anew(gatehouse: CommandLine, t
     assert shown["source"] == "database"
     for name, code, problem in (("logo.svg", 1, "PNG, JPEG or WebP"), ("missing.png", 2, "cannot read")):
         assert problem in gatehouse.expect_failure("config", "set", f"branding.logo={tmp_path / name}", code=code)
+
+
+def test_administrator_is_created_and_a_value_removed_with_a_wrong_mail_server(
+    gatehouse: CommandLine, tmp_path: Path
+) -> None:
+    password = tmp_path / "password"
+    password.write_text("correct horse battery staple\n")
+    wrong = ("mail.host=127.0.0.1", "mail.port=9", "mail.security=none", "mail.from_address=id@sky.example")
+    gatehouse("config", "set", *wrong, "accounts.email_sign_in=true", "accounts.password_optional=true")
+    account = ("--login", "ada@sky.example", "--nick", "Ada", "--password-file", password)
+    assert gatehouse.json("admin", "create", *account)["login"] == "ada@sky.example"
+    gatehouse("admin", "reset-2fa", "ada@sky.example")
+    gatehouse("config", "unset", "mail.host")
+    assert gatehouse.json("config", "show", "--stored")["mail.host"]["source"] == "default"

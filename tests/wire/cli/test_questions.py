@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,18 @@ def test_check_tells_by_its_exit_code(gatehouse: CommandLine, shop: str) -> None
     assert gatehouse.run("check", shop, OWNER, "user.kick", *resource).code == 0
 
 
-def test_an_application_is_given_by_its_id(gatehouse: CommandLine) -> None:
-    output = gatehouse.expect_failure("check", "Shop", OTHER_USER, "user.kick", code=2)
-    assert "'Shop' is not a valid application ID." in output
+def test_names_work_beside_ids_and_similar_ones_are_suggested(gatehouse: CommandLine, shop: str) -> None:
+    exported = json.loads(gatehouse("export", "--format", "json", "--no-secrets"))
+    name = next(one["name"] for one in exported["applications"] if str(one["application_id"]) == shop)
+    assert gatehouse.run("check", name.upper(), OTHER_USER, "user.kick").out == "allowed\n"
+    unknown = gatehouse.expect_failure("check", f"{name}x", OTHER_USER, "user.kick", code=2)
+    assert f"no application {name}x. Did you mean {name}?" in unknown
+    denied = gatehouse.run("check", shop, OTHER_USER, "user.kik")
+    assert (denied.code, denied.out) == (1, "denied\n")
+    assert "user.kik is not a permission of" in denied.err
+    assert "Did you mean user.kick?" in denied.err
+    misspelled = gatehouse.expect_failure("members", shop, "--role", "moderatr")
+    assert "no role moderatr. Did you mean moderator?" in misspelled
 
 
 def test_a_name_that_no_project_can_have_is_a_project_where_nothing_is_held(
@@ -84,8 +94,8 @@ def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: st
 
 
 def test_unknown_objects_are_refused_with_an_error_message(gatehouse: CommandLine, shop: str) -> None:
-    assert "Application not found" in gatehouse.expect_failure("check", "77", OTHER_USER, "user.kick", code=2)
+    assert "no application 77" in gatehouse.expect_failure("check", "77", OTHER_USER, "user.kick", code=2)
     assert "no user 1999999999" in gatehouse.expect_failure("check", shop, "1999999999", "user.kick", code=2)
     assert "is not a valid rule name" in gatehouse.expect_failure("check", shop, OTHER_USER, "a b", code=2)
     assert "Project not found" in gatehouse.expect_failure("members", shop, "--rule", "x", "--project", "nowhere")
-    assert "Role not found" in gatehouse.expect_failure("members", shop, "--role", "ghost")
+    assert "no role ghost" in gatehouse.expect_failure("members", shop, "--role", "ghost")

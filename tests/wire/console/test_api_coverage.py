@@ -20,11 +20,16 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "/people/new": ("user", "create"),
     "/people/import": ("user/import", "plan"),
     "/people/import/run": ("user/import", "import"),
+    "/people/selected": ("user", "save"),  # and block, unblock; group/access; meta/data
     "/people/{user_id}": ("user", "save"),
     "/people/{user_id}/email": ("user", "save"),
     "/people/{user_id}/act/{act}": ("user", "block"),  # and unblock, end_sessions, invite, erase; roles: meta/data
     "/people/{user_id}/sessions": ("user", "end_sessions"),
     "/people/{user_id}/methods/remove": ("user", "reset_factors"),
+    "/people/{user_id}/access/role": ("simulate", ""),
+    "/people/{user_id}/access/group": ("group/access", ""),
+    "/people/{user_id}/access/project": ("project/membership", "save"),
+    "/people/{user_id}/data": ("user", "export"),
     "/people/{user_id}/bans": ("user/ban", "save"),
     "/people/{user_id}/bans/lift": ("user/ban", "lift"),
     "/projects/new": ("publish", ""),
@@ -90,7 +95,13 @@ CALLS: Mapping[str, tuple[str, str]] = {
     f"{WEBHOOK}/redeliver": ("webhook", "redeliver"),
     f"{WEBHOOK}/remove": ("webhook", "delete"),
     "/settings/keys/rotate": ("settings", "rotate_key"),
-    "/settings/email": ("settings", "test_email"),
+    "/settings/email/test": ("settings", "test_email"),
+    **dict.fromkeys(
+        ("/settings", "/settings/email", "/settings/branding", "/settings/sign-in", "/settings/sessions"),
+        ("settings", "save"),
+    ),
+    "/settings/languages": ("settings", "save"),
+    "/settings/branding/preview": ("settings", "get"),  # of the brand as it is
     "/settings/change": ("settings", "save"),
     "/settings/providers": ("settings", "save"),
     "/settings/terms": ("settings", "save"),

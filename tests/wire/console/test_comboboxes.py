@@ -25,8 +25,12 @@ PAGES: Final = (
     "/console/access/who",
     *(f"{SIMULATE}{change}" for change in ("give_role", "role_rule", "group_member", "membership")),
     "/console/activity",
+    "/console/people",
     "/console/people/bans",
+    f"/console/people/selected?action=role&user_id={PIA}",
+    f"/console/people/selected?action=group&user_id={PIA}",
     f"/console/people/{PIA}/bans",
+    f"/console/people/{PIA}/access",
     "/console/projects/new",
     "/console/applications/new",
     APPLICATION,
@@ -120,6 +124,7 @@ async def test_every_combobox_keeps_nonsense_and_says_at_the_field_that_nothing_
     assert set(comboboxes_in_templates()) - visited == {"role"} - visited
 
 
+@pytest.mark.both_databases
 async def test_people_are_named_by_nick_email_user_name_or_id_and_candidates_are_listed(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -142,6 +147,7 @@ async def test_people_are_named_by_nick_email_user_name_or_id_and_candidates_are
     assert "candidates" not in problem_at((await ada.get(f"{check}Zzz")).text, "user_id")
 
 
+@pytest.mark.both_databases
 async def test_options_contain_the_text_and_only_what_the_viewer_may_see(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

@@ -34,7 +34,7 @@ MIND_GAMES = f"/console/projects/{PROJECT}"
 LISTS = (
     "/console/people",
     f"/console/people/{PIA}/permissions?application_id={SHOP}",
-    f"/console/people/{PIA}/roles",
+    f"/console/people/{PIA}/access",
     f"/console/people/{ADA}/sessions",
     f"/console/people/{ADA}/activity",
     "/console/projects",
@@ -48,7 +48,7 @@ LISTS = (
     "/console/games",
     "/console/activity",
     "/console/activity/refusals",
-    "/console/settings",
+    "/console/settings/keys",
     "/console/settings/email",
     "/console/settings/configuration",
     "/console/settings/webhooks",
@@ -59,18 +59,17 @@ NO_LISTS = {
     "applications/api.html": "the scopes of one API, in its form",
     "applications/macros.html": "the differences of two versions",
     "effects.html": "who gains and loses before it is saved",
+    "gallery.html": "components, for developers",
     "games/session.html": "the time line of one session",
     "home.html": "the numbers of the chart",
     "matrix/parts.html": "a summary before it is saved",
     "people/import_result.html": "refused rows of one file; the command line writes them into a file",
     "people/person_bans.html": "the bans of one person; the list of bans has the file",
     "roles/editor.html": "what one role says; its application's matrix has the file",
-    "settings/branding.html": "four colours",
     "settings/health.html": "what is checked now",
     "settings/lines.html": "stands in the configuration, which has the file",
     "settings/terms.html": "parts of the configuration, which has the file",
     "settings/providers.html": "parts of the configuration, which has the file",
-    "settings/policies.html": "parts of the configuration, which has the file",
 }
 
 

@@ -14,7 +14,7 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.times import iso8601
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.oauth.model import Consent
-from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import NOW, a_passkey, a_record
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document
 from tests.support.guests import Device, confirm_upgrade, register_upgrade, turn_guests_on
@@ -24,9 +24,12 @@ from tests.wire.console.test_api_calls import jwt_of, shown_in
 from tests.wire.console.test_files import MORE
 
 HERE = "/console/people"
-TABS = ("", "/permissions", "/roles", "/sessions", "/methods", "/bans", "/activity", "/email")
+TABS = ("", "/permissions", "/access", "/sessions", "/methods", "/bans", "/data", "/activity", "/email")
 ACTS = ("/act/erase", "/methods/remove")
-SETTINGS = ("", "/email", "/policies", "/health", "/configuration", "/risks", "/keys/rotate?purpose=tokens&alg=RS256")
+SETTINGS = (
+    *("", "/email", "/sign-in", "/branding/preview", "/health", "/configuration"),
+    "/keys/rotate?purpose=tokens&alg=RS256",
+)
 
 
 async def read_user(studio: RunningService, user_id: str) -> User:
@@ -70,13 +73,15 @@ async def test_guests_are_found_by_their_tag_and_named_by_the_account_they_were_
     page = await confirm_upgrade(pia, await register_upgrade(studio, merged), "pia@players.example")
     assert page.url.path == "/game/done"
     ada = await console_browsers(ADA)
-    listed = (await ada.get(f"{HERE}?tag=guest")).text
-    assert (guest["nick"] in listed, former["nick"] in listed) == (True, False)
+    for filtered in ("tag=guest", "among=guests", "provider=guest"):
+        listed = (await ada.get(f"{HERE}?{filtered}")).text
+        assert (guest["nick"] in listed, former["nick"] in listed) == (True, False), filtered
     assert former["user_id"] in (await ada.get(f"{HERE}/{PIA}")).text
     assert await act(ada, guest["user_id"], "promote") == 403, "a guest holds no protected role"
 
 
-async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
+@pytest.mark.both_databases
+async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
@@ -91,10 +96,20 @@ async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
         f"q={PIA}": {"Pia"},
         "q=%C3%84r": {"Ärger"},
         "q=@players": {"Pia"},
+        "q=LAYERS.ex": {"Pia"},
+        f"q={PIA[4:]}": {"Pia"},
+        "q=lg": {"Olga"},
         "q=_": set(),
         "among=administrators": {"Ada"},
         "among=blocked": {"Max"},
         "among=service_accounts": set(),
+        "among=guests": set(),
+        "provider=acme": set(),
+        "application_id=Shop&role=moderator": {"Pia"},
+        "application_id=Shop&role=cashier": set(),
+        "seen=week": {"Ada"},
+        "seen=week&among=blocked": set(),
+        "seen=not_quarter&q=pia": {"Pia"},
         "tag=beta": {"Pia"},
         "tag=beta&q=o": set(),
         "tag=beta&among=everybody&q=p": {"Pia"},
@@ -103,9 +118,43 @@ async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
     for query, names in expected.items():
         lines = (await ada.get(f"{HERE}?format=csv&{query}")).text.splitlines()[1:]
         assert {line.split(",")[1] for line in lines} == names, query
+    orders = {"name": ["Ada", "Dev", "Max", "Olga", "Pia"], "-name": ["Pia", "Olga", "Max", "Dev", "Ada"]}
+    for order, names in orders.items():
+        lines = (await ada.get(f"{HERE}?format=csv&sort={order}&q=100000000")).text.splitlines()[1:]
+        assert [line.split(",")[1] for line in lines] == names, order
+    by_email = (await ada.get(f"{HERE}?format=csv&sort=-email")).text.splitlines()[1]
+    assert "pia@players.example" in by_email
+    assert 'aria-sort="ascending"' in (await ada.get(f"{HERE}?sort=name")).text
+    lonely = await ada.get(f"{HERE}?role=moderator")
+    assert (lonely.status_code, "choose the application of the role" in lonely.text) == (400, True)
     page = (await ada.get(f"{HERE}?q=pi")).text
     assert "pia@<wbr>players.example" in page
     assert "ada@" not in page
+
+
+async def test_selected_people_are_tagged_blocked_and_given_roles_after_a_review(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    selected = f"{HERE}/selected?user_id={PIA}&user_id={DEV}&user_id=999"
+    tagging = await ada.get(f"{selected}&action=tag")
+    assert ("Tag 2 people" in tagging.text, "pia@players.example" in tagging.text) == (True, True)
+    people = {"user_id": [PIA, DEV], "csrf": hidden_fields(tagging.text)["csrf"]}
+    path = f"{HERE}/selected"
+    tagged = await ada.client.post(path, data={**people, "action": "tag", "tag": "league"})
+    assert tagged.status_code == 303
+    assert "league" in (await read_user(studio, PIA)).tags & (await read_user(studio, DEV)).tags
+    assert "beta" in (await read_user(studio, PIA)).tags
+    review = await ada.client.post(
+        path, data={**people, "action": "role", "application_id": "shop", "role": "cashier", "end": "month"}
+    )
+    assert (review.status_code, review.text.count("<strong>cashier</strong>")) == (200, 2)
+    people["user_id"] = [DEV, ADA]
+    blocked = await ada.client.post(path, data={**people, "action": "block"})
+    assert (blocked.status_code, "1 person was not changed" in blocked.text) == (409, True)
+    assert ((await read_user(studio, DEV)).blocked, (await read_user(studio, ADA)).blocked) == (True, False)
+    for fields in ({"action": "block", "user_id": []}, {"action": "fly"}, {"action": "tag", "tag": " "}):
+        assert (await ada.client.post(path, data={**people, **fields})).status_code == 400, fields
 
 
 async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(
@@ -136,7 +185,7 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     ada, page_of_pia = await console_browsers(ADA), f"{HERE}/{PIA}"
     await ada.get(page_of_pia)
     await ada.post(page_of_pia, nick="Pia B.", lang="de", country="se", tags="beta\r\nvip", purchases="skins")
-    assert ">Saved</p>" in (await ada.follow()).text
+    assert "<span>Saved</span>" in (await ada.follow()).text
     pia = await read_user(studio, PIA)
     assert (pia.nick, pia.lang, pia.country, pia.tags, pia.purchases) == (
         *("Pia B.", "de", "SE"),
@@ -299,12 +348,12 @@ async def test_permissions_of_a_person_are_shown_with_their_source(console_brows
     olga = (await ada.get(f"{HERE}/{OLGA}/permissions?application_id=1&project_id=mind_games")).text
     assert "project.can_remove_project" in olga
     assert "In project Mind Games" in olga
-    page_text = (await ada.get(f"{HERE}/{PIA}/roles")).text
+    page_text = (await ada.get(f"{HERE}/{PIA}/access")).text
     assert "moderator" in page_text
     record = shown_in(page_text)[0][1]
     assignment = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
     assert (record["roles"], [group["title"] for group in record["groups"]]) == ([assignment], ["Testers"])
-    assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
+    assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/access")).text.partition('id="owned"')[2]
 
 
 async def test_rules_of_their_own_are_listed_only_where_there_is_one(
@@ -312,10 +361,10 @@ async def test_rules_of_their_own_are_listed_only_where_there_is_one(
 ) -> None:
     ada = await console_browsers(ADA)
     for user_id in (PIA, OLGA, DEV):  # roles at the root, in a project and on a resource
-        assert "Direct permissions" not in (await ada.get(f"{HERE}/{user_id}/roles")).text
+        assert "Direct permissions" not in (await ada.get(f"{HERE}/{user_id}/access")).text
     document = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
     await apply_document(studio, f"applications: [{{application_id: $shop, name: Shop, users: {document}}}]")
-    page = (await ada.get(f"{HERE}/{MAX}/roles")).text
+    page = (await ada.get(f"{HERE}/{MAX}/access")).text
     assert ">Shop</a>: In the whole application" in page.partition('id="entries"')[2].partition("</section>")[0]
 
 
@@ -347,7 +396,7 @@ async def test_changes_to_a_person_are_described_in_words(
 
 async def test_person_page_links_to_roles_and_assignments(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
-    page = (await ada.get(f"{HERE}/{PIA}/roles")).text
+    page = (await ada.get(f"{HERE}/{PIA}/access")).text
     assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
     table = re.search(rf'href="(/console/applications/{SHOP}/users[^"]*)"', page)
     assert table is not None

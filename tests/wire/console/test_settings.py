@@ -1,10 +1,13 @@
 """Settings in the console: values in effect, their sources, and key rotation."""
 
+import re
+from html import unescape
 from typing import Any
 
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, key_state
 from gatehouse.storage.migrations import HEAD
-from tests.support.console import ADA, ConsoleBrowsers
+from tests.support.browser import form_to, hidden_fields
+from tests.support.console import ADA, OLGA, ConsoleBrowsers
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
 
@@ -32,7 +35,7 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    page = (await ada.get(HERE)).text
+    page = (await ada.get(f"{HERE}/keys")).text
     assert page.count('class="strip"') == 5
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="planned")
@@ -88,10 +91,8 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     )
     assert settings_by_name["security.master_key"]["value"] == "********"
     assert len(settings_by_name) == len(file) - 1
-    policies = (await ada.get(f"{HERE}/policies")).text
-    assert "sessions.idle_hours" in policies
-    assert "72 hours" in policies
-    assert "Development mode" in (await ada.get(f"{HERE}/risks")).text
+    await ada.get(f"{HERE}/risks")
+    assert "Development mode" in (await ada.follow()).text
 
 
 async def test_mail_and_health_say_how_it_is(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
@@ -114,7 +115,7 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, console_bro
     assert "@studio" not in str(pages_of_mails)
     assert "/invite" not in str(pages_of_mails)
     await ada.get(f"{HERE}/email")
-    await ada.post(f"{HERE}/email")
+    await ada.post(f"{HERE}/email/test")
     assert "Test email sent" in (await ada.follow()).text
     await studio.services.audit_sealer.seal_all()
     page = (await ada.get(f"{HERE}/health")).text
@@ -126,36 +127,112 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, console_bro
 
 async def test_setting_values_are_shown_in_words(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
-    policies = (await ada.get(f"{HERE}/policies")).text
-    assert "1 second<" in policies
-    assert "1 seconds" not in policies
-    for tab in ("policies", "configuration"):
-        table = (await ada.get(f"{HERE}/{tab}")).text.partition("</table>")[0]
-        assert "<td" in table, tab
-        assert "`" not in table, tab
+    table = (await ada.get(f"{HERE}/configuration")).text.partition("</table>")[0]
+    assert ("1 second<" in table, "1 seconds" in table, "`" in table) == (True, False, False)
 
 
 async def test_settings_are_changed_in_a_form_and_errors_keep_what_was_typed(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    page = (await ada.get(f"{HERE}/change?part=branding")).text
+    page = (await ada.get(f"{HERE}/branding")).text
     assert 'name="branding__name" value="Gatehouse"' in page
-    refused = await ada.post(f"{HERE}/change", part="branding", branding__name="Sky Studio", branding__accent="red")
+    refused = await ada.post(f"{HERE}/branding", branding__name="Sky Studio", branding__accent="red")
     assert refused.status_code == 400
     assert 'value="Sky Studio"' in refused.text
-    assert "branding.accent" in refused.text
+    wrong = refused.text.partition('id="branding__accent-problem"')[2].partition("</div>")[0]
+    assert "must be a color" in wrong
     assert studio.services.settings.branding.name == "Gatehouse"
-    await ada.post(f"{HERE}/change", part="branding", branding__name="Sky Studio", branding__accent="#aa3311")
+    await ada.post(f"{HERE}/branding", branding__name="Sky Studio", branding__accent="#aa3311")
     assert "Settings saved." in (await ada.follow()).text
     assert "Sky Studio" in (await ada.get(f"{HERE}/branding")).text
     assert set(await studio.services.storage.settings.read_all()) == {"branding.name", "branding.accent"}
 
-    await ada.get(f"{HERE}/change?part=policies")
-    await ada.post(f"{HERE}/change", part="policies", accounts__allowed_domains="sky.example\nstudio.example")
+    await ada.get(f"{HERE}/sign-in")
+    await ada.post(f"{HERE}/sign-in", accounts__allowed_domains="sky.example\nstudio.example")
     assert studio.services.settings.accounts.allowed_domains == ("sky.example", "studio.example")
-    assert "studio.example</textarea>" in (await ada.get(f"{HERE}/change?part=policies")).text
-    assert (await ada.get(f"{HERE}/change?part=server")).status_code == 404
+    assert "studio.example</textarea>" in (await ada.get(f"{HERE}/sign-in")).text
+    assert (await ada.get(f"{HERE}/change?part=branding")).status_code == 404
+
+
+async def test_every_tab_saves_its_settings_and_shows_what_is_locked(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, settings = await console_browsers(ADA), studio.services.live_settings
+    tabs = {
+        HERE: {"sessions__history_days": "30"},
+        f"{HERE}/sign-in": {"sessions__new_device_email": "false"},
+        f"{HERE}/sessions": {"sessions__idle_hours": "5", "tokens__user_jwt_days": "7", "oauth__code_seconds": "30"},
+        f"{HERE}/languages": {"languages__default": "de"},
+    }
+    for path, fields in tabs.items():
+        await ada.get(path)
+        await ada.post(path, **fields)
+        assert "Settings saved." in (await ada.follow()).text, path
+    current = settings.current.settings
+    assert (current.sessions.history_days, current.sessions.new_device_email) == (30, False)
+    assert (current.sessions.idle_hours, current.tokens.user_jwt_days, current.oauth.code_seconds) == (5, 7, 30)
+    assert 'lang="de"' in (await studio.client.get("/sign-in")).text
+    general = (await ada.get(HERE)).text
+    address = re.search(r'<input id="server__base_url"[^>]*>', general)
+    assert address is not None
+    assert "disabled" in address[0]
+    assert "Set server.base_url in a file or the environment." in general
+    await ada.get(HERE)
+    assert (await ada.post(HERE, sessions__history_days="0")).status_code == 400
+
+
+async def test_mail_server_is_set_up_in_the_form_and_its_password_is_not_shown(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/email")
+    incomplete = await ada.post(f"{HERE}/email", mail__host="127.0.0.1")
+    assert (incomplete.status_code, 'id="mail__from_address-problem"' in incomplete.text) == (400, True)
+    fields = {
+        "mail__host": "127.0.0.1",
+        "mail__port": "9",
+        "mail__security": "none",
+        "mail__username": "mailer",
+        "mail__password": "s3cret-of-the-mail-server",
+        "mail__from_address": "id@sky.example",
+    }
+    await ada.post(f"{HERE}/email", **fields)
+    page = (await ada.follow()).text
+    assert ('value="mailer"' in page, "s3cret" in page) == (True, False)
+    failed = await ada.post(f"{HERE}/email/test")  # nothing listens there
+    assert failed.status_code == 502
+    assert 'role="alert"' in failed.text
+    await ada.post(f"{HERE}/email", **{**fields, "mail__password": "", "mail__host": "localhost"})
+    mail = studio.services.settings.mail
+    assert (mail.host, mail.password.reveal()) == ("localhost", "s3cret-of-the-mail-server")
+
+
+async def test_previews_show_the_typed_brand_in_frames_without_scripts_or_forms(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, olga = await console_browsers(ADA), await console_browsers(OLGA)
+    assert "frame-src 'self'" in (await ada.get(f"{HERE}/branding")).headers["content-security-policy"]
+    typed = "branding__name=Sky+Studio&branding__accent=%23aa3311"
+    for screen in ("sign_in", "consent", "game", "colors"):
+        page = await ada.get(f"{HERE}/branding/preview?screen={screen}&theme=dark&{typed}")
+        policy = page.headers["content-security-policy"]
+        assert ("Sky Studio" in page.text, 'data-theme="dark"' in page.text) == (True, True)
+        assert all(part in policy for part in ("script-src 'none'", "form-action 'none'", "frame-ancestors 'self'"))
+        assert page.headers["x-frame-options"] == "SAMEORIGIN"
+    style = re.search(r'href="([^"]*accent\.css[^"]*)"', page.text)
+    assert style is not None
+    assert "#aa3311" in (await ada.get(unescape(style[1]))).text
+    email = await ada.get(f"{HERE}/branding/preview?screen=email&{typed}")
+    assert ("Sky Studio" in email.text, "unsafe-inline" in email.headers["content-security-policy"]) == (True, False)
+    assert "sandbox" in email.headers["content-security-policy"]
+    form = form_to(f"{HERE}/branding", (await ada.get(f"{HERE}/branding")).text)
+    typed_fields = {**hidden_fields(form), "branding__name": "Typed & posted", "screen": "game", "theme": "dark"}
+    posted = await ada.client.post(f"{HERE}/branding/preview", data=typed_fields)
+    assert "Typed &amp; posted" in posted.text
+    assert (await ada.get(f"{HERE}/branding/preview?screen=other")).status_code == 404
+    assert (await olga.get(f"{HERE}/branding/preview")).status_code == 403
+    assert studio.services.settings.branding.name == "Gatehouse"
 
 
 async def test_tickets_of_a_platform_are_set_up_in_the_form_of_its_provider(

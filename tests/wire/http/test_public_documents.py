@@ -1,5 +1,7 @@
 """The key sets and the metadata: the same for everyone, and cacheable."""
 
+from pathlib import Path
+
 import pytest
 
 from gatehouse.audit.model import AuditOrigin
@@ -98,3 +100,21 @@ async def test_an_unreadable_chain_of_addresses_is_refused(
         good = await service.client.get(PATHS[0], headers={"X-Forwarded-For": "192.0.2.9"})
         bad = await service.client.get(PATHS[0], headers={"X-Forwarded-For": "garbage"})
     assert (good.status_code, bad.status_code) == (200, 400)
+
+
+@pytest.mark.one_database
+async def test_security_contact_is_served_from_the_operators_file(migrated_url: str, tmp_path: Path) -> None:
+    contact = tmp_path / "security.txt"
+    contact.write_text("Contact: mailto:security@example.org\nExpires: 2027-01-01T00:00:00Z\n")
+    environment = {"GATEHOUSE__OPERATIONS__SECURITY_TXT": str(contact)}
+    async with running_service(migrated_url, tmp_path / "data", environment=environment) as service:
+        response = await service.client.get("/.well-known/security.txt")
+        head = await service.client.head("/.well-known/security.txt")
+    assert (response.status_code, response.text) == (200, contact.read_text())
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    assert (head.status_code, head.text) == (200, "")
+
+
+@pytest.mark.one_database
+async def test_installation_without_a_security_contact_has_none(service: RunningService) -> None:
+    assert (await service.client.get("/.well-known/security.txt")).status_code == 404

@@ -1,12 +1,21 @@
 """Settings that administrators change while the service runs."""
 
+import asyncio
+from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from gatehouse.app.housekeeping import housekeeping
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.mail.model import MailTemplate
+from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.echo import wait_until
+from tests.support.mail import Mailbox, mail_server
 from tests.support.processes import free_port
 from tests.support.service import running_service
 from tests.support.studio import Person, Studio, a_studio, create_administrator
@@ -152,3 +161,46 @@ async def test_other_nodes_use_saved_settings_within_a_second_except_what_their_
     assert "Sky Studio" in (await second.service.client.get("/sign-in")).text
     assert live.current.settings.branding.accent == "#112233"
     assert "is set by environment" in await refused(second, admin, branding__accent="#445566")
+
+
+async def test_mail_policy_session_token_and_language_settings_apply_on_the_other_node_within_a_second(
+    nodes: tuple[Studio, Studio],
+) -> None:
+    first, second = nodes
+    admin, services, mailbox = await create_administrator(first), second.service.services, Mailbox()
+    person = await services.administration.create(
+        login="anna@studio.example", nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
+    )
+    async with mail_server(mailbox) as port, housekeeping(services):
+        await save(
+            first,
+            admin,
+            mail__host="127.0.0.1",
+            mail__port=port,
+            mail__security="none",
+            mail__from_address="id@sky.example",
+            accounts__registration=False,
+            sessions__idle_hours=1,
+            tokens__user_jwt_days=7,
+            languages__default="de",
+        )
+        async with asyncio.timeout(1):
+            await wait_until(lambda: services.settings.mail.port == port)
+        message = services.mail_composer.compose(MailTemplate.TEST, to="anna@studio.example", lang="en")
+        await services.outbox_worker.deliver_now(message)
+        assert [str(mail["From"]) for mail in mailbox.taken] == ["Gatehouse <id@sky.example>"]
+        assert (await second.service.client.get("/register")).status_code == 403
+        assert 'lang="de"' in (await second.service.client.get("/sign-in")).text
+        browser = HttpBrowser(second.service)
+        await browser.sign_in("anna@studio.example")
+        await browser.client.aclose()
+        (session,) = await services.storage.sessions.sessions_of_user(person.user_id, second.service.clock.now())
+        assert session.idle_ends_at - session.created_at == HOUR
+        claims = msgspec.json.decode(base64url(await services.user_tokens.issue(person, auth="login", factor="f")))
+        assert claims["exp"] - claims["iat"] == 7 * 24 * HOUR
+
+
+def base64url(jwt: str) -> bytes:
+    """Return the payload of a JWT, unverified."""
+    payload = jwt.split(".")[1]
+    return urlsafe_b64decode(payload + "=" * (-len(payload) % 4))

@@ -40,6 +40,7 @@ class NothingToProve(Refused):
 
 
 MAX_ACTIVITY_SHOWN: Final = 50
+AGENT_KEY: Final = "agent"  # of the browser, in the personal part of a sign-in's audit record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,17 @@ class AccountDetails:
     records: Sequence[AuditRecord]  # about this account, the newest first
     pending_login: str  # a new address that is not verified yet
     identities: Sequence[Identity]  # the oldest first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastSignIn:
+    """One line of the sign-in history, which is read from the audit log."""
+
+    at: int
+    auth: str  # of SignInMethod
+    application: str  # its name, if a game or service signed the person in
+    address: str
+    agent: str  # of a browser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +202,9 @@ class Profile:
 class OwnAccountStore(Protocol):
     async def account_details(self, user_id: str, now: int) -> AccountDetails:
         """Return what is stored beside the account, with the newest MAX_ACTIVITY_SHOWN audit records only."""
+
+    async def sign_in_history(self, user_id: str, after: int) -> Sequence[PastSignIn]:
+        """Return the newest MAX_ACTIVITY_SHOWN sign-ins of the person after that time."""
 
     async def personal_records(self, user_id: str, now: int) -> PersonalRecords:
         """Return everything stored about the person, every audit record included, from one snapshot."""

@@ -1,12 +1,12 @@
 """The account page's actions: profile, password change, deletion, and the activity list."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Final
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.model import User, UserSession
-from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore, Profile
+from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore, PastSignIn, Profile
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.profile_fields import check_name, check_username, check_zoneinfo
@@ -61,12 +61,15 @@ class AccountProfile:
         recorder: Recorder,
         clock: Clock,
         offers_usernames: Callable[[], bool],
+        history_seconds: Callable[[], int],
     ) -> None:
+        """`history_seconds`: how long the sign-in history goes back."""
         self._store = store
         self._images = images
         self._recorder = recorder
         self._clock = clock
         self._offers_usernames = offers_usernames
+        self._history_seconds = history_seconds
 
     @property
     def offers_usernames(self) -> bool:
@@ -75,6 +78,9 @@ class AccountProfile:
 
     async def load_details(self, user: User) -> AccountDetails:
         return await self._store.account_details(user.user_id, self._clock.now())
+
+    async def load_sign_ins(self, user_id: str) -> Sequence[PastSignIn]:
+        return await self._store.sign_in_history(user_id, self._clock.now() - self._history_seconds())
 
     async def save(self, user: User, profile: Profile, origin: AuditOrigin) -> None:
         """Save names and time zone; without changes nothing is recorded. Raises BadAccount."""

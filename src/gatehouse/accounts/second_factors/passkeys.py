@@ -5,6 +5,7 @@ The WebAuthn ceremonies (ceremony.py) are imported with the first passkey.
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -116,6 +117,7 @@ class Passkeys:
         self._recovery = recovery
         self._notifier = notifier
         self._clock = clock
+        self.outcomes: Counter[tuple[str, ...]] = Counter()  # factor and result, for the metrics of this process
 
     @property
     def are_supported(self) -> bool:
@@ -171,6 +173,15 @@ class Passkeys:
         With `user` it is a second factor and must be that account's. The caller checks whether the account may sign
         in.
         """
+        try:
+            passkey = await self._authenticate(credential, browser, origin, user)
+        except PasskeyRefused:
+            self.outcomes[Factor.PASSKEY.value, "refused"] += 1
+            raise
+        self.outcomes[Factor.PASSKEY.value, "success"] += 1
+        return passkey
+
+    async def _authenticate(self, credential: str, browser: bytes, origin: AuditOrigin, user: User | None) -> Passkey:
         ceremony = await load_ceremony(self._party())
         claim = ceremony.parse_sign_in(credential)
         await self._take_challenge(SIGN_IN_CHALLENGE, claim.challenge, browser, user)

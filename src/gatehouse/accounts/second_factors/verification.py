@@ -1,6 +1,7 @@
 """Verification of a second factor of any kind."""
 
 import asyncio
+from collections import Counter
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -49,6 +50,7 @@ class SecondFactors:
         self._notifier = notifier
         self._clock = clock
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.outcomes: Counter[tuple[str, ...]] = Counter()  # factor and result, for the metrics of this process
 
     async def load_factors(self, user: User) -> EnabledFactors:
         return factors_by_last_use(user, await self._store.factor_overview(user.user_id))
@@ -69,8 +71,10 @@ class SecondFactors:
             for factor in possible_factors(user, otp, method):
                 if await self._spend(factor, user, otp, origin, device):
                     await self._limiter.clear_all_failures(subject)
+                    self.outcomes[factor.value, "success"] += 1
                     return factor
             await self._limiter.record_failures(subject)
+        self.outcomes["code", "refused"] += 1
         raise SecondFactorWrong(f"user {user.user_id}")
 
     async def reset(self, user: User, *, origin: AuditOrigin, reason: str = "") -> None:

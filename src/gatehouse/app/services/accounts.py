@@ -280,6 +280,7 @@ class AccountServices(PermissionServices):
             recorder=self.recorder,
             clock=self.clock,
             offers_usernames=lambda: self.settings.accounts.username_sign_in,
+            history_seconds=lambda: self.settings.sessions.history_days * DAY,
         )
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from gatehouse.admin.activity import ActivityStore
 from gatehouse.admin.applications import ApplicationListStore
-from gatehouse.admin.assignments import AssignmentListStore
 from gatehouse.admin.clients import ClientListStore
 from gatehouse.admin.home import HomeStore
 from gatehouse.admin.people import PeopleListStore
@@ -22,8 +21,6 @@ from gatehouse.web.console.access_simulate import SimulateScreens
 from gatehouse.web.console.access_who import WhoCanScreens
 from gatehouse.web.console.activity import ActivityScreens, RefusalScreens
 from gatehouse.web.console.applications.apis import ApiScreens
-from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
-from gatehouse.web.console.applications.assignments import AssignmentTable
 from gatehouse.web.console.applications.clients import ClientScreens
 from gatehouse.web.console.applications.keys import AccessKeyScreens, PublicKeyScreens
 from gatehouse.web.console.applications.lists import ApplicationListScreens, ApplicationRemovalScreens
@@ -35,20 +32,23 @@ from gatehouse.web.console.applications.schema_versions import SchemaFileScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
 from gatehouse.web.console.applications.sites import SiteScreens
 from gatehouse.web.console.branding import BrandingScreens
+from gatehouse.web.console.branding_preview import BrandingPreviews
 from gatehouse.web.console.gallery import ComponentGallery
 from gatehouse.web.console.games import GameScreens
 from gatehouse.web.console.home import HomeScreens
 from gatehouse.web.console.lazy_console import ConsoleHandler, SignInGate
 from gatehouse.web.console.people import PeopleScreens
 from gatehouse.web.console.people_import import ImportScreens
+from gatehouse.web.console.people_selected import SelectedPeopleScreens
 from gatehouse.web.console.person import PersonLoader, PersonScreens
 from gatehouse.web.console.person_access import PersonAccessScreens
+from gatehouse.web.console.person_assign import PersonAssignScreens
 from gatehouse.web.console.person_bans import PersonBanScreens
+from gatehouse.web.console.person_data import PersonDataScreens
 from gatehouse.web.console.person_sessions import PersonSessionScreens
 from gatehouse.web.console.projects.allow_lists import AllowListScreens
 from gatehouse.web.console.projects.applications import ProjectApplicationScreens
-from gatehouse.web.console.projects.group_access import GroupAccessScreens
-from gatehouse.web.console.projects.groups import GroupListScreens, GroupLoader, GroupScreens
+from gatehouse.web.console.projects.groups import GroupListScreens, GroupScreens
 from gatehouse.web.console.projects.members import MemberScreens
 from gatehouse.web.console.projects.project import ProjectErasureScreens, ProjectScreens
 from gatehouse.web.console.projects.service_accounts import ServiceAccountScreens
@@ -57,8 +57,8 @@ from gatehouse.web.console.providers import ProviderScreens
 from gatehouse.web.console.role_editor import RoleEditorScreens
 from gatehouse.web.console.role_members import RoleMemberScreens
 from gatehouse.web.console.search import GlobalSearchScreens
-from gatehouse.web.console.settings import SettingScreens, SigningKeyScreens
-from gatehouse.web.console.settings_form import SettingFormScreens
+from gatehouse.web.console.settings import SettingScreens, SettingTabScreens, SigningKeyScreens
+from gatehouse.web.console.settings_form import SettingForms, SettingRowScreens
 from gatehouse.web.console.terms import TermsScreens
 from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter
 from gatehouse.web.console.webhooks import WebhookScreens
@@ -120,19 +120,47 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         places=services.geoip,
     )
     access = PersonAccessScreens(
-        persons, permission_loader=services.permission_loader, views=services.user_record_views
+        persons,
+        permission_loader=services.permission_loader,
+        views=services.user_record_views,
+        lookup=console.lookup,
+    )
+    assign = PersonAssignScreens(
+        persons,
+        access=access,
+        assignments=console.assignments,
+        group_access=console.group_access,
+        groups=services.storage.groups,
+        lookup=console.lookup,
+    )
+    selected = SelectedPeopleScreens(
+        people_admin=console.people_admin,
+        names=console.names,
+        assignments=console.assignments,
+        group_access=console.group_access,
+        groups=services.storage.groups,
+        lookup=console.lookup,
+        view=console.view,
+        clock=services.clock,
     )
     bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names, lookup=console.lookup)
     return [
         *PeopleScreens(
-            people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
+            people_admin=console.people_admin,
+            lists=lists,
+            lookup=console.lookup,
+            view=console.view,
+            clock=services.clock,
         ).routes(),
+        *selected.routes(),
         *bans.list_routes(),
         *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
         *PersonScreens(persons, base_url=services.base_url).routes(),
         *access.routes(),
+        *assign.routes(),
         *sessions.routes(),
         *bans.routes(),
+        *PersonDataScreens(persons, export=services.data_export, requests=services.data_requests).routes(),
     ]
 
 
@@ -193,10 +221,9 @@ def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     groups, builders, view = console.services.group_commands, console.condition_builders, console.view
-    loader = GroupLoader(groups=groups, projects=console.services.storage.projects)
     lists = GroupListScreens(loader=console.project_loader, groups=groups, condition_builders=builders, view=view)
     screens = GroupScreens(
-        loader=loader,
+        loader=console.group_loader,
         groups=groups,
         condition_builders=builders,
         matches=console.condition_matches,
@@ -204,10 +231,7 @@ def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         forecaster=console.forecaster,
         view=view,
     )
-    access = GroupAccessScreens(
-        loader=loader, groups=groups, condition_builders=builders, forecaster=console.forecaster, view=view
-    )
-    return [*lists.routes(), *screens.routes(), *access.routes()]
+    return [*lists.routes(), *screens.routes(), *console.group_access.routes()]
 
 
 def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
@@ -276,7 +300,7 @@ def key_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         email_secrets=services.email_secrets,
         view=view,
         base_url=services.base_url,
-        usual_days=services.settings.tokens.service_jwt_days,
+        usual_days=lambda: services.settings.tokens.service_jwt_days,
     )
     return [
         *AccessKeyScreens(keys=services.access_key_commands, view=view, base_url=services.base_url).routes(),
@@ -288,7 +312,6 @@ def key_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     """The two tables of an application whose changes are staged."""
     services, storage, view = console.services, console.services.storage, console.view
-    people = AssignmentListStore(storage.runner)
     matrix = MatrixEditor(
         table=MatrixTable(view=view),
         schemas=services.schema_commands,
@@ -298,25 +321,7 @@ def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         lookup=console.lookup,
         view=view,
     )
-    table = AssignmentTable(
-        people=people,
-        people_facts=storage.candidates,
-        applications=storage.applications,
-        view=view,
-        clock=services.clock,
-    )
-    assignments = AssignmentEditor(
-        table=table,
-        schemas=services.user_record_commands,
-        simulation=services.simulation,
-        people=people,
-        names=console.names,
-        people_facts=storage.candidates,
-        lookup=console.lookup,
-        view=view,
-        clock=services.clock,
-    )
-    return [*matrix.routes(), *assignments.routes()]
+    return [*matrix.routes(), *console.assignments.routes()]
 
 
 def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
@@ -386,26 +391,39 @@ def webhook_screens(console: ConsoleServices) -> WebhookScreens:
 def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services = console.services
     installation, save, view = console.installation, services.settings_editor.save, console.view
+    in_tables = (f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)
+    forms = SettingForms(
+        installation=installation,
+        save=save,
+        parse=lambda name, text: setting_of_name(name).parse(text),
+        settings=[*STORED_SETTINGS, *in_tables],
+    )
     screens = SettingScreens(
         installation=installation,
+        forms=forms,
         composer=services.mail_composer,
         outbox_worker=services.outbox_worker,
         view=view,
     )
-    forms = SettingFormScreens(
-        installation=installation,
-        save=save,
-        parse=lambda name, text: setting_of_name(name).parse(text),
+    rows = SettingRowScreens(
+        forms=forms,
         callback=lambda provider_id: f"{services.base_url}{callback_path(provider_id)}",
         view=view,
     )
-    branding = BrandingScreens(installation=installation, save=save, view=view)
-    in_tables = (f"{table}.one.{key}" for table, rows in TABLE_SETTINGS.items() for key in rows)
+    branding = BrandingScreens(installation=installation, forms=forms, save=save, view=view)
+    previews = BrandingPreviews(
+        pages=console.pages,
+        composer=services.mail_composer,
+        accent=lambda: services.settings.branding.accent,
+        view=view,
+    )
     return [
+        *previews.routes(),
         *branding.routes(),
         *SigningKeyScreens(key_admin=installation.keys, view=view).routes(),
         *screens.routes(),
-        *forms.routes([*STORED_SETTINGS, *in_tables]),
+        *SettingTabScreens(installation=installation, forms=forms, view=view).routes(),
+        *rows.routes(),
         *ProviderScreens(installation=installation, save=save, view=view).routes(),
         *TermsScreens(installation=installation, save=save, view=view).routes(),
     ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
+from gatehouse.admin.assignments import AssignmentListStore
 from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.people_admin import PeopleAdmin
@@ -16,6 +17,8 @@ from gatehouse.app.services.installation import installation_admin
 from gatehouse.app.services.people import people_admin
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
+from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
+from gatehouse.web.console.applications.assignments import AssignmentTable
 from gatehouse.web.console.applications.schema_changes import SchemaReview
 from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
 from gatehouse.web.console.frame import FlashMessages
@@ -23,6 +26,8 @@ from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.lazy_console import SignInGate
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.group_access import GroupAccessScreens
+from gatehouse.web.console.projects.groups import GroupLoader
 from gatehouse.web.console.projects.project import ProjectLoader
 from gatehouse.web.console.roles import RoleScreens
 from gatehouse.web.console.view import ConsoleView
@@ -48,7 +53,7 @@ class ConsoleServices:
         self.sign_in_gate: Final = sign_in_gate
         self.samples: Final = samples
         self._readiness = readiness
-        self._pages = pages
+        self.pages: Final = pages  # that people see
 
     @cached_property
     def view(self) -> ConsoleView:
@@ -58,7 +63,7 @@ class ConsoleServices:
             authenticator=self.services.authenticator,
             permission_loader=self.services.permission_loader,
             visibility=self.services.visibility_loader,
-            pages=self._pages.with_part("console", TEMPLATE_GLOBALS),
+            pages=self.pages.with_part("console", TEMPLATE_GLOBALS),
             flash=FlashMessages(https=self.services.is_https),
             clock=self.services.clock,
         )
@@ -113,6 +118,43 @@ class ConsoleServices:
     @cached_property
     def people_admin(self) -> PeopleAdmin:
         return people_admin(self.services)
+
+    @cached_property
+    def assignments(self) -> AssignmentEditor:
+        services, storage = self.services, self.services.storage
+        people = AssignmentListStore(storage.runner)
+        table = AssignmentTable(
+            people=people,
+            people_facts=storage.candidates,
+            applications=storage.applications,
+            view=self.view,
+            clock=services.clock,
+        )
+        return AssignmentEditor(
+            table=table,
+            schemas=services.user_record_commands,
+            simulation=services.simulation,
+            people=people,
+            names=self.names,
+            people_facts=storage.candidates,
+            lookup=self.lookup,
+            view=self.view,
+            clock=services.clock,
+        )
+
+    @cached_property
+    def group_loader(self) -> GroupLoader:
+        return GroupLoader(groups=self.services.group_commands, projects=self.services.storage.projects)
+
+    @cached_property
+    def group_access(self) -> GroupAccessScreens:
+        return GroupAccessScreens(
+            loader=self.group_loader,
+            groups=self.services.group_commands,
+            condition_builders=self.condition_builders,
+            forecaster=self.forecaster,
+            view=self.view,
+        )
 
     @cached_property
     def installation(self) -> InstallationReader:

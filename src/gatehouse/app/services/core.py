@@ -28,7 +28,7 @@ from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.keyring import AuditSigner, Keyring
 from gatehouse.keys.rotation import MAX_CLOCK_SKEW, KeyRotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
-from gatehouse.mail.composer import Composer, MailBrand, mail_brand
+from gatehouse.mail.composer import LANGUAGES, Composer, MailBrand, mail_brand
 from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.oauth.clients import Clients
@@ -48,6 +48,7 @@ from gatehouse.storage.statements import Verb
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from gatehouse.tokens.signer import Signer
 from gatehouse.web.http.geoip import GeoIpLookup, open_geoip
+from gatehouse.web.pages.translations import language_policy
 from gatehouse.webhooks.delivery import DELIVERY_LIMITS, AuditLogConsumer, DeliveryWorker, HeadPublisher
 from gatehouse.webhooks.service import Webhooks
 
@@ -229,13 +230,11 @@ class CoreServices:
     def password_rules(self) -> PasswordRules:
         path = self.settings.accounts.breached_passwords
         return PasswordRules(
-            breached=BreachedPasswordFile(FilePath(path)) if path else None,
-            service_words=self._service_words,
+            breached=BreachedPasswordFile(FilePath(path)) if path else None, service_words=self._service_words
         )
 
     def _service_words(self) -> Sequence[str]:
-        settings = self.settings
-        return (self.base_url, settings.branding.name, settings.mail.from_name, "gatehouse")
+        return (self.base_url, self.settings.branding.name, self.settings.mail.from_name, "gatehouse")
 
     @cached_property
     def attempt_limiter(self) -> AttemptLimiter:
@@ -294,7 +293,7 @@ class CoreServices:
             recorder=self.recorder,
             clock=self.clock,
             issuer=self.base_url,
-            lifetime=self.settings.tokens.user_jwt_days * DAY,
+            lifetime=lambda: self.settings.tokens.user_jwt_days * DAY,
         )
 
     @cached_property
@@ -309,11 +308,16 @@ class CoreServices:
 
     @cached_property
     def mail_composer(self) -> Composer:
-        return Composer(sealer=self.masters, base_url=self.base_url, clock=self.clock, brand=self._mail_brand)
+        return Composer(
+            sealer=self.masters,
+            base_url=self.base_url,
+            clock=self.clock,
+            brand=self._mail_brand,
+            languages=lambda: language_policy(self.settings.languages).available(LANGUAGES),
+        )
 
     def _mail_brand(self) -> MailBrand:
-        settings = self.settings
-        return mail_brand(settings.mail.from_name, settings.branding.accent)
+        return mail_brand(self.settings.mail.from_name, self.settings.branding.accent)
 
     @cached_property
     def outbox_worker(self) -> OutboxWorker:

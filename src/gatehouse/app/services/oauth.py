@@ -32,6 +32,7 @@ from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.permissions.authentication.machine_accounts import ServiceAccountAuthenticator
 from gatehouse.permissions.holdings import HoldingsReader
+from gatehouse.settings.model import OAuthSettings
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.pages.access_denied import DenialReasons
 from gatehouse.web.pages.consent import ApplicationOwners
@@ -48,14 +49,11 @@ class OAuthServices(AccountServices):
 
     @cached_property
     def grant_creator(self) -> GrantCreator:
-        settings = self.settings.oauth
         return GrantCreator(
             store=self.storage.grants,
             recorder=self.recorder,
             clock=self.clock,
-            lifetimes=GrantLifetimes(
-                code_seconds=settings.code_seconds, family_seconds=settings.refresh_family_days * DAY
-            ),
+            lifetimes=lambda: grant_lifetimes(self.settings.oauth),
         )
 
     @cached_property
@@ -113,7 +111,7 @@ class OAuthServices(AccountServices):
             rules=self.login_rules,
             recorder=self.recorder,
             clock=self.clock,
-            family_seconds=self.settings.oauth.refresh_family_days * DAY,
+            family_seconds=lambda: self.settings.oauth.refresh_family_days * DAY,
         )
 
     @cached_property
@@ -244,7 +242,7 @@ class OAuthServices(AccountServices):
                 tokens=self.refresh_tokens,
                 recorder=recorder,
                 clock=clock,
-                grace=self.settings.oauth.refresh_grace_seconds,
+                grace=lambda: self.settings.oauth.refresh_grace_seconds,
             ),
             GrantName.DEVICE_CODE: DeviceCodeGrant(
                 store=self.storage.device_requests, rules=self.login_rules, clock=clock
@@ -338,3 +336,7 @@ class OAuthServices(AccountServices):
     @cached_property
     def logout_requests(self) -> LogoutRequests:
         return LogoutRequests(clients=self.storage.clients, verifier=self.token_verifier)
+
+
+def grant_lifetimes(wanted: OAuthSettings) -> GrantLifetimes:
+    return GrantLifetimes(code_seconds=wanted.code_seconds, family_seconds=wanted.refresh_family_days * DAY)

@@ -100,10 +100,14 @@ class PermissionServices(CoreServices):
         )
 
     @cached_property
+    def caller_jwts(self) -> CallerJwtVerifier:
+        return CallerJwtVerifier(self.token_verifier)
+
+    @cached_property
     def caller_identifier(self) -> CallerIdentifier:
         return CallerIdentifier(
             permission_loader=self.permission_loader,
-            user_jwts=CallerJwtVerifier(self.token_verifier),
+            user_jwts=self.caller_jwts,
             service_jwts=self.service_jwts,
             access_keys=self.access_key_verifier,
             is_grant_live=GrantLiveness(store=self.storage.grants, clock=self.clock).is_live,
@@ -209,7 +213,7 @@ class PermissionServices(CoreServices):
             recorder=self.recorder,
             clock=self.clock,
             issuer=self.base_url,
-            days=self.settings.tokens.service_jwt_days,
+            days=lambda: self.settings.tokens.service_jwt_days,
         )
 
     @cached_property
@@ -236,7 +240,7 @@ class PermissionServices(CoreServices):
             recorder=self.recorder,
             clock=self.clock,
             issuer=self.base_url,
-            days=self.settings.tokens.service_jwt_days,
+            days=lambda: self.settings.tokens.service_jwt_days,
         )
 
     @cached_property

@@ -20,6 +20,6 @@ def build_provisioning(services: Services) -> Provisioning:
         issue_token=ServiceAccountTokens(
             signer=services.signer,
             issuer=services.base_url,
-            days=services.settings.tokens.service_jwt_days,
+            days=lambda: services.settings.tokens.service_jwt_days,
         ).issue,
     )

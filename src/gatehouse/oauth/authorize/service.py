@@ -1,6 +1,6 @@
 """The authorize endpoint: consents to clients that are not trusted, grants, and the decision about a request (R3)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -93,7 +93,9 @@ class GrantLifetimes:
 
 
 class GrantCreator:
-    def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock, lifetimes: GrantLifetimes) -> None:
+    def __init__(
+        self, *, store: GrantStore, recorder: Recorder, clock: Clock, lifetimes: Callable[[], GrantLifetimes]
+    ) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
@@ -116,13 +118,11 @@ class GrantCreator:
         return code
 
     def _grant(self, client: Client, proof: SignInProof, request: AuthorizationRequest, code: bytes) -> Grant:
-        now = self._clock.now()
-        code_ends_at = now + self._lifetimes.code_seconds
+        now, lifetimes = self._clock.now(), self._lifetimes()
+        code_ends_at = now + lifetimes.code_seconds
         # Without refresh tokens the grant ends with the access token that the code can still be redeemed for.
         lifetime = (
-            self._lifetimes.family_seconds
-            if OFFLINE_ACCESS in request.scopes
-            else client.token_settings.access_seconds
+            lifetimes.family_seconds if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
         )
         return Grant(
             grant_id=new_record_id(now),

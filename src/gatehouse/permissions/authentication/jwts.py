@@ -1,6 +1,6 @@
 """JWTs of callers: verify those of people and service accounts, and verify, issue and revoke service JWTs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Final, TypeAlias
@@ -45,6 +45,11 @@ class CallerJwtVerifier:
     def __init__(self, verifier: TokenVerifier) -> None:
         self._verifier = verifier
         self._cache: WeightedCache[CallerClaims] = WeightedCache(CLAIMS_CACHE_BYTES)
+
+    @property
+    def cache_weight(self) -> int:
+        """Estimated bytes of the cached claims."""
+        return self._cache.weight
 
     async def verify(self, jwt: str, *, expiry_grace: int = 0) -> CallerClaims:
         """Verify a JWT; only a user JWT may be expired, by at most the grace seconds. Raises InvalidToken.
@@ -130,7 +135,7 @@ class ServiceTokens:
         recorder: Recorder,
         clock: Clock,
         issuer: str,
-        days: int,
+        days: Callable[[], int],
     ) -> None:
         self._store = store
         self._signer = signer
@@ -146,7 +151,7 @@ class ServiceTokens:
 
         Raises ApplicationNotFound, Malformed.
         """
-        days = self._days if days is None else days
+        days = self._days() if days is None else days
         if not 1 <= days <= MAX_TOKEN_DAYS:
             raise Malformed(f"days: must be 1 to {MAX_TOKEN_DAYS}")
         now = self._clock.now()

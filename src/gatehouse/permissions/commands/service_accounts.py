@@ -1,6 +1,6 @@
 """Service accounts of a project: list, create, revoke (R1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Final
@@ -90,7 +90,7 @@ class ServiceAccountCommands:
         recorder: Recorder,
         clock: Clock,
         issuer: str,
-        days: int,
+        days: Callable[[], int],
     ) -> None:
         self._store = store
         self._people = people
@@ -155,7 +155,7 @@ class ServiceAccountCommands:
         return actor.rights.end_of(scope, CAN_MANAGE_PROJECT, self._clock.now()).expired
 
     def _ends_at(self, days: int | None, latest: int) -> int:
-        days = self._days if days is None else days
+        days = self._days() if days is None else days
         if not 1 <= days <= MAX_TOKEN_DAYS:
             raise Malformed(f"data.days: must be 1 to {MAX_TOKEN_DAYS}")
         wanted = self._clock.now() + days * DAY_SECONDS

@@ -1,6 +1,6 @@
 """Service accounts, and the JWT of a new one, which is printed once (R1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any, Final
@@ -51,14 +51,14 @@ from gatehouse.tokens.signer import Signer
 class ServiceAccountTokens:
     signer: Signer
     issuer: str
-    days: int
+    days: Callable[[], int]
 
     async def issue(self, account: ServiceAccount) -> str:
         """A JWT with the id and jti of the account, valid once that is stored."""
         claims = ServiceAccountClaims(
             iss=self.issuer,
             iat=account.created_at,
-            exp=account.created_at + self.days * DAY_SECONDS,
+            exp=account.created_at + self.days() * DAY_SECONDS,
             uid=account.user_id,
             sub=account.user_id,
             nick=account.name,

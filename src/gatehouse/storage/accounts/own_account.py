@@ -1,25 +1,27 @@
 """Storage of the own account (accounts/own_account/model.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, or_, select, update
 
 from gatehouse.accounts.bans.model import Ban
 from gatehouse.accounts.errors import LinkDead, UserChanged, UsernameChangedRecently, UserNotFound
 from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User, search_key
 from gatehouse.accounts.own_account.model import (
+    AGENT_KEY,
     MAX_ACTIVITY_SHOWN,
     AccountDetails,
     AssignedRole,
     ClientSignIn,
     ConsentedClient,
     EmailChange,
+    PastSignIn,
     PersonalRecords,
     Profile,
     SiteSignInRecord,
 )
-from gatehouse.audit.model import AuditRecord
+from gatehouse.audit.model import SIGN_IN_EVENTS, AuditRecord
 from gatehouse.images.model import StoredImage, picture_owner
 from gatehouse.kernel.digests import sha256
 from gatehouse.mail.model import OutboxMail
@@ -60,14 +62,15 @@ from gatehouse.storage.accounts.users import (
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.images import put_image, remove_image
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.statements import InNumberList, Statement, Verb
 from gatehouse.storage.tables.accounts import bans, sessions, site_sessions, users
 from gatehouse.storage.tables.installation import audit_events
 from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
-from gatehouse.storage.tables.permissions import role_assignments
+from gatehouse.storage.tables.permissions import applications, role_assignments
 
 NEW_LOGIN = "login"  # in a link's details: the new address, as typed
+APP_ID = "app_id"  # in the details of a sign-in: the application that a game or service named
 REV = "rev"  # in a link's details: the account's epoch at the request
 
 _THIS_USER = users.c.user_id == bindparam("of")
@@ -78,7 +81,17 @@ _RECORDS_ABOUT = select(audit_events).where(audit_events.c.subject == bindparam(
 _NEWEST_ABOUT = _RECORDS_ABOUT.order_by(audit_events.c.at.desc(), audit_events.c.record_id)
 
 NEWEST_ABOUT = Statement(_NEWEST_ABOUT.limit(bindparam("most")))
+NEWEST_SIGN_INS = Statement(
+    _NEWEST_ABOUT.where(
+        or_(*(audit_events.c.event == event for event in SIGN_IN_EVENTS)), audit_events.c.at > bindparam("after")
+    ).limit(MAX_ACTIVITY_SHOWN)
+)
 ALL_ABOUT = Statement(_NEWEST_ABOUT)
+APPLICATION_NAMES = Statement(
+    select(applications.c.application_id, applications.c.name).where(
+        InNumberList(applications.c.application_id, "numbers")
+    )
+)
 PENDING_EMAIL_CHANGE = Statement(
     select(once_table.c.details, users.c.rev)
     .join(users, users.c.user_id == once_table.c.subject)
@@ -162,6 +175,24 @@ BANS_OF_USER = Statement(select(bans).where(bans.c.user_id == bindparam("of")).o
 def account_details(user_id: str, now: int) -> Verb[AccountDetails]:
     rows = yield NEWEST_ABOUT(of=user_id, most=MAX_ACTIVITY_SHOWN)
     return (yield from _account_details(user_id, [AuditRecord(**row._asdict()) for row in rows], now))
+
+
+def sign_in_history(user_id: str, after: int) -> Verb[Sequence[PastSignIn]]:
+    rows = yield NEWEST_SIGN_INS(of=user_id, after=after)
+    numbers = sorted({row.details.get(APP_ID, 0) for row in rows} - {0})
+    names = {row.application_id: row.name for row in (yield APPLICATION_NAMES(numbers=numbers))} if numbers else {}
+    return [past_sign_in(AuditRecord(**row._asdict()), names) for row in rows]
+
+
+def past_sign_in(record: AuditRecord, applications: Mapping[int, str]) -> PastSignIn:
+    personal, application_id = record.personal or {}, record.details.get(APP_ID)
+    return PastSignIn(
+        at=record.at,
+        auth=str(record.details.get("auth", "")),
+        application=applications.get(application_id, "") if isinstance(application_id, int) else "",
+        address=personal.get("address", ""),
+        agent=personal.get(AGENT_KEY, ""),
+    )
 
 
 def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
@@ -336,6 +367,7 @@ def rotate_session_secret(
 
 class OwnAccountStorage(SqlStore):
     account_details = read(account_details)
+    sign_in_history = read(sign_in_history)
     personal_records = snapshot_read(personal_records)
     add_record = write(add_audit_record)
     user_by_login = read(user_by_login)

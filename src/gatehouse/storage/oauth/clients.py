@@ -237,6 +237,11 @@ class ClientCache:
         # After a failover that lost a change, one version may mean two states.
         runner.listen("clients", lambda _: self._cache.clear())
 
+    @property
+    def weight(self) -> int:
+        """Estimated bytes."""
+        return self._cache.weight
+
     def client(self, client_id: str, version: Statement = CLIENT_VERSION) -> Verb[Client]:
         """Return the client. Raises ClientNotFound, also for a removed one."""
         rows = yield version(client_id=client_id)
@@ -257,6 +262,11 @@ class ClientStorage(SqlStore):
     def __init__(self, runner: Runner, cache: ClientCache) -> None:
         super().__init__(runner)
         self._cache = cache
+
+    @property
+    def cache_weight(self) -> int:
+        """Estimated bytes of the cached clients."""
+        return self._cache.weight
 
     async def client(self, client_id: str) -> Client:
         return await self.runner.cached_read((ClientCache, client_id), lambda: self._cache.client(client_id))

@@ -5,7 +5,7 @@ failover: broken connections are dropped, and new ones find the primary.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -229,6 +229,13 @@ class PostgresRunner:
     async def timeline(self) -> str | None:
         async with self._connection() as connection:
             return str(await connection.fetchval(TIMELINE))
+
+    def connection_counts(self) -> Mapping[str, int]:
+        return {
+            "open": self._pool.get_size(),
+            "idle": self._pool.get_idle_size(),
+            "limit": self._pool.get_max_size(),
+        }
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         self._promotion_guard.start(known, handle)

@@ -12,7 +12,7 @@ import asyncio
 import fcntl
 import queue
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -311,6 +311,9 @@ class SQLiteRunner:
 
     async def timeline(self) -> str | None:
         return None
+
+    def connection_counts(self) -> Mapping[str, int]:
+        return {}
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
         """Do nothing: SQLite has only one timeline."""

@@ -1,4 +1,4 @@
-"""Liveness, readiness and metrics.
+"""Liveness, readiness, metrics and the security contact.
 
 The bare status is public; details and metrics are on the operations listener, or with its token
 (docs/interface.md R8, checklist HT-17).
@@ -23,12 +23,13 @@ from gatehouse.web.http import metrics
 from gatehouse.web.http.context import RequestContext
 from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
 from gatehouse.web.http.metrics import Metrics
-from gatehouse.web.http.responses import NO_STORE, json_response
+from gatehouse.web.http.responses import NO_STORE, cacheable_response, json_response
 from gatehouse.web.http.routing import Endpoint, RateClass, RequiredAuth, build_application
 
 CHECK_TIMEOUT: Final = 2.0  # seconds after which a check counts as failed
 REPORT_CACHE_SECONDS: Final = 1.0  # the path is public and the checks are expensive
 SERVICE_UNAVAILABLE: Final = 503
+SECURITY_TXT_CACHE_CONTROL: Final = "public, max-age=3600"
 
 log: FilteringBoundLogger = structlog.get_logger("gatehouse.web.api.health")
 
@@ -170,6 +171,33 @@ class HealthEndpoints:
                 hidden=True,
             ),
         ]
+
+
+class SecurityTextEndpoint:
+    """The operator's security contact (RFC 9116), as the file has it; 404 without one."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def show(self, request: Request) -> Response:
+        if not self._content:
+            raise HTTPException(404)
+        return cacheable_response(
+            request, self._content, media_type="text/plain; charset=utf-8", cache_control=SECURITY_TXT_CACHE_CONTROL
+        )
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="security_txt",
+            path="/.well-known/security.txt",
+            methods=("GET",),
+            handler=self.show,
+            dialect=Dialect.PLAIN,
+            rate_class=RateClass.PUBLIC,
+            section="operations",
+            summary="Security contact (RFC 9116)",
+            hidden=True,
+        )
 
 
 def operations_app(*, readiness: Readiness, metrics: Metrics, clock: Clock) -> ASGIApp:

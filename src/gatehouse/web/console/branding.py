@@ -11,11 +11,14 @@ from gatehouse.admin.settings import SettingListItem
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.api.permissions import installation
 from gatehouse.web.api.permissions.installation import InstallationReader, SaveSettings
+from gatehouse.web.console.branding_preview import PREVIEW_PATH, SCREENS, THEMES
 from gatehouse.web.console.frame import ApiCall, settings_call
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
+from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.settings import ENTRY, SETTINGS_TABS
+from gatehouse.web.console.settings_form import SettingFormData, SettingForms
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
-from gatehouse.web.pages.branding import Swatch
+from gatehouse.web.http.context import content_security_policy
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -27,23 +30,36 @@ LOGO_SETTINGS: Final[Mapping[str, str]] = {"light": "branding.logo", "dark": "br
 class BrandingContext(PageContext):
     template = "console/settings/branding.html"
 
-    accent: str
-    swatches: Sequence[Swatch]
-    lines: Sequence[SettingListItem]
+    form: SettingFormData
     logos: Mapping[str, SettingListItem]  # by theme
     call: ApiCall
+    preview: str = f"{ConsoleEntry.HOME.path}{PREVIEW_PATH}"
+    screens: Sequence[str] = SCREENS
+    themes: Sequence[str] = tuple(THEMES)
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
     problem: FormProblem | None = None
 
 
 class BrandingScreens:
-    def __init__(self, *, installation: InstallationReader, save: SaveSettings, view: ConsoleView) -> None:
+    def __init__(
+        self, *, installation: InstallationReader, forms: SettingForms, save: SaveSettings, view: ConsoleView
+    ) -> None:
         self._installation = installation
+        self._forms = forms
         self._save = save
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         return self._render(request, admin)
+
+    async def change(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._forms.save(admin, "branding", form)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/branding", "settings_saved")
+
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem
+    ) -> Response:
+        return self._render(request, admin, problem, form)
 
     async def upload(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:
         return await self._change(request, admin, form.given, "logo_saved")
@@ -67,21 +83,30 @@ class BrandingScreens:
     ) -> Response:
         return self._render(request, admin, problem)
 
-    def _render(self, request: Request, admin: AdminRequest, problem: FormProblem | None = None) -> Response:
+    def _render(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        problem: FormProblem | None = None,
+        form: CsrfForm | None = None,
+    ) -> Response:
         installed = self._installation.installation(admin.actor)
         by_name = {line.name: line for line in installed.branding}
         context = BrandingContext(
-            accent=installed.accent,
-            swatches=installed.swatches,
-            lines=installed.branding,
+            form=self._forms.load(admin, "branding", f"{ENTRY.path}/branding", form, problem),
             logos={theme: by_name[name] for theme, name in LOGO_SETTINGS.items()},
             call=settings_call(installation.branding_part(installed)),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        page = self._view.render(request, admin, ENTRY, context)
+        page.headers["Content-Security-Policy"] = content_security_policy(frames=True)
+        return page
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        routes = [self._view.page(PATH, self.show)]
+        routes = [
+            self._view.page(PATH, self.show),
+            self._view.form(PATH, self._forms.form_type, self.change, rerender=self.rerender_form, fresh=True),
+        ]
         for theme in LOGO_SETTINGS:
             routes += logo_routes(
                 self._view, PATH, self.upload, self.remove, rerender=self.rerender, suffix=f"/{theme}"

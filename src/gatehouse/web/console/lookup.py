@@ -102,7 +102,7 @@ class Lookup:
             text = getattr(form, field).strip()
             if not text:
                 continue
-            one = await self._find_one(admin, kind, field, text, narrowed(query, form))
+            one = await self._find_one(admin, kind, field, text, narrow_query(query, form))
             form = msgspec.structs.replace(form, **{field: one.value})
         return form
 
@@ -115,7 +115,7 @@ class Lookup:
             text = getattr(form, field).strip()
             try:
                 if text:
-                    found[field] = await self._find_one(admin, kind, field, text, narrowed(query, form))
+                    found[field] = await self._find_one(admin, kind, field, text, narrow_query(query, form))
                     form = msgspec.structs.replace(form, **{field: found[field].value})
             except LookupFailed:
                 continue
@@ -238,7 +238,7 @@ class Lookup:
         return [self._view.page("/options", self.show_options)]
 
 
-def narrowed(query: OptionsQuery, form: msgspec.Struct) -> OptionsQuery:
+def narrow_query(query: OptionsQuery, form: msgspec.Struct) -> OptionsQuery:
     """The query with what the form has already chosen."""
     return msgspec.structs.replace(
         query,

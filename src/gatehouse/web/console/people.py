@@ -10,18 +10,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin.paging import Page
-from gatehouse.admin.people import PeopleFilter, PeopleListStore, PersonListItem
+from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.admin.people_list import PeopleFilter, PeopleListQuery, PeopleSort, PersonListItem, SeenFilter
 from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.people_selected import BulkAction
+from gatehouse.web.console.view import (
+    EXPECTED_ERRORS,
+    AdminRequest,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    problem_from,
+)
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.PEOPLE
+FILTER_FIELDS: Final = {"application_id": ComboboxKind.APPLICATION, "role": ComboboxKind.ROLE}
 COLUMNS: Final = {
     "id": lambda line: line.user_id,
     "nick": lambda line: line.nick,
@@ -46,17 +59,48 @@ class OnboardingMethod(StrEnum):
 class PeopleQuery(ListQuery, frozen=True, kw_only=True):
     among: str = ""
     tag: str = ""
+    provider: str = ""
+    application_id: str = ""
+    role: str = ""
+    seen: str = ""
+    sort: str = ""
 
     @property
-    def chosen(self) -> PeopleFilter:
+    def list_query(self) -> PeopleListQuery:
+        """Unknown choices of an address count as none."""
+        return PeopleListQuery(
+            among=self.list_among,
+            tag=self.tag.strip(),
+            provider=self.provider.strip(),
+            application_id=int(self.application_id or 0),
+            role=self.role.strip(),
+            seen=SeenFilter(self.seen) if self.seen in list(SeenFilter) else SeenFilter.ANY,
+            sort=self.order,
+        )
+
+    @property
+    def list_among(self) -> PeopleFilter:
         return PeopleFilter(self.among) if self.among in list(PeopleFilter) else PeopleFilter.EVERYBODY
+
+    @property
+    def order(self) -> PeopleSort:
+        return PeopleSort(self.sort) if self.sort in list(PeopleSort) else PeopleSort.NEWEST
+
+    @property
+    def filters(self) -> str:
+        """The query string of the same list in another order."""
+        names = ("q", "among", "tag", "provider", "application_id", "role", "seen")
+        query = urlencode({name: getattr(self, name) for name in names if getattr(self, name)})
+        return f"{query}&" if query else ""
 
     @property
     def kept(self) -> str:
         """The query string of the next page."""
-        given = {"q": self.q, "among": self.among, "tag": self.tag}
-        query = urlencode({name: value for name, value in given.items() if value})
-        return f"{query}&" if query else ""
+        return f"{self.filters}sort={self.order}&" if self.sort else self.filters
+
+    @property
+    def has_more_filters(self) -> bool:
+        return bool(self.provider or self.application_id or self.role or self.tag or self.seen not in ("", "any"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +109,12 @@ class PeopleContext(PageContext):
 
     found: Page[PersonListItem]
     query: PeopleQuery
+    providers: Sequence[str]
+    picked: Mapping[str, ComboboxOption]
+    problem: FormProblem | None = None
     choices: Sequence[PeopleFilter] = tuple(PeopleFilter)
+    seen_choices: Sequence[SeenFilter] = tuple(SeenFilter)
+    actions: Sequence[BulkAction] = tuple(BulkAction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,19 +142,42 @@ CREATED_MESSAGES: Final[Mapping[str, str]] = {
 
 
 class PeopleScreens:
-    def __init__(self, *, people_admin: PeopleAdmin, lists: PeopleListStore, view: ConsoleView, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        people_admin: PeopleAdmin,
+        lists: PeopleListStore,
+        lookup: Lookup,
+        view: ConsoleView,
+        clock: Clock,
+    ) -> None:
         self._people_admin = people_admin
         self._lists = lists
+        self._lookup = lookup
         self._view = view
         self._clock = clock
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
         require_operation(admin.rights, Operation.ADMINISTER)
-        query = read_query(request, PeopleQuery)
-        found = await self._lists.people(query.chosen, query.tag.strip(), query.page_request, self._clock.now())
-        if query.is_file:
+        query, problem = read_query(request, PeopleQuery), None
+        found: Page[PersonListItem] = Page(rows=(), total=0)
+        try:
+            resolved = await self._lookup.resolve(admin, query, FILTER_FIELDS)
+            if resolved.role and not resolved.application_id:
+                raise Malformed("application_id: choose the application of the role")
+            found = await self._lists.people(resolved.list_query, query.page_request, self._clock.now())
+        except EXPECTED_ERRORS as error:
+            problem = problem_from(error)
+        if query.is_file and problem is None:
             return csv_file("people", COLUMNS, found.rows)
-        return self._view.render(request, admin, ENTRY, PeopleContext(found=found, query=query))
+        context = PeopleContext(
+            found=found,
+            query=query,
+            providers=await self._lists.providers(),
+            picked=await self._lookup.describe(admin, query, FILTER_FIELDS),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context)
 
     async def new(self, request: Request, admin: AdminRequest) -> Response:
         require_operation(admin.rights, Operation.ADMINISTER)

@@ -34,7 +34,8 @@ from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.PEOPLE
-TABS: Final = ("overview", "permissions", "roles", "sessions", "methods", "bans", "activity")
+TABS: Final = ("overview", "access", "methods", "sessions", "data", "activity")
+ACCESS_PAGES: Final = ("access", "permissions", "bans")  # of the tab Access
 YES: Final = "yes"
 
 
@@ -75,6 +76,10 @@ class PersonHead:
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
         return [(tab, self.path if tab == "overview" else f"{self.path}/{tab}") for tab in TABS]
+
+    @property
+    def access_pages(self) -> Sequence[tuple[str, str]]:
+        return [(page, f"{self.path}/{page}") for page in ACCESS_PAGES]
 
     @property
     def acts(self) -> Sequence[PersonAction]:

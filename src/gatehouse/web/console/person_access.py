@@ -1,6 +1,6 @@
 """One person: what they may do and why, and what is assigned to them directly."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,14 +18,18 @@ from gatehouse.permissions.errors import AnswerTooLarge, ApplicationNotFound
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.questions.user_record_views import UserRecordViews, ViewOptions, ViewType
 from gatehouse.web.api.permissions.user_permissions import user_roles_entry
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
 from gatehouse.web.console.projects.holdings import OWNER
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute
+from gatehouse.web.console.role_ends import RoleEnd, quick_ends
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
 
 MAX_LINES: Final = 2_000  # rules on one page
 PERMISSION_COLUMNS: Final = {
@@ -48,6 +52,26 @@ ROLE_COLUMNS: Final = {
     "until": lambda one: one.ends_at or "",
     "days": lambda one: one.ttl or "",
 }
+
+
+ASSIGN_FIELDS: Final = {
+    "application_id": ComboboxKind.APPLICATION,
+    "role": ComboboxKind.ROLE,
+    "project_id": ComboboxKind.PROJECT,
+}
+ALL_FIELDS: Final = {**ASSIGN_FIELDS, "group_id": ComboboxKind.GROUP, "member_of": ComboboxKind.PROJECT}
+
+
+class AssignForm(CsrfForm, frozen=True, kw_only=True):
+    """A role to assign; or a group, or a project, to add the person to."""
+
+    application_id: str = ""
+    role: str = ""
+    project_id: str = ""  # where; empty for the whole application
+    end: str = RoleEnd.NONE.value
+    until: str = ""  # a day, included
+    group_id: str = ""
+    member_of: str = ""
 
 
 class PersonPermissionsQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,22 +98,30 @@ class PersonPermissionsContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonRolesContext(PageContext):
-    template = "console/people/roles.html"
+    template = "console/people/access.html"
 
     head: PersonHead
+    form: AssignForm
+    picked: Mapping[str, ComboboxOption]
+    ends: Mapping[RoleEnd, int]
+    problem: FormProblem | None = None
+    choices: Sequence[RoleEnd] = tuple(RoleEnd)
     assignments: DirectPermissions
     owned_projects: Sequence[DirectRole]
     call: ApiCall
 
 
 class PersonAccessScreens:
-    def __init__(self, loader: PersonLoader, *, permission_loader: PermissionLoader, views: UserRecordViews) -> None:
+    def __init__(
+        self, loader: PersonLoader, *, permission_loader: PermissionLoader, views: UserRecordViews, lookup: Lookup
+    ) -> None:
         self._loader = loader
         self._permission_loader = permission_loader
         self._views = views
+        self._lookup = lookup
 
     async def list_permissions(self, request: Request, admin: AdminRequest) -> Response:
-        user, head = await self._loader.load(request, admin, "permissions")
+        user, head = await self._loader.load(request, admin, "access")
         query = read_query(request, PersonPermissionsQuery)
         applications = await self._loader.lists.applications()
         application_id = query.application_id or await self._default_application(user.user_id, applications)
@@ -111,17 +143,33 @@ class PersonAccessScreens:
         )
         return self._loader.view.render(request, admin, ENTRY, context)
 
-    async def list_roles(self, request: Request, admin: AdminRequest) -> Response:
-        user, head = await self._loader.load(request, admin, "roles")
-        assignments = await self._loader.lists.direct_permissions(user.user_id)
+    async def show_access(self, request: Request, admin: AdminRequest) -> Response:
         if read_list_query(request).is_file:
+            user, _ = await self._loader.load(request, admin, "access")
+            assignments = await self._loader.lists.direct_permissions(user.user_id)
             return csv_file("roles", ROLE_COLUMNS, assignments.roles)
+        return await self.render_access(request, admin, AssignForm())
+
+    async def render_access(
+        self, request: Request, admin: AdminRequest, form: AssignForm, problem: FormProblem | None = None
+    ) -> Response:
+        user, head = await self._loader.load(request, admin, "access")
+        assignments = await self._loader.lists.direct_permissions(user.user_id)
         owned_projects = [
             role for role in assignments.roles if role.application_id == CENTRAL_APPLICATION and role.role == OWNER
         ]
         body = {"action": "get", "data": {"user_id": user.user_id}}
         call = ApiCall(path="user/roles", body=body, record=user_roles_entry(assignments))
-        context = PersonRolesContext(head=head, assignments=assignments, owned_projects=owned_projects, call=call)
+        context = PersonRolesContext(
+            head=head,
+            form=form,
+            picked=await self._lookup.describe(admin, form, ALL_FIELDS),
+            ends=quick_ends(admin, self._loader.clock.now()),
+            problem=problem,
+            assignments=assignments,
+            owned_projects=owned_projects,
+            call=call,
+        )
         return self._loader.view.render(request, admin, ENTRY, context)
 
     async def _default_application(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
@@ -158,7 +206,7 @@ class PersonAccessScreens:
         view = self._loader.view
         return [
             view.page("/people/{user_id}/permissions", self.list_permissions),
-            view.page("/people/{user_id}/roles", self.list_roles),
+            view.page("/people/{user_id}/access", self.show_access),
         ]
 
 

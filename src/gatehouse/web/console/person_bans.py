@@ -196,7 +196,7 @@ class PersonBanScreens:
     async def _render(
         self, request: Request, admin: AdminRequest, form: BanForm, problem: FormProblem | None = None
     ) -> Response:
-        user, head = await self._loader.load(request, admin, "bans")
+        user, head = await self._loader.load(request, admin, "access")
         found: Sequence[Ban] = await self._bans.list(admin.actor, user_id=user.user_id, scope=None, limit=MAX_HISTORY)
         entries = [ban_entry(ban, self._clock.now()) for ban in found]
         context = PersonBansContext(

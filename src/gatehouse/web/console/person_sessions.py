@@ -31,7 +31,7 @@ from gatehouse.web.http.browser import device_name
 from gatehouse.web.http.geoip import GeoIpLookup
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages import account_contexts
-from gatehouse.web.pages.account import connected_applications
+from gatehouse.web.pages.account import connected_applications, sign_in_rows
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -43,6 +43,14 @@ SESSION_COLUMNS: Final = {
     "address": lambda one: one.address,
     "seen": lambda one: one.seen_at,
     "since": lambda one: one.created_at,
+}
+SIGN_IN_COLUMNS: Final = {
+    "at": lambda one: one.at,
+    "method": lambda one: one.method,
+    "application": lambda one: one.application,
+    "device": lambda one: one.device,
+    "place": lambda one: one.place,
+    "address": lambda one: one.address,
 }
 CONNECTED_COLUMNS: Final = {
     "client_id": lambda one: one.client_id,
@@ -67,6 +75,7 @@ class SessionsContext(PageContext):
 
     head: PersonHead
     sessions: Sequence[account_contexts.AccountSessionRow]
+    sign_ins: Sequence[account_contexts.SignInHistoryRow]
     applications: Sequence[account_contexts.ConnectedApplication]
     call: ApiCall
 
@@ -120,7 +129,7 @@ class PersonActivityQuery(ListQuery, frozen=True, kw_only=True):
 
 
 class SessionsQuery(ListQuery, frozen=True, kw_only=True):
-    list: str = ""  # which of the two
+    list: str = ""  # which of the three
 
 
 class PersonSessionScreens:
@@ -148,15 +157,19 @@ class PersonSessionScreens:
         current = admin.signed_in.session.session_id
         live = await self._sessions.of_user(user.user_id)
         sessions = [self._session_entry(one, admin.user.lang, current) for one in live]
+        sign_ins = sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, admin.user.lang)
         given = await self._consents.of_user(user.user_id)
         applications = connected_applications(given)
         if query.is_file and query.list == "applications":
             return csv_file("connected-applications", CONNECTED_COLUMNS, applications)
+        if query.is_file and query.list == "history":
+            return csv_file("sign-ins", SIGN_IN_COLUMNS, sign_ins)
         if query.is_file:
             return csv_file("sessions", SESSION_COLUMNS, sessions)
         context = SessionsContext(
             head=head,
             sessions=sessions,
+            sign_ins=sign_ins,
             applications=applications,
             call=person_call("sessions", user.user_id, user_sessions_entry(live, given, self._places)),
         )

@@ -1,11 +1,11 @@
-"""Settings: signing keys, email, branding, policies, health, configuration and risks.
+"""Settings: general, email, sign-in, sessions, languages, health, configuration, and signing keys.
 
-Settings of files, the environment and flags are changed there; those of the database in settings_form.py.
-The tab of branding is branding.py.
+The fields that change settings are in settings_form.py; the tab of branding is branding.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.keys import KeyAdmin, KeyLineTimeline, KeyTimeline
 from gatehouse.admin.paging import Page
-from gatehouse.admin.settings import MailServer, OutboxListItem, SettingGroup, SettingListItem
+from gatehouse.admin.settings import MailServer, OutboxListItem, SettingListItem
 from gatehouse.kernel.errors import NotFound
 from gatehouse.keys.model import KeyLine, KeyPurpose, KeyState
 from gatehouse.keys.rotation import DAY, RotationPolicy
@@ -31,19 +31,33 @@ from gatehouse.web.api.permissions.installation import (
     keys_part,
     parse_key_line,
 )
+from gatehouse.web.api.permissions.settings import SettingsPart
 from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall, settings_call
-from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
+from gatehouse.web.console.settings_form import SettingFormData, SettingForms
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.SETTINGS
 TAB_NAMES: Final = (
-    *("keys", "email", "branding", "providers", "terms", "webhooks", "policies", "health", "configuration", "risks"),
+    *("general", "branding", "email", "sign_in", "sessions", "languages", "providers", "terms", "webhooks", "keys"),
+    *("health", "configuration"),
 )
-SETTINGS_TABS: Final = tuple((tab, ENTRY.path if tab == "keys" else f"{ENTRY.path}/{tab}") for tab in TAB_NAMES)
+TAB_PATHS: Final = {
+    tab: "/settings" if tab == "general" else f"/settings/{tab.replace('_', '-')}" for tab in TAB_NAMES
+}
+SETTINGS_TABS: Final = tuple((tab, f"{CONSOLE}{path}") for tab, path in TAB_PATHS.items())
+FORM_TABS: Final = ("general", "sign_in", "sessions", "languages")  # that show nothing but their form
+API_PARTS: Final[Mapping[str, Callable[[Installation], SettingsPart]]] = {
+    "general": installation.risks_part,
+    "sign_in": installation.policies_part,
+    "sessions": installation.policies_part,
+    "languages": installation.configuration_part,
+}
 BAD_GATEWAY: Final = 502
 OUTBOX_COLUMNS: Final = {
     "id": lambda one: one.mail_id,
@@ -62,9 +76,22 @@ SETTING_COLUMNS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettingTabContext(PageContext):
+    template = "console/settings/tab.html"
+
+    tab: str
+    form: SettingFormData
+    installation: Installation
+    call: ApiCall
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EmailSettingsContext(PageContext):
     template = "console/settings/email.html"
 
+    form: SettingFormData
     server: MailServer
     waiting: OutboxStatus
     found: Page[OutboxListItem]
@@ -72,15 +99,7 @@ class EmailSettingsContext(PageContext):
     call: ApiCall
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
     problem: FormProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoliciesContext(PageContext):
-    template = "console/settings/policies.html"
-
-    policies: Sequence[SettingGroup]
-    call: ApiCall
-    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
+    trouble: str = ""  # why the test email was not sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,20 +122,75 @@ class ConfigurationContext(PageContext):
     settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RisksContext(PageContext):
-    template = "console/settings/risks.html"
+class SettingTabScreens:
+    """The tabs that show nothing but a form."""
 
-    installation: Installation
-    call: ApiCall
-    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
+    def __init__(self, *, installation: InstallationReader, forms: SettingForms, view: ConsoleView) -> None:
+        self._installation = installation
+        self._forms = forms
+        self._view = view
+
+    async def show(self, tab: str, request: Request, admin: AdminRequest) -> Response:
+        return self._render(request, admin, tab)
+
+    async def change(self, tab: str, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._forms.save(admin, tab, form)
+        return self._view.redirect_with_flash(dict(SETTINGS_TABS)[tab], "settings_saved")
+
+    async def rerender(
+        self, tab: str, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem
+    ) -> Response:
+        return self._render(request, admin, tab, form, problem)
+
+    async def redirect_to_risks(self, request: Request, admin: AdminRequest) -> Response:  # noqa: ARG002
+        return see_other(f"{ENTRY.path}#risks")
+
+    def _render(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        tab: str,
+        form: CsrfForm | None = None,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        installed = self._installation.installation(admin.actor)
+        context = SettingTabContext(
+            tab=tab,
+            form=self._forms.load(admin, tab, dict(SETTINGS_TABS)[tab], form, problem),
+            installation=installed,
+            call=settings_call(API_PARTS[tab](installed)),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        view, routes = self._view, [self._view.page("/settings/risks", self.redirect_to_risks)]
+        for tab in FORM_TABS:
+            routes += [
+                view.page(TAB_PATHS[tab], partial(self.show, tab)),
+                view.form(
+                    TAB_PATHS[tab],
+                    self._forms.form_type,
+                    partial(self.change, tab),
+                    rerender=partial(self.rerender, tab),
+                    fresh=True,
+                ),
+            ]
+        return routes
 
 
 class SettingScreens:
     def __init__(
-        self, *, installation: InstallationReader, composer: Composer, outbox_worker: OutboxWorker, view: ConsoleView
+        self,
+        *,
+        installation: InstallationReader,
+        forms: SettingForms,
+        composer: Composer,
+        outbox_worker: OutboxWorker,
+        view: ConsoleView,
     ) -> None:
         self._installation = installation
+        self._forms = forms
         self._composer = composer
         self._outbox_worker = outbox_worker
         self._view = view
@@ -131,6 +205,15 @@ class SettingScreens:
             )
         return await self._render_email(request, admin)
 
+    async def change_email(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._forms.save(admin, "email", form)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/email", "settings_saved")
+
+    async def rerender_email(
+        self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem
+    ) -> Response:
+        return await self._render_email(request, admin, form, problem)
+
     async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         """Send a test email to oneself only, bypassing the outbox, so that the server's response is shown at once."""
         require_operation(admin.rights, Operation.ADMINISTER)
@@ -138,32 +221,30 @@ class SettingScreens:
         try:
             await self._outbox_worker.deliver_now(message)
         except Undelivered as error:
-            return await self._render_email(
-                request, admin, FormProblem(text=error.detail or error.public, status=BAD_GATEWAY)
-            )
+            return await self._render_email(request, admin, trouble=error.detail or error.public)
         return self._view.redirect_with_flash(f"{ENTRY.path}/email", "test_sent")
 
     async def _render_email(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: CsrfForm | None = None,
+        problem: FormProblem | None = None,
+        trouble: str = "",
     ) -> Response:
         query = read_list_query(request)
         mail = await self._installation.mail_status(admin.actor, query.page_request)
         context = EmailSettingsContext(
+            form=self._forms.load(admin, "email", f"{ENTRY.path}/email", form, problem),
             server=mail.server,
             waiting=mail.waiting,
             found=mail.found,
             login=admin.user.login or "",
             call=settings_call(installation.email_part(mail), page=query.page_request.page),
             problem=problem,
+            trouble=trouble,
         )
-        return self._view.render(request, admin, ENTRY, context)
-
-    async def policies(self, request: Request, admin: AdminRequest) -> Response:
-        installed = self._installation.installation(admin.actor)
-        context = PoliciesContext(
-            policies=installed.policies, call=settings_call(installation.policies_part(installed))
-        )
-        return self._view.render(request, admin, ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context, status=BAD_GATEWAY if trouble else None)
 
     async def health(self, request: Request, admin: AdminRequest) -> Response:
         health = await self._installation.status(admin.actor)
@@ -179,20 +260,20 @@ class SettingScreens:
         context = ConfigurationContext(lines=lines, search=query.q, total=len(installed.lines), call=call)
         return self._view.render(request, admin, ENTRY, context)
 
-    async def risks(self, request: Request, admin: AdminRequest) -> Response:
-        installed = self._installation.installation(admin.actor)
-        context = RisksContext(installation=installed, call=settings_call(installation.risks_part(installed)))
-        return self._view.render(request, admin, ENTRY, context)
-
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
         return [
             view.page("/settings/email", self.email),
-            view.form("/settings/email", CsrfForm, self.send_test),
-            view.page("/settings/policies", self.policies),
+            view.form(
+                "/settings/email",
+                self._forms.form_type,
+                self.change_email,
+                rerender=self.rerender_email,
+                fresh=True,
+            ),
+            view.form("/settings/email/test", CsrfForm, self.send_test),
             view.page("/settings/health", self.health),
             view.page("/settings/configuration", self.configuration),
-            view.page("/settings/risks", self.risks),
         ]
 
 
@@ -282,7 +363,7 @@ class SigningKeyScreens:
         if form.manner not in ROTATION_MODES:
             raise NotFound("no such rotation method")
         await self._key_admin.rotate(admin.actor, parse_key_line(form.purpose, form.alg), ROTATION_MODES[form.manner])
-        return self._view.redirect_with_flash(ENTRY.path, f"key_{form.manner}")
+        return self._view.redirect_with_flash(f"{ENTRY.path}/keys", f"key_{form.manner}")
 
     async def _render_rotation(
         self,
@@ -310,7 +391,7 @@ class SigningKeyScreens:
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/settings/keys/rotate"
         return [
-            view.page("/settings", self.show),
+            view.page("/settings/keys", self.show),
             view.page(path, self.confirm_rotation, fresh=True),
             view.form(path, RotateForm, self.rotate, rerender=self.rerender_rotation, fresh=True),
         ]

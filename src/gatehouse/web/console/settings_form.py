@@ -1,5 +1,9 @@
-"""The form that changes settings while the service runs: one control per setting of a tab."""
+"""Forms that change settings while the service runs: one field per setting, by part and group.
 
+A part is a tab, or one provider or document. What a file, the environment or a flag sets is shown locked.
+"""
+
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -19,12 +23,39 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.SETTINGS
-PATH: Final = f"{ENTRY.path}/change"
-# The settings of each tab that has a form; the others are changed by the operator.
-FORM_SECTIONS: Final[Mapping[str, Sequence[str]]] = {
-    "branding": ("branding",),
-    "email": ("mail",),
-    "policies": ("accounts", "guests", "sessions", "game", "protection"),
+# The groups of each tab with a form: whole sections, or single settings; those of the operator are locked.
+FORM_GROUPS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "general": {
+        "installation": ("server.base_url",),
+        "retention": ("sessions.history_days", "guests.idle_days", "audit.retention_days"),
+    },
+    "branding": {"brand": ("branding.name", "branding.accent", "branding.wordmark")},
+    "email": {
+        "server": (
+            "mail.host",
+            "mail.port",
+            "mail.security",
+            "mail.username",
+            "mail.password",
+            "mail.timeout_seconds",
+        ),
+        "sender": ("mail.from_address", "mail.from_name"),
+    },
+    "sign_in": {
+        "registration": ("accounts.registration", "accounts.allowed_domains", "accounts.password_optional"),
+        "sign_in": ("accounts.email_sign_in", "accounts.username_sign_in", "sessions.new_device_email"),
+        "guests": ("guests.enabled", "guests.applications", "guests.created_per_hour"),
+        "games": ("game.code_match",),
+        "protection": ("protection",),
+    },
+    "sessions": {
+        "sessions": ("sessions.idle_hours", "sessions.absolute_days", "sessions.fresh_minutes"),
+        "tokens": (
+            *("tokens.user_jwt_days", "tokens.expired_grace_days", "tokens.service_jwt_days"),
+            *("oauth.code_seconds", "oauth.refresh_family_days", "oauth.refresh_grace_seconds"),
+        ),
+    },
+    "languages": {"languages": ("languages.default", "languages.offered")},
 }
 
 # Fields that only some kinds of providers have.
@@ -48,24 +79,31 @@ KINDS_WITH: Final[Mapping[str, Sequence[str]]] = {
     "provider__scopes": ("oidc", "google", "apple", "microsoft", "discord", "github", "twitch", "epic"),
 }
 
+LIST_PARTS: Final = re.compile(r"[^\s,]+")  # of a list, one per line or with commas
+PREVIEW_FIELDS: Final = ("screen", "theme")  # of the branding form, for the preview only
 ParseSetting = Callable[[str, str], object]
+FIELD_PREFIXES: Final = {PROVIDERS: "provider", TERMS: "document"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettingFormContext(PageContext):
-    template = "console/settings/change.html"
+class SettingField:
+    line: SettingListItem
+    name: str  # of the field; its label is `settings.label_<name>`
+    value: str  # as it was typed
+    problem: str = ""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingFormData:
+    """What `setting_form` in settings/fields.html renders; the heading of a group is `settings.group_<name>`."""
+
+    action: str
     part: str
-    tab: str  # that it belongs to
-    back: str
-    lines: Sequence[SettingListItem]
-    names: Mapping[str, str]  # of the fields
-    callback: str = ""  # the address to register at a provider
-    values: Mapping[str, str]  # as they were typed
-    problem: FormProblem | None = None
+    groups: Mapping[str, Sequence[SettingField]]
 
-
-FIELD_PREFIXES: Final = {PROVIDERS: "provider", TERMS: "document"}
+    @property
+    def is_changeable(self) -> bool:
+        return any(field.line.changeable for fields in self.groups.values() for field in fields)
 
 
 def field_name(setting: str) -> str:
@@ -75,116 +113,176 @@ def field_name(setting: str) -> str:
     return f"{FIELD_PREFIXES[found[0]] if found else section}__{key}"
 
 
-def sections_of(part: str) -> Sequence[str]:
-    """Return the sections whose settings a form changes. Raises NotFound."""
+def groups_of(part: str) -> Mapping[str, Sequence[str]]:
+    """Return the sections and settings that a form changes, by group. Raises NotFound."""
     if table_of(part):
-        return (part,)
-    if part not in FORM_SECTIONS:
+        return {"": (part,)}
+    if part not in FORM_GROUPS:
         raise NotFound("no such settings")
-    return FORM_SECTIONS[part]
-
-
-def tab_of(part: str) -> str:
-    return part.partition(".")[0]
+    return FORM_GROUPS[part]
 
 
 def form_with(settings: Sequence[str]) -> type[CsrfForm]:
     """A form with a field for each setting; None: not sent, because it is locked or of another tab."""
-    fields: list[tuple[str, Any, Any]] = [("part", str, "")]
+    fields: list[tuple[str, Any, Any]] = [(name, str, "") for name in ("part", *PREVIEW_FIELDS)]
     fields += [(field_name(name), str | None, None) for name in settings]
     return cast(
         "type[CsrfForm]", msgspec.defstruct("SettingsForm", fields, bases=(CsrfForm,), frozen=True, kw_only=True)
     )
 
 
-class SettingFormScreens:
+class SettingForms:
+    """Reads, checks and saves the fields of a part; the screens of its tab show them."""
+
     def __init__(
         self,
         *,
         installation: InstallationReader,
         save: SaveSettings,
         parse: ParseSetting,
-        callback: Callable[[str], str],
-        view: ConsoleView,
+        settings: Sequence[str],
     ) -> None:
-        """`parse` reads the text of a setting as a value; what it cannot read, `save` refuses.
-
-        `callback` returns the redirect URI of a provider.
-        """
+        """`parse` reads the text of a setting as a value; what it cannot read, `save` refuses."""
         self._installation = installation
         self._save = save
         self._parse = parse
-        self._callback = callback
-        self._view = view
+        self.form_type: Final = form_with(settings)
 
-    async def show(self, request: Request, admin: AdminRequest) -> Response:
-        part = request.query_params.get("part", "")
-        lines = self._lines(admin, part)
-        return self._render(request, admin, part, {line.name: line.value for line in lines if not line.is_secret})
+    def load(
+        self,
+        admin: AdminRequest,
+        part: str,
+        action: str,
+        form: CsrfForm | None = None,
+        problem: FormProblem | None = None,
+    ) -> SettingFormData:
+        """Return the fields with the values that apply now, or as they were typed in `form`."""
+        typed = {} if form is None else self._typed_values(admin, part, form)
+        problems = problem.fields if problem else {}
+        groups = {
+            group: [
+                SettingField(
+                    line=line,
+                    name=field_name(line.name),
+                    value=typed.get(line.name, "" if line.is_secret else line.value),
+                    problem=problems.get(line.name, ""),
+                )
+                for line in lines
+            ]
+            for group, lines in self.lines(admin, part).items()
+        }
+        return SettingFormData(action=action, part=part, groups=groups)
 
-    async def change(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+    async def save(self, admin: AdminRequest, part: str, form: CsrfForm) -> None:
+        """Save what was changed. Raises SettingsInvalid with the problem of each field."""
         require_operation(admin.rights, Operation.ADMINISTER)
-        part = getattr(form, "part", "")
         typed = self._typed_values(admin, part, form)
         changes = {
             line.name: self._parse(line.name, typed[line.name]) if typed[line.name] else None
-            for line in self._lines(admin, part)
+            for lines in self.lines(admin, part).values()
+            for line in lines
             if line.name in typed and typed[line.name] != ("" if line.is_secret else line.value)
         }
         await self._save(changes, admin.actor.origin)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{tab_of(part)}", "settings_saved")
-
-    async def rerender(self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem) -> Response:
-        part = getattr(form, "part", "")
-        return self._render(request, admin, part, self._typed_values(admin, part, form), problem)
 
     def _typed_values(self, admin: AdminRequest, part: str, form: CsrfForm) -> dict[str, str]:
         """Return the texts that were sent, of a list one per line."""
         found: dict[str, str] = {}
-        for line in self._lines(admin, part):
-            text: str | None = getattr(form, field_name(line.name), None)
-            if text is not None and line.changeable:
-                found[line.name] = ", ".join(text.split()) if line.control == "list" else text.strip()
+        for lines in self.lines(admin, part).values():
+            for line in lines:
+                text: str | None = getattr(form, field_name(line.name), None)
+                if text is not None and line.changeable:
+                    found[line.name] = ", ".join(LIST_PARTS.findall(text)) if line.control == "list" else text.strip()
         return found
 
-    def _lines(self, admin: AdminRequest, part: str) -> Sequence[SettingListItem]:
-        sections = sections_of(part)
-        every = self._installation.installation(admin.actor).lines
-        found = [
-            line
-            for line in every
-            if line.stored and line.control != "image" and line.name.rpartition(".")[0] in sections
-        ]
-        if not found:
+    def lines(self, admin: AdminRequest, part: str) -> Mapping[str, Sequence[SettingListItem]]:
+        """Return the settings of a part by group. Raises NotFound."""
+        every = [line for line in self._installation.installation(admin.actor).lines if line.control != "image"]
+        found = {
+            group: [line for name in names for line in every if name in (line.name, line.name.rpartition(".")[0])]
+            for group, names in groups_of(part).items()
+        }
+        if not any(found.values()):
             raise NotFound("no such provider or document")
-        kind = next((line.value for line in found if line.name.endswith(".kind")), "")
-        return [line for line in found if kind in KINDS_WITH.get(field_name(line.name), (kind,))]
+        return {group: fitting_lines(lines) for group, lines in found.items()}
+
+
+def fitting_lines(lines: Sequence[SettingListItem]) -> Sequence[SettingListItem]:
+    """Return those of a provider that its kind has; of others all."""
+    kind = next((line.value for line in lines if line.name.endswith(".kind")), "")
+    return [line for line in lines if kind in KINDS_WITH.get(field_name(line.name), (kind,))]
+
+
+# The form of one provider or document, on a page of its own.
+
+
+PATH: Final = f"{ENTRY.path}/change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRowContext(PageContext):
+    template = "console/settings/change.html"
+
+    title: str
+    tab: str  # that it belongs to
+    back: str
+    form: SettingFormData
+    callback: str = ""  # the address to register at a provider
+    problem: FormProblem | None = None
+
+
+class SettingRowScreens:
+    def __init__(self, *, forms: SettingForms, callback: Callable[[str], str], view: ConsoleView) -> None:
+        """`callback` returns the redirect URI of a provider."""
+        self._forms = forms
+        self._callback = callback
+        self._view = view
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        return self._render(request, admin, request.query_params.get("part", ""))
+
+    async def change(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        part = getattr(form, "part", "")
+        require_row(part)
+        await self._forms.save(admin, part, form)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{tab_of(part)}", "settings_saved")
+
+    async def rerender(self, request: Request, admin: AdminRequest, form: CsrfForm, problem: FormProblem) -> Response:
+        return self._render(request, admin, getattr(form, "part", ""), form, problem)
 
     def _render(
         self,
         request: Request,
         admin: AdminRequest,
         part: str,
-        values: Mapping[str, str],
+        form: CsrfForm | None = None,
         problem: FormProblem | None = None,
     ) -> Response:
-        lines = self._lines(admin, part)
-        names = {line.name: field_name(line.name) for line in lines}
-        context = SettingFormContext(
-            part=part,
+        require_row(part)
+        fields = self._forms.load(admin, part, PATH, form, problem)
+        offers_sign_in = any(field.name == "provider__applications" for field in fields.groups[""])
+        context = SettingRowContext(
+            title=part.partition(".")[2],
             tab=tab_of(part),
             back=f"{ENTRY.path}/{tab_of(part)}",
-            lines=lines,
-            names=names,
-            callback=self._callback(part.partition(".")[2]) if f"{part}.applications" in names else "",
-            values=values,
+            form=fields,
+            callback=self._callback(part.partition(".")[2]) if offers_sign_in else "",
             problem=problem,
         )
         return self._view.render(request, admin, ENTRY, context)
 
-    def routes(self, settings: Sequence[str]) -> Sequence[ConsoleRoute]:
+    def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
         return [
             view.page("/settings/change", self.show, fresh=True),
-            view.form("/settings/change", form_with(settings), self.change, rerender=self.rerender, fresh=True),
+            view.form("/settings/change", self._forms.form_type, self.change, rerender=self.rerender, fresh=True),
         ]
+
+
+def tab_of(part: str) -> str:
+    return part.partition(".")[0]
+
+
+def require_row(part: str) -> None:
+    if table_of(part) is None:
+        raise NotFound("no such provider or document")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -19,6 +20,7 @@ from gatehouse.admin.visibility import Visibility, VisibilityLoader
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
+from gatehouse.kernel.stored_settings import SettingsInvalid
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
@@ -139,6 +141,7 @@ class FormProblem:
     text: str
     status: int
     field: str = ""  # the member of the request that `text` is about; its label is `field.<field>`
+    fields: Mapping[str, str] = dataclass_field(default_factory=dict)  # the problem of each setting
     lookup: LookupFailed | None = None  # what was typed into the combobox `field`; the page words it there
 
     @property
@@ -438,6 +441,8 @@ async def read_form_and_file(request: Request, form_type: type[Form], file_field
 def problem_from(error: GatehouseError) -> FormProblem:
     """An API error as a form shows it: about a field, not about a member's path."""
     problem = problem_of(error)
+    if isinstance(error, SettingsInvalid):
+        return FormProblem(text=problem.message, status=problem.status, fields=error.problems)
     if isinstance(error, LookupFailed):
         return FormProblem(text=problem.message, status=problem.status, field=error.field, lookup=error)
     if isinstance(error, PersonNotFound | UserNotFound):

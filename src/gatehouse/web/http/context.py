@@ -52,29 +52,38 @@ UNUSED_FEATURES: Final = (
 
 
 def content_security_policy(
-    *, form_action: Iterable[str] = (), images: Iterable[str] = (), own_forms: bool = True
+    *,
+    form_action: Iterable[str] = (),
+    images: Iterable[str] = (),
+    own_forms: bool = True,
+    scripts: bool = True,
+    frames: bool = False,
+    framed: bool = False,
 ) -> str:
     """Return the strict policy with these sources beside 'self': a client's redirect origin, or `data:` on /docs.
 
-    Without `own_forms` the forms of the page lead to those sources only.
+    Without `own_forms` the forms of the page lead to those sources only. `frames`: the page shows others of this
+    service in frames; `framed`: it is one of those.
     """
+    own, none = "'self'", "'none'"
     return "; ".join(
         [
             "default-src 'none'",
-            "script-src 'self'",
+            f"script-src {own if scripts else none}",
             "style-src 'self'",
             f"img-src {policy_sources(images)}",
             "font-src 'self'",
             "connect-src 'self'",
             f"form-action {policy_sources(form_action, own=own_forms)}",
-            "frame-ancestors 'none'",
+            *(["frame-src 'self'"] if frames else []),
+            f"frame-ancestors {own if framed else none}",
             "base-uri 'none'",
         ]
     )
 
 
 def policy_sources(extra: Iterable[str], *, own: bool = True) -> str:
-    allowed = ["'self'", *extra] if own else [*extra]
+    allowed = ["'self'", *extra] if own else [*extra] or ["'none'"]
     for source in allowed:
         if not source.isascii() or not source.isprintable() or any(mark in source for mark in " ;,"):
             raise ValueError(f"{source!r} would add more than one source to a policy")

@@ -2,12 +2,13 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -40,6 +41,23 @@ class Durations:
         return list(zip(bounds, accumulate(self._counts), strict=True))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A metric that a service keeps itself: values by their labels, or one value without any."""
+
+    name: str
+    help: str
+    read: Callable[[], Mapping[tuple[str, ...], float]]
+    labels: tuple[str, ...] = ()
+    counts: bool = False  # a counter, which only grows; otherwise a gauge
+
+    def collect(self) -> Metric:
+        family = (CounterMetricFamily if self.counts else GaugeMetricFamily)(self.name, self.help, labels=self.labels)
+        for labels, value in self.read().items():
+            family.add_metric(labels, value)
+        return family
+
+
 class Metrics(Collector):
     """The metrics of one process, in a registry of their own."""
 
@@ -47,31 +65,16 @@ class Metrics(Collector):
         self,
         endpoint_names: Iterable[str],
         *,
-        held_requests: Callable[[], int] = lambda: 0,
-        permission_cache: Callable[[], int] = lambda: 0,
-        change_streams: Callable[[], int] = lambda: 0,
-        issued_tokens: Callable[[], Mapping[str, int]] = dict,
+        figures: Sequence[Figure] = (),
     ) -> None:
-        """`held_requests` and `change_streams` count what is open now, `permission_cache` bytes.
-
-        `issued_tokens` counts the successes of the token endpoint by grant type.
-        """
-        self._issued_tokens = issued_tokens
+        """`figures` are read when the metrics are."""
+        self.figures: Final = figures
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._requests: dict[tuple[str, str, int], int] = {}
         self._seconds: dict[str, Durations] = {}
         self.registry.register(self)
-        Gauge(
-            "gatehouse_held_requests", "Requests being held open (long polling).", registry=self.registry
-        ).set_function(held_requests)
-        Gauge(
-            "gatehouse_permission_cache_bytes",
-            "Estimated memory of cached permission models and evaluations.",
-            registry=self.registry,
-        ).set_function(permission_cache)
-        Gauge("gatehouse_change_streams", "Open change streams.", registry=self.registry).set_function(change_streams)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
         """Count one request; all unknown endpoints share one label, as do all unknown methods."""
@@ -98,10 +101,8 @@ class Metrics(Collector):
         )
         for name, durations in self._seconds.items():
             seconds.add_metric((name,), durations.buckets(), durations.total)
-        tokens = CounterMetricFamily("gatehouse_tokens_issued", "Successful token requests.", labels=("grant_type",))
-        for grant_type, count in self._issued_tokens().items():
-            tokens.add_metric((grant_type,), count)
-        yield from (requests, seconds, tokens)
+        yield from (requests, seconds)
+        yield from (figure.collect() for figure in self.figures)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -8,13 +8,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Identity, Session, User, login_key
+from gatehouse.accounts.model import Identity, Session, SignInMethod, User, login_key
 from gatehouse.accounts.own_account import profile
 from gatehouse.accounts.own_account.export import DataExport
 from gatehouse.accounts.own_account.model import (
     AccountActivity,
     AccountDetails,
     LastAdministrator,
+    PastSignIn,
     Profile,
     may_remove_password,
 )
@@ -239,6 +240,7 @@ def names_account(typed: str, user: User) -> bool:
 # The account page: everything the owner may see of the account.
 
 
+SIGN_IN_METHODS: Final = frozenset(method.value for method in SignInMethod)
 # Whether the console has anything for this request's user.
 MayAdminister = Callable[[str, Address | None], Awaitable[bool]]
 
@@ -345,6 +347,7 @@ class AccountPage:
             email_code=user.email_code,
             recovery_left=details.overview.recovery_left,
             sessions=self._sessions(details, account.session, lang),
+            sign_ins=sign_in_rows(await self._profile.load_sign_ins(user.user_id), self._places, lang),
             applications=connected_applications(await self._consents.of_user(user.user_id)),
             permissions=await self._permissions.load(user.user_id, address),
             activity=tuple(activity_row(act) for act in profile.activity_of(details.records, user.user_id)),
@@ -371,6 +374,22 @@ class AccountPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [self._view.page(Path.ACCOUNT, self.show, name="account.show", summary="Show the account page")]
+
+
+def sign_in_rows(
+    sign_ins: Sequence[PastSignIn], places: GeoIpLookup, lang: str
+) -> tuple[shown.SignInHistoryRow, ...]:
+    return tuple(
+        shown.SignInHistoryRow(
+            at=one.at,
+            method=one.auth if one.auth in SIGN_IN_METHODS else "",
+            application=one.application,
+            device=device_name(one.agent),
+            place=places.place_name(one.address, lang),
+            address=one.address,
+        )
+        for one in sign_ins
+    )
 
 
 def passkey_rows(held: Sequence[Passkey]) -> tuple[shown.AccountPasskeyRow, ...]:

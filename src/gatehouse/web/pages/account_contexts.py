@@ -44,6 +44,16 @@ class AccountActivityRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignInHistoryRow:
+    at: int
+    method: str  # the texts are `signed_in_with.<method>`
+    application: str
+    device: str
+    place: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataRequestStatus:
     """The state of an application's data export; the texts are `account.data_<state>`."""
 
@@ -97,6 +107,7 @@ class AccountContext(PageContext):
     email_code: bool = False
     recovery_left: int = 0
     sessions: tuple[AccountSessionRow, ...] = ()
+    sign_ins: tuple[SignInHistoryRow, ...] = ()
     applications: tuple[ConnectedApplication, ...] = ()
     permissions: OwnPermissions = NO_PERMISSIONS
     activity: tuple[AccountActivityRow, ...] = ()

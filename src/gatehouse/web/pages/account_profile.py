@@ -64,7 +64,6 @@ class UsernameForm(CsrfForm, frozen=True, kw_only=True):
 class DisplayForm(CsrfForm, frozen=True, kw_only=True):
     lang: str = ""  # empty in the console's form, which changes the theme only
     theme: Theme
-    next: str = ""  # the page of the console that the form was on
 
 
 class EmailChangeForm(CsrfForm, frozen=True, kw_only=True):
@@ -134,9 +133,10 @@ class ProfileForms:
             )
         return self._view.redirect_with_notice(Notice.USERNAME_CHANGED)
 
-    async def change_display(self, request: Request, account: AccountRequest, form: DisplayForm) -> Response:  # noqa: ARG002
-        if is_console_page(form.next):
-            answer = see_other(form.next)
+    async def change_display(self, request: Request, account: AccountRequest, form: DisplayForm) -> Response:
+        """Save language and theme; `next` is the page of the console whose form changes the theme only."""
+        if is_console_page(back := request.query_params.get("next", "")):
+            answer = see_other(back)
             self._pages.set_preference_cookies(answer, theme=form.theme)
             return answer
         if form.lang not in LANGUAGES:

@@ -26,6 +26,7 @@ from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import cacheable_response
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.assets import CACHE_FOREVER, CACHE_REVALIDATE, DIGEST_DIGITS
+from gatehouse.web.pages.contexts import PageContext
 
 DEFAULT_ACCENT: Final = "#1f66c1"  # the color of tokens.css
 STYLE_FILE: Final = "accent.css"
@@ -107,6 +108,15 @@ class Swatch:
     def accent_shade(self) -> Color:
         """The one of both that is derived from the accent color."""
         return self.colour if self.use == "link" else self.ground
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColorPreviewContext(PageContext):
+    """The accent color in use, as a preview in a frame of the console."""
+
+    template = "branding_colors.html"
+
+    swatches: Sequence[Swatch]
 
 
 def swatches(accent: Color) -> Sequence[Swatch]:

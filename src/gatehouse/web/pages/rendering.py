@@ -26,7 +26,14 @@ from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.branding import Brand
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, choose_language, load_languages
+from gatehouse.web.pages.translations import (
+    FALLBACK_LANG,
+    LanguagePolicy,
+    Languages,
+    Translator,
+    choose_language,
+    load_languages,
+)
 from gatehouse.web.pages.vocabulary import (
     AccountSection,
     FactorMethod,
@@ -56,7 +63,8 @@ class DisplayPreferences:
 class DisplayPreferenceCookies:
     """Reads language and theme of a request, and stores choices in cookies."""
 
-    def __init__(self, languages: Languages, *, https: bool) -> None:
+    def __init__(self, languages: Callable[[], tuple[str, ...]], *, https: bool) -> None:
+        """`languages`: those to choose from, the default first."""
         self._languages = languages
         self._https = https
         self._prefix = "__Host-" if https else ""  # R8: plain names on loopback
@@ -70,7 +78,7 @@ class DisplayPreferenceCookies:
         request = Request(scope)
         asked_for, rest = self._split_query(scope)
         lang = choose_language(
-            available=self._languages,
+            available=self._languages(),
             chosen=asked_for or request.cookies.get(self._prefix + LANG_COOKIE, ""),
             account=account_lang or signed_in_lang(scope),
             ui_locales=ui_locales or request.query_params.get(UI_LOCALES, ""),
@@ -102,7 +110,7 @@ class DisplayPreferenceCookies:
             return "", None
         parts = [part for part in query.decode("ascii").split("&") if part]
         named = [part.removeprefix(f"{LANG_PARAMETER}=") for part in parts if part.startswith(f"{LANG_PARAMETER}=")]
-        asked_for = named[-1] if named and named[-1] in set(self._languages) else ""
+        asked_for = named[-1] if named and named[-1] in self._languages() else ""
         return asked_for, "&".join(part for part in parts if not part.startswith(f"{LANG_PARAMETER}="))
 
 
@@ -134,13 +142,15 @@ class PageRenderer:
         choices: Mapping[str, object] = MappingProxyType({}),
         demo: bool = False,
         brand: Callable[[], Brand] = Brand,
+        language_policy: Callable[[], LanguagePolicy] = LanguagePolicy,
     ) -> None:
+        self._language_policy = language_policy
         self._assets = assets
         self._https = https
         self._demo = demo
         self._brand = brand
         self._languages = languages or load_languages()
-        self._preferences = DisplayPreferenceCookies(self._languages, https=https)
+        self._preferences = DisplayPreferenceCookies(self._offered_languages, https=https)
         self._choices = choices
         self._templates = template_environment(assets)
 
@@ -153,7 +163,27 @@ class PageRenderer:
             choices=choices,
             demo=self._demo,
             brand=self._brand,
+            language_policy=self._language_policy,
         )
+
+    def with_brand(self, brand: Brand) -> "PageRenderer":
+        """Return a renderer of the same pages with another brand."""
+        return PageRenderer(
+            self._assets,
+            https=self._https,
+            languages=self._languages,
+            choices=self._choices,
+            demo=self._demo,
+            brand=lambda: brand,
+            language_policy=self._language_policy,
+        )
+
+    @property
+    def brand(self) -> Brand:
+        return self._brand()
+
+    def _offered_languages(self) -> tuple[str, ...]:
+        return self._language_policy().available(self._languages)
 
     def render(
         self,
@@ -240,7 +270,7 @@ class PageRenderer:
             "look": look,
             "demo": self._demo,
             "brand": self._brand(),
-            "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
+            "languages": [(lang, self._languages[lang]("language.name")) for lang in self._offered_languages()],
             "moment": partial(template_filters.exact_time, t),
             "ago": partial(template_filters.relative_time, t),
             "wait": partial(template_filters.duration, t),

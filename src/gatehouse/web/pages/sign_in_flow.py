@@ -34,6 +34,7 @@ from gatehouse.sign_in_flow.model import (
     proof_of_session,
     sign_in_id_of,
 )
+from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
 from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired, device_name
 from gatehouse.web.http.context import content_security_policy, origin_of
@@ -169,6 +170,7 @@ def _unpack_request(packed: str) -> str:
 
 DenyBannedGame = Callable[[SignInFlow, str, AuditOrigin], Awaitable[None]]
 NEW_ACCOUNT_SECONDS: Final = 600  # seconds after registration without new-device emails
+NEW_DEVICE_LIMIT: Final = quota_limit(5, 86_400)  # emails a day to one person
 STEP_PATHS: Final = {
     FlowStep.LOGIN: Path.SIGN_IN,
     FlowStep.FACTOR: Path.SECOND_FACTOR,
@@ -190,8 +192,13 @@ class SignInCompletion:
         composer: Composer,
         pages: PageRenderer,
         clock: Clock,
+        notice_quota: Quota,
+        notices_enabled: Callable[[], bool],
     ) -> None:
-        """`deny_banned_game` ends the game session of a flow for a banned person."""
+        """`deny_banned_game` ends the game session of a flow for a banned person.
+
+        `notices_enabled`: whether people get an email about a new device.
+        """
         self._sessions = sessions
         self._deny_banned_game = deny_banned_game
         self._devices = devices
@@ -200,6 +207,8 @@ class SignInCompletion:
         self._composer = composer
         self._pages = pages
         self._clock = clock
+        self._notice_quota = notice_quota
+        self._notices_enabled = notices_enabled
 
     async def accept_first_factor(
         self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
@@ -238,7 +247,7 @@ class SignInCompletion:
             origin=origin_of(request, user.user_id),
             agent=browser.agent,
             replaces=browser.session,
-            mails=self._new_device_mails(request, browser, user),
+            mails=await self._new_device_mails(request, browser, user),
             second_factor=second_factor,
         )
         proof = proof_of_session(opened.session, is_new=True)
@@ -266,11 +275,15 @@ class SignInCompletion:
         """Send the browser to the next step of the flow, or where the flow ends."""
         return await continue_flow(self._sign_in_flows, self._pages, request, moved, handle)
 
-    def _new_device_mails(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
-        """Notify the owner of a sign-in from a browser that is new for the account (S-16)."""
-        if user.login is None or self._clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
+    async def _new_device_mails(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
+        """Notify the owner of a sign-in from a browser that is new for the account, a few times a day (S-16)."""
+        if not self._notices_enabled() or user.login is None:
+            return ()
+        if self._clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
             return ()
         if self._devices.recognize(browser.device, user.login_key or ""):
+            return ()
+        if not await self._notice_quota.consume([ThrottleSubject(("new-device", user.user_id), NEW_DEVICE_LIMIT)]):
             return ()
         address = origin_of(request, user.user_id).address
         return [

@@ -92,7 +92,7 @@ def avatar(name: str, *, picture: str = "", square: bool = False, large: bool = 
     look = f"avatar{' square' if square else ''}{' large' if large else ''}"
     if picture:
         return Markup('<img class="{}" src="{}" alt="" loading="lazy">').format(look, picture)
-    tone = zlib.crc32(name.encode()) % AVATAR_TONES
+    tone = (zlib.crc32(name.encode()) >> 8) % AVATAR_TONES
     return Markup('<span class="{} tone-{}" aria-hidden="true">{}</span>').format(look, tone, initials(name))
 
 

@@ -6,7 +6,8 @@ inserted values are escaped. A text with a count has the keys `<key>_one` and `<
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -14,6 +15,8 @@ from types import MappingProxyType
 from typing import Final
 
 from markupsafe import Markup
+
+from gatehouse.settings.appearance import LanguageSettings
 
 FALLBACK_LANG: Final = "en"
 LANGUAGES: Final = ("en", "de")
@@ -107,6 +110,24 @@ def _flatten(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, st
             raise TypeError(f"{prefix}{name} is not a text")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguagePolicy:
+    """Which languages an installation offers; none means all."""
+
+    default: str = FALLBACK_LANG
+    offered: tuple[str, ...] = ()
+
+    def available(self, languages: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the languages that are offered, the default first; all of them if none is."""
+        every = tuple(languages)
+        wanted = [lang for lang in every if not self.offered or lang in self.offered] or every
+        return tuple(sorted(wanted, key=lambda lang: lang != self.default))
+
+
+def language_policy(wanted: LanguageSettings) -> LanguagePolicy:
+    return LanguagePolicy(default=wanted.default, offered=wanted.offered)
+
+
 def choose_language(
     *,
     available: Languages | tuple[str, ...] = LANGUAGES,
@@ -115,13 +136,13 @@ def choose_language(
     ui_locales: str = "",
     accept_language: str = "",
 ) -> str:
-    """Return the first supported language: explicit choice, account, application, browser.
+    """Return the first supported language: explicit choice, account, application, browser; else the first available.
 
     Accepts any input and never fails; an unreadable preference is ignored.
     """
     spoken = tuple(available)
     wishes = (chosen, account, *_tags(ui_locales), *_ranges(accept_language))
-    return next((lang for wish in wishes if (lang := _match(wish, spoken))), FALLBACK_LANG)
+    return next((lang for wish in wishes if (lang := _match(wish, spoken))), spoken[0])
 
 
 def _match(wish: str, spoken: tuple[str, ...]) -> str:

@@ -19,11 +19,12 @@
 
   for (const one of bars) {
     for (const kind of ["input", "change"]) one.form.addEventListener(kind, () => show(one));
-    one.form.addEventListener("submit", () => {
-      one.isSent = true;
-    });
     show(one);
   }
+  window.addEventListener("submit", (event) => {
+    const sent = bars.find((one) => one.form === event.target);
+    if (sent && !event.defaultPrevented) sent.isSent = true; // htmx sends without leaving
+  });
   window.addEventListener("beforeunload", (event) => {
     if (bars.some((one) => !one.isSent && isDirty(one))) event.preventDefault();
   });

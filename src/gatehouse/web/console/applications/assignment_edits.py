@@ -45,6 +45,7 @@ from gatehouse.web.console.applications.staged_edits import (
 from gatehouse.web.console.combobox import ComboboxKind
 from gatehouse.web.console.impact import Impact, describe_impact, may_see_names, without_names
 from gatehouse.web.console.lookup import Lookup
+from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import EXPECTED_ERRORS, AdminRequest, ConsoleView, FormProblem, problem_from
 
 TABLE: Final = "assignments"  # the folder of its templates
@@ -92,12 +93,14 @@ class AssignmentState:
     scopes: Mapping[str, ScopeChoice]
     columns: Mapping[str, Mapping[str, RoleColumn]]  # by project id and role key
     by_email: bool  # an import may name people by email
+    links_people: bool  # to their pages, which only administrators see
     now: int
 
     def group(self, person: PersonChange) -> StagedChangeGroup:
         return StagedChangeGroup(
             label=person.label,
             note=person.user_id if person.nick else "",
+            address=f"{ConsoleEntry.PEOPLE.path}/{person.user_id}/access" if self.links_people else "",
             changes=[
                 StagedChange(
                     edit=reviewed_edit(person, change), change=change, project=self._project_title(change.scope)
@@ -272,6 +275,7 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
             scopes=choices,
             columns=columns,
             by_email=may_find_by_email(admin, model),
+            links_people=admin.rights.administers,
             now=self._clock.now(),
         )
 
@@ -284,6 +288,25 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         return [
             edit_from_line(state, line, ids, records, f"line {number}") for number, line in enumerate(lines, start=1)
         ]
+
+    async def review_roles(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        user_ids: Sequence[str],
+        *,
+        role: str,
+        project_id: str,
+        until: int,
+    ) -> Response:
+        """The review of one role for these people, requested on another screen; `admin` has the application's rights.
+
+        `until`: 0 for no end.
+        """
+        state = await self.load_state(admin)
+        line = {"role": role, "scope": project_id, "until": str(until)}
+        edits = await self.edits_from_lines(state, [{"user": user_id, **line} for user_id in user_ids])
+        return await self._render_review(request, admin, state, edits)
 
     async def review_edits(
         self, admin: AdminRequest, state: AssignmentState, edits: Sequence[CellEdit], problem: FormProblem | None

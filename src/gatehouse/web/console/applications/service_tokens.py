@@ -1,6 +1,6 @@
 """Static service JWTs of an application, and its `with_email` secrets: both for administrators (R2, R3)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,7 +68,7 @@ class ServiceTokenScreens:
         email_secrets: EmailSecretCommands,
         view: ConsoleView,
         base_url: str,
-        usual_days: int,
+        usual_days: Callable[[], int],
     ) -> None:
         self._tokens = tokens
         self._email_secrets = email_secrets
@@ -77,7 +77,7 @@ class ServiceTokenScreens:
         self._usual_days = usual_days
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin, NewServiceTokenForm(days=self._usual_days))
+        return await self._render_list(request, admin, NewServiceTokenForm(days=self._usual_days()))
 
     async def issue(self, request: Request, admin: AdminRequest, form: NewServiceTokenForm) -> Response:
         model = admin.authenticated.require_application(Operation.ADMINISTER)
@@ -160,7 +160,7 @@ class ServiceTokenScreens:
             head=application_head(admin, model, TAB),
             tokens=newest,
             form=form,
-            usual_days=self._usual_days,
+            usual_days=self._usual_days(),
             secrets=secrets,
             call=ApiCall(
                 path="serviceToken",

@@ -118,6 +118,7 @@ class StagedChangeGroup:
 
     label: str
     note: str = ""
+    address: str = ""  # page of whom or what it is about
     is_protected: bool = False
     changes: Sequence[StagedChange]
     conflicts: Sequence[CellConflict] = ()
@@ -196,8 +197,9 @@ class StagedEditor(Generic[State]):
         """Save the edits; None if they change nothing."""
 
     async def review(self, request: Request, admin: AdminRequest, form: StagedForm) -> Response:
-        state, application_id = await self.load_state(admin), request.path_params["application_id"]
-        form = await self._lookup.resolve(admin, form, self.comboboxes, application_id=application_id)
+        state = await self.load_state(admin)
+        about = request.path_params["application_id"]
+        form = await self._lookup.resolve(admin, form, self.comboboxes, application_id=about)
         edits = {one.cell: one for one in parse_edits(form.edits)}
         lines = await run_off_loop(OFF_LOOP_WEIGHT, self._lines_from_form, form)
         for edit in await self.edits_from_lines(state, lines) if lines else ():

@@ -52,9 +52,9 @@ class GroupConditionContext(PageContext):
 
 
 class GroupAccessForm(CsrfForm, frozen=True, kw_only=True):
-    """One change at a time: add a person, remove a person, or remove a condition by its number."""
+    """One change at a time: add people, remove a person, or remove a condition by its number."""
 
-    add: str = ""
+    add: tuple[str, ...] = ()
     drop: str = ""
     drop_condition: str = ""
     version: int = 0
@@ -86,6 +86,16 @@ class GroupAccessScreens:
         loaded = await self._loader.load(request, admin)
         if form.do == "edit":
             return see_other(loaded.path)
+        return await self._save_or_review(
+            request, admin, loaded, form, access_draft(loaded.group, form), f"{loaded.path}/access"
+        )
+
+    async def add_people(
+        self, request: Request, admin: AdminRequest, group: Group, user_ids: Sequence[str]
+    ) -> Response:
+        """Add people who were chosen on another screen, with the same review."""
+        loaded = await self._loader.load_group(admin, group.project_id, group.group_id)
+        form = GroupAccessForm(add=tuple(user_ids), version=loaded.group.version)
         return await self._save_or_review(
             request, admin, loaded, form, access_draft(loaded.group, form), f"{loaded.path}/access"
         )
@@ -206,6 +216,5 @@ def access_draft(group: Group, form: GroupAccessForm) -> AccessDraft:
         kept = [one for index, one in enumerate(condition_documents(group)) if str(index) != form.drop_condition]
         return AccessDraft(conditions=kept, version=form.version)
     users: list[object] = [member_id for member_id in group.users if member_id != form.drop]
-    if form.add:
-        users.append(form.add)
+    users += [one for one in form.add if one not in users]
     return AccessDraft(users=users, version=form.version)

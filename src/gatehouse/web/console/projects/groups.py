@@ -92,8 +92,11 @@ class GroupLoader:
 
     async def load(self, request: Request, admin: AdminRequest) -> LoadedGroup:
         """Raises NoRight before GroupNotFound (R6)."""
-        listed = await self._groups.list_in_project(admin.actor, request.path_params["project_id"])
-        wanted = request.path_params["group_id"]
+        return await self.load_group(admin, request.path_params["project_id"], request.path_params["group_id"])
+
+    async def load_group(self, admin: AdminRequest, project_id: str, wanted: str) -> LoadedGroup:
+        """Raises NoRight before GroupNotFound (R6)."""
+        listed = await self._groups.list_in_project(admin.actor, project_id)
         group = next((one for one in listed if one.group_id == wanted), None)
         if group is None:
             raise GroupNotFound

@@ -1,0 +1,248 @@
+"""The list of people in the console: searched, filtered, sorted, a page at a time.
+
+It must be fast with a hundred thousand of them. Each combination of filters has a statement of its own that reads the
+index of searches and stops at a full page: first the ids of the page, then the columns of these alone
+(docs/decisions/0054-the-list-of-people.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, exists, func, literal_column, or_, select
+
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER, search_key
+from gatehouse.admin.paging import OFFSET, SIZE, Page, PageRequest
+from gatehouse.admin.people_search import TextPosition
+from gatehouse.audit.events import AuditEvent
+from gatehouse.storage.permissions.row_readers import UNEXPIRED
+from gatehouse.storage.statements import Bytewise, InStringList, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import identities, sessions, user_tags, users
+from gatehouse.storage.tables.installation import audit_events
+from gatehouse.storage.tables.permissions import role_assignments
+
+DAY: Final = 86_400  # seconds
+MAX_COUNTED: Final = 10_000  # more are not counted: it would take longer than reading the page
+MAX_PROVIDERS: Final = 100  # to choose from
+
+
+class PeopleFilter(StrEnum):
+    """Which people are listed; the texts are `people.among_<value>`."""
+
+    EVERYBODY = "everybody"
+    BLOCKED = "blocked"
+    GUESTS = "guests"
+    ADMINISTRATORS = "administrators"
+    SERVICE_ACCOUNTS = "service_accounts"
+
+
+class SeenFilter(StrEnum):
+    """When they were last seen; the texts are `people.seen_<value>`."""
+
+    ANY = "any"
+    WEEK = "week"
+    MONTH = "month"
+    NOT_QUARTER = "not_quarter"
+
+    @property
+    def seconds(self) -> int:
+        return {SeenFilter.WEEK: 7, SeenFilter.MONTH: 30, SeenFilter.NOT_QUARTER: 90}.get(self, 0) * DAY
+
+
+class PeopleSort(StrEnum):
+    """The order; a minus turns it around, so that the first is the last."""
+
+    NEWEST = "-registered"
+    OLDEST = "registered"
+    NAME = "name"
+    NAME_DOWN = "-name"
+    EMAIL = "email"
+    EMAIL_DOWN = "-email"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeopleListQuery:
+    """Whom to list; empty fields match everyone."""
+
+    among: PeopleFilter = PeopleFilter.EVERYBODY
+    tag: str = ""
+    provider: str = ""
+    application_id: int = 0  # with `role`
+    role: str = ""  # assigned directly, anywhere in the application
+    seen: SeenFilter = SeenFilter.ANY
+    sort: PeopleSort = PeopleSort.NEWEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonListItem:
+    user_id: str
+    kind: str
+    nick: str
+    login: str
+    email_verified: bool
+    blocked: bool
+    administers: bool
+    registered_at: int
+    seen_at: int  # 0 for never, or longer ago than is stored
+
+
+_ADMINISTRATORS: Final = select(role_assignments.c.user_id).where(
+    role_assignments.c.application_id == CENTRAL_APPLICATION,
+    role_assignments.c.role_key == ADMINISTRATOR_ROLE,
+    role_assignments.c.project_id == "",
+    UNEXPIRED,
+)
+_ROLE_HOLDERS: Final = select(role_assignments.c.user_id).where(
+    role_assignments.c.application_id == bindparam("application", type_=BigInteger()),
+    role_assignments.c.role_key == bindparam("role", type_=Text()),
+    UNEXPIRED,
+)
+_TAGGED: Final = select(user_tags.c.user_id).where(user_tags.c.tag == bindparam("tag", type_=Text()))
+_AT_PROVIDER: Final = select(identities.c.user_id).where(identities.c.provider == bindparam("provider", type_=Text()))
+_GUESTS: Final = select(identities.c.user_id).where(identities.c.provider == literal_column(f"'{GUEST_PROVIDER}'"))
+_TEXT: Final = bindparam("text", type_=Text())
+_CONTAINS: Final = or_(
+    *(
+        TextPosition(one, _TEXT) > 0
+        for one in (users.c.nick_key, users.c.name_key, users.c.login_key, users.c.user_id)
+    )
+)
+_SINCE: Final = bindparam("since", type_=BigInteger())
+_SIGN_INS: Final = or_(
+    audit_events.c.event == AuditEvent.SIGNED_IN.value, audit_events.c.event == AuditEvent.LOGGED_IN.value
+)
+# Sessions are deleted when they end; the audit log still has the last sign-in.
+_SEEN: Final = or_(
+    exists().where(sessions.c.user_id == users.c.user_id, sessions.c.seen_at >= _SINCE),
+    exists().where(audit_events.c.subject == users.c.user_id, _SIGN_INS, audit_events.c.at >= _SINCE),
+)
+_AMONG: Final[Mapping[PeopleFilter, tuple[ColumnElement[bool], ...]]] = {
+    PeopleFilter.EVERYBODY: (),
+    PeopleFilter.BLOCKED: (users.c.blocked.is_(True),),
+    PeopleFilter.GUESTS: (users.c.user_id.in_(_GUESTS),),
+    PeopleFilter.ADMINISTRATORS: (users.c.user_id.in_(_ADMINISTRATORS),),
+    PeopleFilter.SERVICE_ACCOUNTS: (users.c.kind == literal_column("'service'"),),  # as in the partial index
+}
+_NAME: Final = Bytewise(func.lower(users.c.nick))
+_NO_EMAIL: Final = users.c.login_key.is_(None)  # at the end, whatever the database does with NULL
+_ORDERS: Final[Mapping[PeopleSort, tuple[ColumnElement[Any], ...]]] = {
+    PeopleSort.NEWEST: (users.c.reg_time.desc(), users.c.user_id.desc()),
+    PeopleSort.OLDEST: (users.c.reg_time, users.c.user_id),
+    PeopleSort.NAME: (_NAME, users.c.user_id),
+    PeopleSort.NAME_DOWN: (_NAME.desc(), users.c.user_id),
+    PeopleSort.EMAIL: (_NO_EMAIL, Bytewise(users.c.login_key), users.c.user_id),
+    PeopleSort.EMAIL_DOWN: (_NO_EMAIL, Bytewise(users.c.login_key).desc(), users.c.user_id),
+}
+LAST_SEEN_AT: Final = (
+    select(func.max(sessions.c.seen_at)).where(sessions.c.user_id == users.c.user_id).scalar_subquery()
+)
+LAST_SIGNED_IN_AT: Final = (
+    select(func.max(audit_events.c.at)).where(audit_events.c.subject == users.c.user_id, _SIGN_INS).scalar_subquery()
+)
+PEOPLE_ROWS = Statement(
+    select(
+        users.c.user_id,
+        users.c.kind,
+        users.c.nick,
+        users.c.login,
+        users.c.email_verified,
+        users.c.blocked,
+        users.c.reg_time,
+        users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
+        LAST_SEEN_AT.label("seen_at"),
+        LAST_SIGNED_IN_AT.label("signed_in_at"),
+    ).where(InStringList(users.c.user_id, "ids"))
+)
+PROVIDERS = Statement(select(identities.c.provider).distinct().order_by(identities.c.provider).limit(MAX_PROVIDERS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListShape:
+    """What one statement compares."""
+
+    among: PeopleFilter
+    sort: PeopleSort
+    seen: SeenFilter
+    tagged: bool
+    at_provider: bool
+    with_role: bool
+    searched: bool
+
+
+@cache
+def list_statements(shape: ListShape) -> tuple[Statement, Statement]:
+    """The ids of a page, and the total."""
+    ids: Select[Any] = select(users.c.user_id).where(*_conditions(shape))
+    counted = select(func.count().label("total")).select_from(ids.limit(MAX_COUNTED + 1).subquery())
+    return Statement(ids.order_by(*_ORDERS[shape.sort]).limit(SIZE).offset(OFFSET)), Statement(counted)
+
+
+def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:
+    found = list(_AMONG[shape.among])
+    if shape.tagged:
+        found.append(users.c.user_id.in_(_TAGGED))
+    if shape.at_provider:
+        found.append(users.c.user_id.in_(_AT_PROVIDER))
+    if shape.with_role:
+        found.append(users.c.user_id.in_(_ROLE_HOLDERS))
+    if shape.searched:
+        found.append(_CONTAINS)
+    if shape.seen is not SeenFilter.ANY:
+        found.append(~_SEEN if shape.seen is SeenFilter.NOT_QUARTER else _SEEN)
+    return found
+
+
+def list_people(query: PeopleListQuery, page_request: PageRequest, now: int) -> Verb[Page[PersonListItem]]:
+    """Return a page of people with the text anywhere in nick, name, email address or id."""
+    shape = ListShape(
+        among=query.among,
+        sort=query.sort,
+        seen=query.seen,
+        tagged=bool(query.tag),
+        at_provider=bool(query.provider),
+        with_role=bool(query.role),
+        searched=bool(page_request.search),
+    )
+    ids, counted = list_statements(shape)
+    given: Mapping[str, tuple[bool, object]] = {
+        "tag": (shape.tagged, query.tag),
+        "provider": (shape.at_provider, query.provider),
+        "application": (shape.with_role, query.application_id),
+        "role": (shape.with_role, query.role.lower()),
+        "text": (shape.searched, search_key(page_request.search)),
+        "since": (query.seen is not SeenFilter.ANY, now - query.seen.seconds),
+        "now": (shape.with_role or query.among is PeopleFilter.ADMINISTRATORS, now),
+    }
+    parameters = {name: value for name, (is_used, value) in given.items() if is_used}
+    (count,) = yield counted(**parameters)
+    found = (yield ids(**parameters, offset=page_request.offset, size=page_request.size)) if count.total else ()
+    named = [row.user_id for row in found]
+    rows = {row.user_id: row for row in (yield PEOPLE_ROWS(ids=named, now=now))}
+    return Page(
+        rows=[list_item(rows[one]) for one in named if one in rows],
+        total=min(count.total, MAX_COUNTED),
+        number=page_request.page,
+        size=page_request.size,
+        is_cut=count.total > MAX_COUNTED,
+    )
+
+
+def list_providers() -> Verb[Sequence[str]]:
+    """Return the providers at which people have identities."""
+    return [row.provider for row in (yield PROVIDERS())]
+
+
+def list_item(row: Row) -> PersonListItem:
+    return PersonListItem(
+        user_id=row.user_id,
+        kind=row.kind,
+        nick=row.nick,
+        login=row.login or "",
+        email_verified=row.email_verified,
+        blocked=row.blocked,
+        administers=bool(row.administers),
+        registered_at=row.reg_time,
+        seen_at=max(row.seen_at or 0, row.signed_in_at or 0),
+    )

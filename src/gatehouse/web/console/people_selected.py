@@ -1,0 +1,212 @@
+"""People who were selected in the list: block or unblock them, tag them, add them to a group or assign a role."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.names import NamedPerson, NameStore
+from gatehouse.admin.people_admin import PeopleAdmin
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import BadInput
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.store import GroupStore
+from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
+from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
+from gatehouse.web.console.lookup import Lookup
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.group_access import GroupAccessScreens
+from gatehouse.web.console.role_ends import RoleEnd, parse_role_end, quick_ends
+from gatehouse.web.console.view import (
+    EXPECTED_ERRORS,
+    AdminRequest,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    problem_from,
+)
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ENTRY: Final = ConsoleEntry.PEOPLE
+MAX_SELECTED: Final = 50  # people; a page of the list has 25
+FIELDS: Final = {
+    "application_id": ComboboxKind.APPLICATION,
+    "role": ComboboxKind.ROLE,
+    "project_id": ComboboxKind.PROJECT,
+    "group_id": ComboboxKind.GROUP,
+}
+
+
+class BulkAction(StrEnum):
+    """The texts are `bulk.<value>` and `bulk.<value>_done`."""
+
+    TAG = "tag"
+    UNTAG = "untag"
+    GROUP = "group"
+    ROLE = "role"
+    BLOCK = "block"
+    UNBLOCK = "unblock"
+
+
+class SelectedForm(CsrfForm, frozen=True, kw_only=True):
+    user_id: tuple[str, ...] = ()
+    action: str = ""
+    tag: str = ""
+    group_id: str = ""
+    application_id: str = ""
+    role: str = ""
+    project_id: str = ""
+    end: str = RoleEnd.NONE.value
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedContext(PageContext):
+    template = "console/people/selected.html"
+
+    action: BulkAction
+    people: Sequence[NamedPerson]
+    form: SelectedForm
+    picked: Mapping[str, ComboboxOption]
+    ends: Mapping[RoleEnd, int]
+    failures: Sequence[tuple[NamedPerson, FormProblem]] = ()
+    done: int = 0  # of those who were selected
+    problem: FormProblem | None = None
+    choices: Sequence[RoleEnd] = field(default=tuple(RoleEnd))
+
+
+class SelectedPeopleScreens:
+    def __init__(
+        self,
+        *,
+        people_admin: PeopleAdmin,
+        names: NameStore,
+        assignments: AssignmentEditor,
+        group_access: GroupAccessScreens,
+        groups: GroupStore,
+        lookup: Lookup,
+        view: ConsoleView,
+        clock: Clock,
+    ) -> None:
+        self._people_admin = people_admin
+        self._names = names
+        self._assignments = assignments
+        self._group_access = group_access
+        self._groups = groups
+        self._lookup = lookup
+        self._view = view
+        self._clock = clock
+
+    async def review(self, request: Request, admin: AdminRequest) -> Response:
+        """The people, and what the action needs; the selection is in the address, so a fresh sign-in keeps it."""
+        require_operation(admin.rights, Operation.ADMINISTER)
+        return await self._render(request, admin, read_query(request, SelectedForm))
+
+    async def apply(self, request: Request, admin: AdminRequest, form: SelectedForm) -> Response:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        action, people = parse_action(form.action), await self._load_people(form)
+        resolved = await self._lookup.resolve(admin, form, FIELDS)
+        user_ids = [one.user_id for one in people]
+        if action is BulkAction.ROLE:
+            return await self._review_role(request, admin, resolved, user_ids)
+        if action is BulkAction.GROUP:
+            if not resolved.group_id:
+                raise BadInput("group_id: choose a group")
+            group = await self._groups.group(resolved.group_id)
+            return await self._group_access.add_people(request, admin, group, user_ids)
+        if action in (BulkAction.TAG, BulkAction.UNTAG) and not form.tag.strip():
+            raise BadInput("tag: enter a tag")
+        failures = [
+            failure for one in people if (failure := await self._change(admin, action, one, form.tag.strip()))
+        ]
+        if not failures:
+            return self._view.redirect_with_flash(ENTRY.path, f"people_{action}")
+        left = msgspec.structs.replace(form, user_id=tuple(one.user_id for one, _ in failures))
+        return await self._render(request, admin, left, failures=failures, done=len(people) - len(failures))
+
+    async def rerender(
+        self, request: Request, admin: AdminRequest, form: SelectedForm, problem: FormProblem
+    ) -> Response:
+        return await self._render(request, admin, form, problem=problem)
+
+    async def _review_role(
+        self, request: Request, admin: AdminRequest, form: SelectedForm, user_ids: Sequence[str]
+    ) -> Response:
+        if not form.application_id:
+            raise BadInput("application_id: choose an application")
+        if not form.role:
+            raise BadInput("role: choose a role")
+        until = parse_role_end(admin, form.end, form.until, self._clock.now())
+        admin = await self._view.for_application(admin, int(form.application_id))
+        return await self._assignments.review_roles(
+            request, admin, user_ids, role=form.role, project_id=form.project_id, until=until
+        )
+
+    async def _change(
+        self, admin: AdminRequest, action: BulkAction, person: NamedPerson, tag: str
+    ) -> tuple[NamedPerson, FormProblem] | None:
+        """Change one account; a refusal does not stop the others."""
+        try:
+            if action in (BulkAction.TAG, BulkAction.UNTAG):
+                user = await self._people_admin.person(admin.actor, person.user_id)
+                tags = user.tags | {tag} if action is BulkAction.TAG else user.tags - {tag}
+                await self._people_admin.save_fields(admin.actor, person.user_id, {"tags": tags}, version=None)
+            elif person.user_id == admin.user.user_id:
+                raise BadInput("you cannot block your own account")
+            else:
+                await self._people_admin.block(admin.actor, person.user_id, blocked=action is BulkAction.BLOCK)
+        except EXPECTED_ERRORS as error:
+            return person, problem_from(error)
+        return None
+
+    async def _load_people(self, form: SelectedForm) -> Sequence[NamedPerson]:
+        wanted = list(dict.fromkeys(form.user_id))
+        if len(wanted) > MAX_SELECTED:
+            raise BadInput(f"Select at most {MAX_SELECTED} people")
+        named = await self._names.people_by_id(wanted)
+        found = [named[one] for one in wanted if one in named]
+        if not found:
+            raise BadInput("Select at least one person")
+        return found
+
+    async def _render(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: SelectedForm,
+        *,
+        failures: Sequence[tuple[NamedPerson, FormProblem]] = (),
+        done: int = 0,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        context = SelectedContext(
+            action=parse_action(form.action),
+            people=await self._load_people(form),
+            form=form,
+            picked=await self._lookup.describe(admin, form, FIELDS),
+            ends=quick_ends(admin, self._clock.now()),
+            failures=failures,
+            done=done,
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=409 if failures else None)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        """Before the routes of one person: `selected` is not an ID."""
+        view, path = self._view, "/people/selected"
+        return [
+            view.page(path, self.review, fresh=True),
+            view.form(path, SelectedForm, self.apply, rerender=self.rerender, fresh=True),
+        ]
+
+
+def parse_action(text: str) -> BulkAction:
+    if text not in list(BulkAction):
+        raise BadInput("action: choose what to do with the people")
+    return BulkAction(text)

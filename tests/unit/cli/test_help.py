@@ -1,0 +1,54 @@
+"""Help, shell completion, and the installation that a command finds by itself."""
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gatehouse.cli import COMMANDS, SECTIONS, main
+from gatehouse.cli.common import Invocation, find_installation
+from gatehouse.settings import FILE_NAME
+from gatehouse.settings.secret import DEV_KEY_FILE
+
+DEFAULT = Invocation(data=Path("data"), config=None, dev=False)
+
+
+def test_help_lists_every_command_in_its_section_with_a_whole_sentence() -> None:
+    lines = CliRunner().invoke(main, ["--help"], terminal_width=80).output.splitlines()
+    assert [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")] == ["Options", *SECTIONS]
+    assert {line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "} >= set(COMMANDS)
+    assert max(map(len, lines)) <= 80
+    assert not any("..." in line for line in lines[2:])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script_names_the_program(shell: str) -> None:
+    assert "_GATEHOUSE_COMPLETE" in CliRunner().invoke(main, ["completion", shell]).output
+
+
+def test_command_finds_a_development_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_installation(DEFAULT) == DEFAULT
+    demo = tmp_path / "demo-data"
+    demo.mkdir()
+    (demo / DEV_KEY_FILE).touch()
+    assert find_installation(DEFAULT) == Invocation(data=Path("demo-data"), config=None, dev=True)
+    data = tmp_path / "data"
+    data.mkdir()
+    assert find_installation(DEFAULT) == DEFAULT  # it has no key of development mode
+    (data / DEV_KEY_FILE).touch()
+    assert find_installation(DEFAULT).dev
+    monkeypatch.setenv("GATEHOUSE__SECURITY__MASTER_KEY_FILE", "/etc/gatehouse/key")
+    assert not find_installation(DEFAULT).dev
+    monkeypatch.delenv("GATEHOUSE__SECURITY__MASTER_KEY_FILE")
+    (data / FILE_NAME).touch()
+    assert not find_installation(DEFAULT).dev
+
+
+def test_service_itself_is_never_in_development_mode_by_chance() -> None:
+    serve = main.get_command(click.Context(main), "serve")
+    assert serve is not None
+    option = next(one for one in serve.params if one.name == "data")
+    assert isinstance(option, click.Option)
+    assert option.show_default == "./data"

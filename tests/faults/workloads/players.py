@@ -284,8 +284,8 @@ class Players:
     # -- idle guests ----------------------------------------------------------------------------------
 
     async def _wake_idle(self, client: FaultClient) -> None:
-        """Sign in some idle guests while they are erased: who has signed in is idle no more."""
-        for device in self._idle[::2]:
+        """Sign in idle guests, the newest first, while the oldest are erased: who has signed in is idle no more."""
+        for device in self._idle[::-2]:
             if client.is_over():
                 return
             if (fields := await self._proof(client, device)) is not None and "puzzle" not in fields:

@@ -19,7 +19,7 @@ from gatehouse.permissions.model.rules import Role, Rule, RuleDefinition, RuleEn
 
 RULES_ON_A_PAGE: Final = 50
 DEFAULT: Final = "default"
-VALUES: Final[Mapping[str, bool | None]] = {"true": True, "false": False, DEFAULT: None}
+VALUES: Final[Mapping[str, bool | None]] = {"true": True, "false": False, DEFAULT: None, "allow": True, "deny": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,10 @@ def cell_value(entry: RuleEntry | None) -> CellValue:
 
 
 def parse_cell_value(text: str, place: str) -> CellValue:
-    """Parse `true`, `false` or `default`; parameters after a bar replace the stored ones."""
+    """Parse `true` or `allow`, `false` or `deny`, `default`; parameters after a bar replace the stored ones."""
     word, bar, params = text.strip().partition("|")
     if word.lower() not in VALUES:
-        raise Malformed(f"{place}: use true, false or {DEFAULT}")
+        raise Malformed(f"{place}: use allow, deny or {DEFAULT}")
     value = VALUES[word.lower()]
     return CellValue(value, parse_params(params, place) if bar and value is not None else None)
 

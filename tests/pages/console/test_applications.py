@@ -20,14 +20,26 @@ PAGE: Final = f"/console/applications/{SHOP}"
 SCREENS: Final = (
     "/console/applications",
     "/console/applications/new",
+    "/console/applications/new/product",
+    "/console/applications/new/web",
     *(
         f"{PAGE}{rest}"
         for rest in (
-            *("", "/remove", "/rules", "/rules/new", "/rules/login", "/rules/import"),
+            *(
+                "",
+                "/settings",
+                "/roles",
+                "/remove",
+                "/rules",
+                "/rules/new",
+                "/rules/several",
+                "/rules/login",
+                "/rules/import",
+            ),
             *("/rules/private_data.user.kick", "/rules/private_data.user.kick/remove"),
             *("/versions", "/versions/compare?old=1&new=2", "/versions/1/restore"),
             *("/api", "/sites", "/access_keys", "/public_keys", "/service_tokens"),
-            *("/clients", "/new_client", "/clients/wiki", "/clients/wiki/recipe", "/clients/wiki/remove"),
+            *("/clients", "/new_client", "/clients/wiki", "/connect?client=wiki", "/clients/wiki/remove"),
         )
     ),
 )
@@ -65,7 +77,7 @@ async def import_a_file(page: Page, service: RunningService) -> None:
     await expect(page.get_by_text("Document imported")).to_be_visible()
 
 
-@pytest.mark.pictures("client-recipe")
+@pytest.mark.pictures("connect")
 async def test_a_file_is_imported_and_every_screen_is_for_everybody(
     service: RunningService, browser: Browser, picture: Camera
 ) -> None:
@@ -81,8 +93,8 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
         await page.set_viewport_size({"width": 1280, "height": 800})
         await page.emulate_media(color_scheme="light")
         await page.goto(f"{service.base_url}{screen}")
-        if screen.endswith("/recipe"):
-            await picture(page, "client-recipe", until=page.locator("main button[data-copy]").nth(1))
+        if screen.endswith("/connect?client=wiki"):
+            await picture(page, "connect", until=page.locator(".code-file figcaption").first)
         violations[screen] = await axe_violations(page)
         await page.emulate_media(color_scheme="dark")
         await page.set_viewport_size(NARROW)

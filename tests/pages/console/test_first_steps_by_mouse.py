@@ -112,7 +112,7 @@ async def create_permission_and_role(actions: BrowserActions) -> None:
     await actions.click("New permission")
     await actions.fill("Permission", "user.kick")
     await actions.click("Save")
-    await actions.tab("Matrix")
+    await actions.tab("Roles")
     await actions.click("New role")
     await actions.fill("Name", "referee")
     await actions.click("Create role")

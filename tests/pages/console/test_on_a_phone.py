@@ -53,7 +53,7 @@ async def test_no_list_has_controls_outside_the_screen(phone: Page, demo: Demo) 
 
 
 async def test_scrollable_areas_fade_at_the_edge_and_the_current_tab_is_visible(phone: Page, demo: Demo) -> None:
-    for name in ("person-activity", "service-accounts", "service-tokens", "risks"):  # the last of their rows
+    for name in ("person-activity", "service-accounts", "application-settings", "risks"):  # the last of their rows
         await phone.goto(f"{demo[0]}{CONSOLE[name]}")
         assert (name, await phone.evaluate(CURRENT_TAB)) == (name, True)
         assert await phone.locator(".tabs.more-before:not(.more-after)").count() == 1

@@ -35,13 +35,14 @@ OBJECTS = (
     *(f"{MIND_GAMES}/services", f"{MIND_GAMES}/services/{SHOP}"),
     f"{MIND_GAMES}/service_accounts",
     APPLICATION,
+    f"{APPLICATION}/settings",
     *(f"{APPLICATION}/{tab}" for tab in ("rules", "rules/login", "rules/private_data.user.kick", "versions")),
     f"{APPLICATION}/versions/compare?old=1&new=2",
     *(f"{APPLICATION}/api", f"{APPLICATION}/sites"),
     f"{APPLICATION}/access_keys",
     f"{APPLICATION}/public_keys",
     f"{APPLICATION}/service_tokens",
-    *(f"{APPLICATION}/{clients}" for clients in ("clients", "clients/web", "clients/web/recipe")),
+    *(f"{APPLICATION}/{clients}" for clients in ("clients", "clients/web")),
     f"/console/roles/{SHOP}/moderator",
     f"/console/roles/{SHOP}/moderator/members",
     f"/console/people/{PIA}",
@@ -71,13 +72,15 @@ WITHOUT = {
     "a list of objects, which have their pages": (
         *("activity/list", "activity/refusals", "applications/list", "games/list"),
         *("people/activity", "people/bans", "people/list", "projects/applications", "projects/list"),
-        *("roles/list", "groups/who"),
+        *("roles/list", "applications/roles", "groups/who"),
     ),
     "a form that is a part of its tab, which has the call": (
         *("people/email", "projects/lists", "settings/change", "settings/providers", "settings/terms"),
     ),
     "people, each of whom has a page": ("assignments/table",),
-    "no object at all": ("gallery", "greeting", "home", "refused", "search"),
+    "no object at all": (
+        *("gallery", "greeting", "home", "refused", "search", "applications/kinds", "applications/connect"),
+    ),
 }
 
 

@@ -131,7 +131,7 @@ async def test_a_wrong_or_taken_site_is_refused_at_its_field(
         (SITES, "http://wiki.example", "user.kick", 400, "Origin: enter an origin"),
         (SITES, "https://other.example/path", "user.kick", 400, "Origin: enter an origin"),
         (SITES, "https://wiki.example", "user.mute", 400, "Origin: this site is in the list"),
-        (SITES, "https://other.example", "user kick", 400, "Permission: user kick is not a valid rule name"),
+        (SITES, "https://other.example", "user kick", 400, "Permission: user kick is not a valid permission name"),
         (wiki, "https://wiki.example", "user.kick", 409, "already protected by another application"),
     ):
         await ada.get(path)

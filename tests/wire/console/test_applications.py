@@ -15,10 +15,19 @@ from tests.support.tokens import application_private_key
 
 APPLICATIONS = "/console/applications"
 PAGE = f"{APPLICATIONS}/{SHOP}"
+SETTINGS = f"{PAGE}/settings"
 TABS = (
-    *("", "/rules", "/matrix", "/users", "/versions", "/clients", "/api", "/sites"),
-    *("/access_keys", "/public_keys", "/service_tokens"),
-)
+    "",
+    "/rules",
+    "/roles",
+    "/users",
+    "/connect",
+    "/clients",
+    "/versions",
+    "/settings",
+)  # the first of their sections
+SECTIONS = (*TABS, "/matrix", "/access_keys", "/public_keys", "/service_tokens", "/api", "/sites")
+FOR_ADMINISTRATORS = {"/service_tokens", "/sites"}
 SHOWN = re.compile(r'<pre id="secret"[^>]*><code>([^<]+)</code>')
 RULE = {"section": "private_data", "description": "", "value": "", "protected": ""}
 
@@ -48,39 +57,49 @@ async def confirm_password(browser_client: HttpBrowser) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user_id", "listed", "tabs"),
+    ("user_id", "listed", "tabs", "sections"),
     [
-        (ADA, "Central Shop Wiki", TABS),
-        (OLGA, "Shop Wiki", (*TABS[:7], *TABS[8:10])),
-        (DEV, "Shop", ("", "/rules", "/matrix", "/versions", *TABS[8:10])),
-        (MAX, "Shop", ("", "/users")),
-        (PIA, "", ()),
+        (ADA, "Central Shop Wiki", TABS, {*SECTIONS}),
+        (OLGA, "Shop Wiki", TABS, {*SECTIONS} - FOR_ADMINISTRATORS),
+        (
+            DEV,
+            "Shop",
+            ("", "/rules", "/roles", "/connect", "/access_keys", "/versions", "/settings"),
+            {"", "/rules", "/matrix", "/roles", "/connect", "/access_keys", "/public_keys", "/versions", "/settings"},
+        ),
+        (MAX, "Shop", ("", "/users", "/connect", "/settings"), {"", "/users", "/connect", "/settings"}),
+        (PIA, "", (), set[str]()),
     ],
 )
 async def test_everyone_finds_the_applications_and_tabs_their_rights_open(
-    console_browsers: ConsoleBrowsers, user_id: str, listed: str, tabs: tuple[str, ...]
+    console_browsers: ConsoleBrowsers, user_id: str, listed: str, tabs: tuple[str, ...], sections: set[str]
 ) -> None:
     browser_client = await console_browsers(user_id)
     page = await browser_client.get(APPLICATIONS)
     assert [name for name in ("Central", "Shop", "Wiki") if f">{name}</a>" in page.text] == listed.split()
     shop = await browser_client.get(PAGE)
     assert shop.status_code == (200 if tabs else 403)
-    assert tuple(tab for tab in TABS if f'<li><a href="{PAGE}{tab}"' in shop.text) == tabs
-    for tab in TABS:
-        assert (await browser_client.get(f"{PAGE}{tab}")).status_code == (200 if tab in tabs else 403), tab
+    row = shop.text.partition('<nav class="tabs"')[2].partition("</nav>")[0]
+    assert tuple(re.findall(rf'<li><a href="{PAGE}([^"]*)"', row)) == tabs
+    for section in SECTIONS:
+        page = await browser_client.get(f"{PAGE}{section}")
+        assert page.status_code == (200 if section in sections else 403), section
 
 
 async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
-    await olga.get(f"{APPLICATIONS}/new?project_id={PROJECT}")
-    refusal = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
+    chooser = await olga.get(f"{APPLICATIONS}/new?project_id={PROJECT}")
+    assert f'href="{APPLICATIONS}/new/game?project_id={PROJECT}"' in chooser.text
+    page = await olga.get(f"{APPLICATIONS}/new/empty?project_id={PROJECT}")
+    assert f'value="{PROJECT}"' in page.text
+    refusal = await olga.post(f"{APPLICATIONS}/new/empty", name="Forum", project_id="")
     assert refusal.status_code == 403
-    await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="mg")
+    await olga.post(f"{APPLICATIONS}/new/empty", name="Forum", project_id="mg")
     assert "Application created." in (await olga.follow()).text
-    await ada.get(f"{APPLICATIONS}/new")
-    await ada.post(f"{APPLICATIONS}/new", name="Lone", project_id="")
+    await ada.get(f"{APPLICATIONS}/new/empty")
+    await ada.post(f"{APPLICATIONS}/new/empty", name="Lone", project_id="")
     homes = {(await model_of(studio, number)).application.project_id for number in (50003, 50004)}
     assert homes == {PROJECT, None}
     assert (await (await console_browsers(MAX)).get(f"{APPLICATIONS}/new")).status_code == 403
@@ -96,7 +115,7 @@ async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
 ) -> None:
     olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
     for browser_client in (olga, ada):
-        await browser_client.get(PAGE)
+        await browser_client.get(SETTINGS)
     fields = {
         "name": "Shop",
         "description": "of Ada",
@@ -107,7 +126,7 @@ async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
         "data_sources": "https://a.example/fetch https://a.example/remove",
         "char_sources": "",
     }
-    await ada.post(PAGE, **fields)
+    await ada.post(SETTINGS, **fields)
     assert "<span>Saved</span>" in (await ada.follow()).text
     stored = (await model_of(studio)).application
     assert stored.settings == {
@@ -115,16 +134,16 @@ async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
         "game": {"enabled": False},
         "gdpr": {"data_sources": [{"fetch": "https://a.example/fetch", "remove": "https://a.example/remove"}]},
     }
-    stale = await olga.post(PAGE, **fields | {"description": "of Olga", "game_enabled": "yes"})
+    stale = await olga.post(SETTINGS, **fields | {"description": "of Olga", "game_enabled": "yes"})
     assert stale.status_code == 409
     assert "Someone else changed this" in stale.text
     assert (await model_of(studio)).application == stored
-    half = await olga.post(PAGE, **fields | {"data_sources": "https://a.example/only"})
+    half = await olga.post(SETTINGS, **fields | {"data_sources": "https://a.example/only"})
     assert (half.status_code, "two URLs per line" in half.text) == (400, True)
-    await olga.post(PAGE, **fields | {"data_sources": "", "restricted_domains": "", "game_enabled": ""})
+    await olga.post(SETTINGS, **fields | {"data_sources": "", "restricted_domains": "", "game_enabled": ""})
     assert (await model_of(studio)).application.settings == {}
-    await ada.get(PAGE)
-    await ada.post(PAGE, **fields | {"project_id": ""})
+    await ada.get(SETTINGS)
+    await ada.post(SETTINGS, **fields | {"project_id": ""})
     assert (await model_of(studio)).application.project_id is None
 
 
@@ -132,18 +151,18 @@ async def test_a_service_is_described_by_who_may_publish_one(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada, olga = await console_browsers(ADA), await console_browsers(OLGA)
-    assert 'name="service_name"' not in (await olga.get(PAGE)).text
-    assert (await olga.post(f"{PAGE}/service", service_name="Shop")).status_code == 403
+    assert 'name="service_name"' not in (await olga.get(SETTINGS)).text
+    assert (await olga.post(f"{SETTINGS}/service", service_name="Shop")).status_code == 403
     pem = public_pem()
-    await ada.get(PAGE)
+    await ada.get(SETTINGS)
     service = {"service_name": "Shop", "service_tags": "money\r\nsafe", "config_schema": "", "public_key": pem}
-    await ada.post(f"{PAGE}/service", **service, private_key="a private text")
+    await ada.post(f"{SETTINGS}/service", **service, private_key="a private text")
     stored = (await model_of(studio)).application
     assert (stored.service_meta["name"], stored.service_meta["tags"]) == ("Shop", ["money", "safe"])
     assert stored.service_key is not None
     assert stored.sealed_private_key is not None
-    await ada.get(PAGE)
-    await ada.post(f"{PAGE}/service", **service, remove_private_key="yes")
+    await ada.get(SETTINGS)
+    await ada.post(f"{SETTINGS}/service", **service, remove_private_key="yes")
     application = (await model_of(studio)).application
     assert (application.service_key, application.sealed_private_key) == (stored.service_key, None)
 
@@ -287,7 +306,7 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     await ada.get(f"{PAGE}/access_keys")
     created = await ada.post(f"{PAGE}/access_keys", comment="the server")
     value = secret_on(created)
-    assert unescape(created.text).count(value) == 2, "once by itself, once where it is used"
+    assert unescape(created.text).count(value) == 3, "by itself, in the .env file, and where it is used"
     assert await status_with_key(value) == 200
     listed = await ada.get(f"{PAGE}/access_keys")
     assert value not in listed.text
@@ -381,9 +400,10 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
             auth=("shop-web", either),
         )
         assert response.json()["error"] == "invalid_grant", "the client is accepted, the code is not"
-    recipe = await olga.get(f"{client_path}/recipe")
-    assert f"{studio.base_url}/.well-known/openid-configuration" in recipe.text
-    assert newer not in recipe.text
+    connect = await olga.get(f"{PAGE}/connect?client=shop-web&snippet=django")
+    assert "https://shop.example/oidc/callback/" in connect.text  # the program has it, the client does not
+    assert "This client does not have the redirect URI" in connect.text
+    assert newer not in connect.text
     await olga.get(f"{client_path}/remove")
     await olga.post(f"{client_path}/remove")
     assert "No clients yet." in (await olga.follow()).text

@@ -29,7 +29,7 @@ async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
         (f"{central}/users/apply", f"{central}/users"),
         (f"{central}/matrix/apply", f"{central}/matrix"),
         (f"{shop}/public_keys", f"{shop}/public_keys"),
-        (f"{shop}/service", shop),
+        (f"{shop}/settings/service", f"{shop}/settings"),
     ):
         await ada.get(back)
         response = await ada.client.post(path, data={"csrf": csrf_of(ada.page.text if ada.page else "")})

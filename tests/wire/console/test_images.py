@@ -20,7 +20,7 @@ from tests.support.studio import FACTOR
 from tests.wire.console.test_client_logos import AUTHORIZE
 from tests.wire.console.test_privileged_clients import ORDINARY, create_client
 
-PAGE: Final = f"/console/applications/{SHOP}"
+PAGE: Final = f"/console/applications/{SHOP}/settings"
 BRANDING: Final = "/console/settings/branding"
 BOMB: Final = png("navy", (6_000, 5_000))  # 30 million pixels in 90 KB
 INTERNAL: Final = (

@@ -135,7 +135,7 @@ async def test_invalid_changes_are_reported_in_the_review_and_skipped(
     assert set((await model_of(service, SHOP)).roles["cashier"].meta["private_data"]) == {"store", "user"}
     unread = await olga.post(f"{PAGE}/review", text="user.kick,cashier,perhaps")
     assert unread.status_code == 400
-    assert "line 1: use true, false or default" in unread.text
+    assert "line 1: use allow, deny or default" in unread.text
     assert "user.kick,cashier,perhaps" in unread.text
 
 

@@ -73,7 +73,7 @@ async def test_a_complaint_names_the_field_as_the_form_does(console_browsers: Co
     assert check.status_code == 400
     assert "No application called “abc”. Try its ID." in check.text
     sent = {
-        "/console/applications/new": {"name": "x" * 129},
+        "/console/applications/new/empty": {"name": "x" * 129},
         "/console/roles/new": {"application": str(SHOP), "name": "x" * 65},
         "/console/settings/webhooks/new": {"url": "https://127.0.0.1/", "events": "account"},
     }

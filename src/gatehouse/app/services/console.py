@@ -6,6 +6,7 @@ from gatehouse.admin.clients import ClientListStore
 from gatehouse.admin.home import HomeStore
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_import import PeopleImport
+from gatehouse.admin.roles import RoleListStore
 from gatehouse.admin.settings import find_risks
 from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.app.services import Services
@@ -22,14 +23,19 @@ from gatehouse.web.console.access_who import WhoCanScreens
 from gatehouse.web.console.activity import ActivityScreens, RefusalScreens
 from gatehouse.web.console.applications.apis import ApiScreens
 from gatehouse.web.console.applications.clients import ClientScreens
+from gatehouse.web.console.applications.connect import ConnectScreens
 from gatehouse.web.console.applications.keys import AccessKeyScreens, PublicKeyScreens
 from gatehouse.web.console.applications.lists import ApplicationListScreens, ApplicationRemovalScreens
 from gatehouse.web.console.applications.matrix import MatrixTable
 from gatehouse.web.console.applications.matrix_edits import MatrixEditor
-from gatehouse.web.console.applications.overview import ApplicationScreens
+from gatehouse.web.console.applications.new import NewApplicationScreens
+from gatehouse.web.console.applications.overview import ApplicationOverviewScreens
+from gatehouse.web.console.applications.roles import ApplicationRoleScreens
 from gatehouse.web.console.applications.rules import LoginRuleScreens, RuleScreens
 from gatehouse.web.console.applications.schema_versions import SchemaFileScreens, VersionScreens
 from gatehouse.web.console.applications.service_tokens import ServiceTokenScreens
+from gatehouse.web.console.applications.settings import ApplicationSettingScreens
+from gatehouse.web.console.applications.several_rules import SeveralRulesScreens
 from gatehouse.web.console.applications.sites import SiteScreens
 from gatehouse.web.console.branding import BrandingScreens
 from gatehouse.web.console.branding_preview import BrandingPreviews
@@ -254,19 +260,41 @@ def search_screens(console: ConsoleServices) -> GlobalSearchScreens:
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, view, applications = console.services, console.view, console.services.application_commands
-    lists = ApplicationListStore(services.storage.runner)
+    lists, client_lists = ApplicationListStore(services.storage.runner), ClientListStore(services.storage.runner)
+    new = NewApplicationScreens(
+        applications=applications,
+        clients=services.application_clients,
+        access_keys=services.access_key_commands,
+        lookup=console.lookup,
+        view=view,
+        clock=services.clock,
+        base_url=services.base_url,
+    )
+    overview = ApplicationOverviewScreens(
+        clients=client_lists, view=view, clock=services.clock, base_url=services.base_url
+    )
+    settings = ApplicationSettingScreens(
+        applications=applications, lookup=console.lookup, view=view, base_url=services.base_url
+    )
+    roles = ApplicationRoleScreens(
+        lists=RoleListStore(services.storage.runner),
+        condition_builders=console.condition_builders,
+        view=view,
+        clock=services.clock,
+    )
     clients = ClientScreens(
         clients=services.application_clients,
-        lists=ClientListStore(services.storage.runner),
+        lists=client_lists,
         view=view,
         clock=services.clock,
         base_url=services.base_url,
     )
     return [
-        *ApplicationListScreens(applications=applications, lists=lists, lookup=console.lookup, view=view).routes(),
-        *ApplicationScreens(
-            applications=applications, lookup=console.lookup, view=view, base_url=services.base_url
-        ).routes(),
+        *ApplicationListScreens(lists=lists, view=view).routes(),
+        *new.routes(),
+        *overview.routes(),
+        *settings.routes(),
+        *roles.routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
         *schema_screens(console),
         *key_screens(console),
@@ -278,6 +306,7 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             base_url=services.base_url,
         ).routes(),
         *clients.routes(),
+        *ConnectScreens(clients=services.application_clients, view=view, base_url=services.base_url).routes(),
     ]
 
 
@@ -288,6 +317,7 @@ def schema_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     return [
         *LoginRuleScreens(schemas=schemas, view=view).routes(),
         *SchemaFileScreens(schemas=schemas, schema_review=review, view=view).routes(),
+        *SeveralRulesScreens(schemas=schemas, view=view).routes(),
         *RuleScreens(schemas=schemas, schema_review=review, view=view).routes(),
         *VersionScreens(schemas=schemas, versions=versions, schema_review=review, view=view).routes(),
     ]

@@ -165,6 +165,9 @@ class NewSecretContext(PageContext):
     value: str = field(repr=False)
     command: str = field(default="", repr=False)  # a line that uses it
     facts: Sequence[tuple[str, str]] = ()
+    environment: str = field(default="", repr=False)  # a whole .env file with it
+    environment_name: str = ""
+    download: str = ""  # where the form of the file goes
     back: str
 
 

@@ -106,6 +106,7 @@ APPLICATION_PARAM: Final = "application_id"  # the part of a path that says whic
 FIELD_MESSAGE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
+RULE_WORD: Final = re.compile(r"(?<= )rule(s?)(?![\w.:/-])")  # the API's word; screens say permission
 NO_SUCH_PERSON: Final = "No person has this ID."  # the API's words are fixed (interface §7)
 REAUTHENTICATION_SECONDS: Final = 10 * 60  # for finding a password or second factor
 EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
@@ -447,9 +448,10 @@ def problem_from(error: GatehouseError) -> FormProblem:
         return FormProblem(text=problem.message, status=problem.status, field=error.field, lookup=error)
     if isinstance(error, PersonNotFound | UserNotFound):
         return FormProblem(text=NO_SUCH_PERSON, status=problem.status)
-    place = FIELD_MESSAGE.fullmatch(problem.message)
+    message = RULE_WORD.sub(r"permission\1", problem.message)
+    place = FIELD_MESSAGE.fullmatch(message)
     if place is None:
-        return FormProblem(text=problem.message.removeprefix("data."), status=problem.status)
+        return FormProblem(text=message.removeprefix("data."), status=problem.status)
     return FormProblem(text=place["said"], status=problem.status, field=place["field"] or "")
 
 

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +33,85 @@ AUTH_FAILURES: Final = (401, 403)
 RECORD_FAILURES: Final = (404, 409)
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OperationGroup:
+    """A heading of the API documentation, with the paths below it; the longest matching beginning decides."""
+
+    name: str
+    description: str
+    paths: tuple[str, ...]
+
+
+GROUPS: Final = (
+    OperationGroup(
+        "Sign-in",
+        "Sign people in to websites, apps, devices and protected sites.",
+        (
+            *("/proxy/oauth/authorize", "/proxy/oauth/logout", "/proxy/oauth/device_authorization"),
+            *("/proxy/api/login", "/proxy/auth"),
+        ),
+    ),
+    OperationGroup(
+        "Tokens", "Get, check, exchange and revoke tokens (OAuth 2.0, OpenID Connect).", ("/proxy/oauth/",)
+    ),
+    OperationGroup(
+        "Game login",
+        "Sign players in from a game: through the browser, with a platform's ticket, or as guests.",
+        ("/proxy/api/gameSession/", "/proxy/api/platformLogin", "/proxy/api/guest", "/api/permissions/gameSession"),
+    ),
+    OperationGroup(
+        "Keys and discovery",
+        "Public keys and metadata, to verify tokens offline.",
+        (
+            *("/.well-known/", "/proxy/oauth/keys", "/api/permissions/keys"),
+            *("/api/permissions/application/publicKey", "/api/permissions/application/publicKeys"),
+        ),
+    ),
+    OperationGroup(
+        "Permissions",
+        "Ask who may do what and why; describe permissions and roles.",
+        (
+            *("/api/permissions/check", "/api/permissions/explain", "/api/permissions/members"),
+            *("/api/permissions/simulate", "/api/permissions/meta/", "/api/permissions/roles"),
+            *("/api/permissions/exchangeJwt", "/api/permissions/changes"),
+        ),
+    ),
+    OperationGroup(
+        "Applications",
+        "Applications, their OAuth clients, keys and service tokens.",
+        (
+            *("/api/permissions/application", "/api/permissions/client", "/api/permissions/accessKey"),
+            *("/api/permissions/serviceToken", "/api/permissions/emailSecret"),
+        ),
+    ),
+    OperationGroup(
+        "Projects",
+        "Projects, their members, groups and service accounts.",
+        (
+            *("/api/permissions/publish", "/api/permissions/project", "/api/permissions/group"),
+            "/api/permissions/serviceAccount",
+        ),
+    ),
+    OperationGroup("People", "Accounts, sessions, bans and imports.", ("/api/permissions/user",)),
+    OperationGroup(
+        "Installation",
+        "Settings, webhooks and the audit log.",
+        ("/api/permissions/settings", "/api/permissions/webhook", "/api/permissions/activity"),
+    ),
+    OperationGroup("Operations", "Health checks and metrics, for monitoring.", ("/healthz", "/readyz", "/metrics")),
+)
+
+
+def group_of(path: str) -> OperationGroup:
+    """Return the group of an operation. Raises LookupError for a path that belongs to none."""
+    beginnings = [(len(begin), one) for one in GROUPS for begin in one.paths if path.startswith(begin)]
+    if not beginnings:
+        raise LookupError(f"no group of the API documentation has {path}")
+    return max(beginnings, key=itemgetter(0))[1]
+
+
 IDEMPOTENCY_PARAMETER: Final[Json] = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -89,7 +170,7 @@ def openapi_document(endpoints: Sequence[Endpoint], *, base_url: str, version: s
         "openapi": OPENAPI_VERSION,
         "info": {"title": "Gatehouse", "version": version},
         "servers": [{"url": base_url}],
-        "tags": [{"name": section} for section in dict.fromkeys(endpoint.section for endpoint in visible_endpoints)],
+        "tags": [{"name": one.name, "description": one.description} for one in GROUPS],
         "paths": paths,
         "components": {"schemas": schemas.components, "securitySchemes": _security_schemes()},
     }
@@ -167,7 +248,7 @@ def _types_of(endpoint: Endpoint) -> Iterator[type]:
 
 def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
     name = endpoint.name if len(endpoint.methods) == 1 else f"{endpoint.name}.{method.lower()}"
-    operation: Json = {"operationId": name, "summary": endpoint.summary, "tags": [endpoint.section]}
+    operation: Json = {"operationId": name, "summary": endpoint.summary, "tags": [group_of(endpoint.path).name]}
     parameters = [*_path_parameters(endpoint), *_query_parameters(endpoint, method, schemas)]
     if endpoint.idempotent:
         parameters.append(IDEMPOTENCY_PARAMETER)

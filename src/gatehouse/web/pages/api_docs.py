@@ -17,7 +17,7 @@ from gatehouse.web.pages.assets import Assets
 
 DOCS_PATH: Final = "/docs"
 SCRIPT_FILE: Final = "vendor/swagger-ui/swagger-ui-bundle.js"
-SWAGGER_STYLE_FILE: Final = "vendor/swagger-ui/swagger-ui.css"
+STYLE_FILES: Final = ("vendor/swagger-ui/swagger-ui.css", "tokens.css", "docs.css")  # later ones win
 START_SCRIPT_FILE: Final = "docs.js"
 ICON_FILE: Final = "mark.svg"
 
@@ -54,14 +54,13 @@ def docs_endpoints(
 def docs_page_html(assets: Assets, *, demo: bool = False) -> str:
     title = "Gatehouse API (Demo)" if demo else "Gatehouse API"
     mark = '<p role="note"><strong>Demo</strong></p>\n' if demo else ""
-    icon, style, bundle, start = (
-        escape(assets.address(name)) for name in (ICON_FILE, SWAGGER_STYLE_FILE, SCRIPT_FILE, START_SCRIPT_FILE)
-    )
+    icon, bundle, start = (escape(assets.address(name)) for name in (ICON_FILE, SCRIPT_FILE, START_SCRIPT_FILE))
+    styles = "".join(f'<link rel="stylesheet" href="{escape(assets.address(name))}">\n' for name in STYLE_FILES)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n"
-        f'<link rel="icon" href="{icon}">\n<link rel="stylesheet" href="{style}">\n'
+        f'<link rel="icon" href="{icon}">\n{styles}'
         f'<script src="{bundle}" defer></script>\n<script src="{start}" defer></script>\n'
         f'</head>\n<body>\n{mark}<main id="api" data-document="{openapi.OPENAPI_PATH}"></main>\n</body>\n</html>\n'
     )

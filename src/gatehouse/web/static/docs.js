@@ -7,6 +7,9 @@ SwaggerUIBundle({
   domNode: place,
   url: place.dataset.document,
   deepLinking: true,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+  filter: true,
   layout: "BaseLayout",
   presets: [SwaggerUIBundle.presets.apis],
   validatorUrl: null, // the default asks a server on the internet

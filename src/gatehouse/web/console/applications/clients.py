@@ -22,7 +22,7 @@ from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_fields import ClientField
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
-from gatehouse.oauth.model import SCOPES, Client
+from gatehouse.oauth.model import SCOPES, Client, ClientProfile
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.applications import client_entry
@@ -34,6 +34,7 @@ from gatehouse.web.console.applications.client_forms import (
     new_client,
     new_form,
 )
+from gatehouse.web.console.applications.connect import connect_path
 from gatehouse.web.console.applications.head import (
     ENTRY,
     ApplicationHead,
@@ -42,11 +43,12 @@ from gatehouse.web.console.applications.head import (
     application_path,
     render_secret,
 )
-from gatehouse.web.console.applications.recipes import Snippet, client_recipe
+from gatehouse.web.console.applications.snippets import client_environment, environment_file
 from gatehouse.web.console.forms import FieldConflict, csv_file, field_conflicts, read_list_query
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.image_forms import LogoForm, logo_routes
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -102,14 +104,11 @@ class ClientActionContext(PageContext):
     days: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeContext(PageContext):
-    template = "console/applications/recipe.html"
+class NewClientQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """How other screens lead to the form of a client that fits."""
 
-    head: ApplicationHead
-    client: Client
-    snippets: Sequence[Snippet]
-    call: ApiCall
+    profile: str = ClientProfile.OIDC.value
+    public: str = ""
 
 
 class ClientScreens:
@@ -145,14 +144,18 @@ class ClientScreens:
 
     async def new(self, request: Request, admin: AdminRequest) -> Response:
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        return self._render_form(request, admin, model, None, new_form())
+        asked = read_query(request, NewClientQuery)
+        form = msgspec.structs.replace(new_form(), profile=asked.profile, public=asked.public)
+        return self._render_form(request, admin, model, None, form)
 
     async def create(self, request: Request, admin: AdminRequest, form: ClientForm) -> Response:
         model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
         client = new_client(form, model.application.application_id, now=self._clock.now())
         value = await self._clients.create(admin.actor, client)
         if value is None:
-            return self._view.redirect_with_flash(f"{client_path(client)}/recipe", "client_created")
+            return self._view.redirect_with_flash(
+                connect_path(model.application.application_id, client=client), "client_created"
+            )
         return self._render_secret(request, admin, model, client, value)
 
     async def rerender_new(
@@ -199,17 +202,6 @@ class ClientScreens:
     ) -> Response:
         client = await self._load_client(request, admin)
         return await self.rerender_form(request, admin, form_of(client), problem)
-
-    async def recipe(self, request: Request, admin: AdminRequest) -> Response:
-        client = await self._load_client(request, admin)
-        model = admin.authenticated.require_application(Operation.APPLICATION_SAVE)
-        context = RecipeContext(
-            head=application_head(admin, model, TAB),
-            client=client,
-            snippets=client_recipe(client, model.application, base_url=self._base_url),
-            call=client_call(client, self._base_url),
-        )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
         return await self._render_confirmation(
@@ -259,9 +251,7 @@ class ClientScreens:
     def _render_secret(
         self, request: Request, admin: AdminRequest, model: ApplicationModel, client: Client, value: str
     ) -> Response:
-        secret = CreatedSecret(
-            name="client_secret", tab=TAB, back=f"{client_path(client)}/recipe", value=value, about=client.client_id
-        )
+        secret = client_secret(client, value, base_url=self._base_url)
         return render_secret(self._view, request, admin, model, secret)
 
     def _render_form(
@@ -302,7 +292,6 @@ class ClientScreens:
             view.page(one, self.show),
             view.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
             *logo_routes(view, one, self.upload_logo, self.remove_logo, rerender=self.rerender_logo),
-            view.page(f"{one}/recipe", self.recipe),
             view.page(f"{one}/remove", self.confirm_removal, fresh=True),
             view.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
             view.page(f"{one}/rotate", self.confirm_rotation, fresh=True),
@@ -310,6 +299,18 @@ class ClientScreens:
             view.page(f"{one}/revoke", self.confirm_revocation, fresh=True),
             view.form(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
+
+
+def client_secret(client: Client, value: str, *, base_url: str) -> CreatedSecret:
+    return CreatedSecret(
+        name="client_secret",
+        tab=TAB,
+        back=connect_path(client.application_id or 0, client=client),
+        value=value,
+        about=client.client_id,
+        environment=environment_file(client_environment(client, value, base_url=base_url)),
+        environment_name=client.client_id,
+    )
 
 
 def clients_call(application_id: int, clients: Sequence[Client], base_url: str) -> ApiCall:

@@ -18,20 +18,28 @@ from gatehouse.web.console.view import AdminRequest, ConsoleView
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.APPLICATIONS
-# In their order; the texts are `applications.tab_<name>`. `users` is open to those who may read all people's roles.
-TABS: Final[Mapping[str, Operation | None]] = {
-    "overview": Operation.APPLICATION_GET,
-    "rules": Operation.SCHEMA_GET,
-    "matrix": Operation.SCHEMA_GET,
-    "users": None,
-    "versions": Operation.SCHEMA_GET,
-    "clients": Operation.APPLICATION_SAVE,
-    "api": Operation.APPLICATION_SAVE,
-    "sites": Operation.ADMINISTER,
-    "access_keys": Operation.ACCESS_KEYS,
-    "public_keys": Operation.APPLICATION_KEYS,
-    "service_tokens": Operation.ADMINISTER,
+# In their order, each with its sections; the texts are `applications.tab_<name>` and `applications.section_<name>`.
+# `users` is open to those who may read all people's roles.
+TABS: Final[Mapping[str, Mapping[str, Operation | None]]] = {
+    "overview": {"overview": Operation.APPLICATION_GET},
+    "permissions": {"rules": Operation.SCHEMA_GET, "matrix": Operation.SCHEMA_GET},
+    "roles": {"roles": Operation.ROLES_GET},
+    "people": {"users": None},
+    "connect": {"connect": Operation.APPLICATION_GET},
+    "credentials": {
+        "clients": Operation.APPLICATION_SAVE,
+        "access_keys": Operation.ACCESS_KEYS,
+        "public_keys": Operation.APPLICATION_KEYS,
+        "service_tokens": Operation.ADMINISTER,
+    },
+    "history": {"versions": Operation.SCHEMA_GET},
+    "settings": {
+        "settings": Operation.APPLICATION_GET,
+        "api": Operation.APPLICATION_SAVE,
+        "sites": Operation.ADMINISTER,
+    },
 }
+TAB_OF_SECTION: Final = {section: tab for tab, sections in TABS.items() for section in sections}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +49,9 @@ class ApplicationHead:
     project_id: str | None
     removed: bool
     tab: str
-    tabs: Sequence[tuple[str, str]]  # name, address
+    tabs: Sequence[tuple[str, str]]  # name, address of the first section
+    section: str
+    sections: Sequence[tuple[str, str]]  # of this tab: name, address
     may_save: bool
     may_remove: bool
 
@@ -50,26 +60,25 @@ class ApplicationHead:
         return application_path(self.application_id)
 
 
-def application_path(application_id: int, tab: str = "overview") -> str:
+def application_path(application_id: int, section: str = "overview") -> str:
     base = f"{ENTRY.path}/{application_id}"
-    return base if tab == "overview" else f"{base}/{tab}"
+    return base if section == "overview" else f"{base}/{section}"
 
 
-def application_head(admin: AdminRequest, model: ApplicationModel, tab: str) -> ApplicationHead:
+def application_head(admin: AdminRequest, model: ApplicationModel, section: str) -> ApplicationHead:
     """`admin` must be authenticated for this application."""
-    application = model.application
+    application, tab = model.application, TAB_OF_SECTION[section]
     about = GuardTarget(application_id=application.application_id, project_id=application.project_id)
+    opened = {name: open_sections(admin, sections, about) for name, sections in TABS.items()}
     return ApplicationHead(
         application_id=application.application_id,
         name=application.name,
         project_id=application.project_id,
         removed=application.removed,
         tab=tab,
-        tabs=[
-            (name, application_path(application.application_id, name))
-            for name, operation in TABS.items()
-            if is_tab_open(admin, operation, about)
-        ],
+        tabs=[(name, sections[0][1]) for name, sections in opened.items() if sections],
+        section=section,
+        sections=opened[tab],
         may_save=is_open(admin.rights, Operation.APPLICATION_SAVE, about) and not application.removed,
         may_remove=is_open(admin.rights, Operation.APPLICATION_DELETE, about)
         and not application.removed
@@ -90,18 +99,28 @@ def application_call(application: Application, base_url: str) -> ApiCall:
     )
 
 
-def is_tab_open(admin: AdminRequest, operation: Operation | None, about: GuardTarget) -> bool:
+def open_sections(
+    admin: AdminRequest, sections: Mapping[str, Operation | None], about: GuardTarget
+) -> Sequence[tuple[str, str]]:
+    return [
+        (name, application_path(about.application_id or 0, name))
+        for name, operation in sections.items()
+        if is_section_open(admin, operation, about)
+    ]
+
+
+def is_section_open(admin: AdminRequest, operation: Operation | None, about: GuardTarget) -> bool:
     if operation is None:
         return admin.rights.administers or admin.rights.secret.reads[RecordPart.ROLES] is Extent.ALL
     return is_open(admin.rights, operation, about)
 
 
-def tab_trail(t: Translator, application: Application, tab: str) -> Sequence[tuple[str, str]]:
-    """From the list of applications to a tab of one, for a page below it."""
+def tab_trail(t: Translator, application: Application, section: str) -> Sequence[tuple[str, str]]:
+    """From the list of applications to a section of one, for a page below it."""
     number = application.application_id
     return [
         (application.name, application_path(number)),
-        (t(f"applications.tab_{tab}"), application_path(number, tab)),
+        (t(f"applications.section_{section}"), application_path(number, section)),
     ]
 
 
@@ -119,6 +138,8 @@ class CreatedSecret:
     value: str
     command: str = ""  # a line that uses it
     about: str = ""
+    environment: str = ""  # a whole .env file with it
+    environment_name: str = ""
 
 
 def render_secret(
@@ -131,6 +152,9 @@ def render_secret(
         text=t("applications.secret_once") + " " + t(f"applications.secret_{secret.name}_text", about=secret.about),
         value=secret.value,
         command=secret.command,
+        environment=secret.environment,
+        environment_name=secret.environment_name,
+        download=application_path(model.application.application_id, "env"),
         back=secret.back,
     )
     return view.render(request, admin, ENTRY, context)

@@ -1,6 +1,6 @@
 """Access keys of an application (interface §4.8)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ from gatehouse.web.console.applications.head import (
     render_secret,
     tab_trail,
 )
+from gatehouse.web.console.applications.snippets import environment_file
 from gatehouse.web.console.forms import csv_file, form_text, read_list_query
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
@@ -66,13 +67,7 @@ class AccessKeyScreens:
         model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
         application_id = model.application.application_id
         new = await self._keys.create(admin.actor, application_id, form.comment.strip())
-        secret = CreatedSecret(
-            name="access_key",
-            tab=ACCESS_KEYS_TAB,
-            back=application_path(application_id, ACCESS_KEYS_TAB),
-            value=new.value,
-            command=key_command(self._base_url, application_id, new.value),
-        )
+        secret = access_key_secret(application_id, new.value, base_url=self._base_url)
         return render_secret(self._view, request, admin, model, secret)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
@@ -134,6 +129,22 @@ class AccessKeyScreens:
             view.form(path, NewAccessKeyForm, self.create, rerender=self.list, fresh=True),
             *view.confirmation(f"{path}/{{key_id}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
+
+
+def access_key_secret(application_id: int, value: str, *, base_url: str) -> CreatedSecret:
+    return CreatedSecret(
+        name="access_key",
+        tab=ACCESS_KEYS_TAB,
+        back=application_path(application_id, ACCESS_KEYS_TAB),
+        value=value,
+        command=key_command(base_url, application_id, value),
+        environment=environment_file(key_environment(base_url, application_id, value)),
+        environment_name=f"application-{application_id}",
+    )
+
+
+def key_environment(base_url: str, application_id: int, value: str) -> Mapping[str, str]:
+    return {"GATEHOUSE_URL": base_url, "GATEHOUSE_APPLICATION": str(application_id), "GATEHOUSE_KEY": value}
 
 
 def key_command(base_url: str, application_id: int, value: str) -> str:

@@ -1,11 +1,10 @@
-"""The list of applications, and a new one."""
+"""The list of applications, and the removal of one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from markupsafe import Markup
-from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,28 +15,22 @@ from gatehouse.admin.applications import (
 )
 from gatehouse.admin.paging import Page
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
-from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.commands.applications import ApplicationCommands
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import ENTRY, application_path
-from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_file, read_list_query
-from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.view import (
     AdminRequest,
     Confirmation,
     ConfirmationField,
     ConsoleRoute,
     ConsoleView,
-    FormProblem,
     require_confirmation_text,
 )
-from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
-FIELDS: Final = {"project_id": ComboboxKind.PROJECT}
 COLUMNS: Final = {
     "id": lambda line: line.application_id,
     "name": lambda line: line.name,
@@ -58,29 +51,9 @@ class ApplicationsContext(PageContext):
     may_create: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewApplicationContext(PageContext):
-    template = "console/applications/new.html"
-
-    form: "NewApplicationForm"
-    picked: Mapping[str, ComboboxOption]
-    may_be_standalone: bool
-    problem: FormProblem | None = None
-
-
-class NewApplicationForm(CsrfForm, frozen=True, kw_only=True):
-    name: str = ""
-    description: str = ""
-    project_id: str = ""
-
-
 class ApplicationListScreens:
-    def __init__(
-        self, *, applications: ApplicationCommands, lists: ApplicationListStore, lookup: Lookup, view: ConsoleView
-    ) -> None:
-        self._applications = applications
+    def __init__(self, *, lists: ApplicationListStore, view: ConsoleView) -> None:
         self._lists = lists
-        self._lookup = lookup
         self._view = view
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
@@ -91,40 +64,8 @@ class ApplicationListScreens:
         context = ApplicationsContext(found=found, search=query.q, may_create=may_create(admin))
         return self._view.render(request, admin, ENTRY, context)
 
-    async def new(self, request: Request, admin: AdminRequest) -> Response:
-        """`?project_id=` fills the field in: how other screens lead here."""
-        if not may_create(admin):
-            raise NoRight("cannot create applications anywhere")
-        return await self._render_new(request, admin, read_query(request, NewApplicationForm))
-
-    async def create(self, request: Request, admin: AdminRequest, form: NewApplicationForm) -> Response:  # noqa: ARG002
-        form = await self._lookup.resolve(admin, form, FIELDS)
-        draft = ApplicationDraft(
-            name=form.name.strip(),
-            description=form.description.strip(),
-            project_id=form.project_id.strip() or UNSET,
-        )
-        created = await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(created.application_id), "application_created")
-
-    async def _render_new(
-        self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
-    ) -> Response:
-        context = NewApplicationContext(
-            form=form,
-            picked=await self._lookup.describe(admin, form, FIELDS),
-            may_be_standalone=admin.visibility.may_create,
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
     def routes(self) -> Sequence[ConsoleRoute]:
-        view = self._view
-        return [
-            view.page("/applications", self.list),
-            view.page("/applications/new", self.new),
-            view.form("/applications/new", NewApplicationForm, self.create, rerender=self._render_new),
-        ]
+        return [self._view.page("/applications", self.list)]
 
 
 def may_create(admin: AdminRequest) -> bool:

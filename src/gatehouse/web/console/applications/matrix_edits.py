@@ -83,9 +83,9 @@ def edits_from_lines(model: ApplicationModel, lines: Sequence[Mapping[str, str]]
 
 def edit_from_line(known: PermissionMatrix, version: int, line: Mapping[str, str], place: str) -> CellEdit:
     """A line of an import, as an edit of what is stored now."""
-    missing = [name for name in ("rule", "role") if not line.get(name)]
+    missing = [word for name, word in (("rule", "permission"), ("role", "role")) if not line.get(name)]
     if missing:
-        raise BadInput(f"{place}: enter {' and '.join(missing)}; the format is rule,role,value")
+        raise BadInput(f"{place}: enter {' and '.join(missing)}; the format is permission,role,value")
     rule = read_rule(line["rule"], place).resolve(known.rows)
     value = matrix.parse_cell_value(line.get("value") or matrix.DEFAULT, place)
     column = known.columns.get(line["role"].lower())

@@ -1,336 +1,85 @@
-"""The overview of an application: name, project, settings, and its service."""
+"""The overview of an application: what it is, what it has, and what to do next."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
-import msgspec
-from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.admin.clients import ClientListStore
+from gatehouse.admin.paging import PageRequest
 from gatehouse.images.model import image_path
-from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
-from gatehouse.permissions.errors import Malformed
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import (
     ENTRY,
+    TAB_OF_SECTION,
     ApplicationHead,
     application_call,
     application_head,
     application_path,
 )
-from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import FieldConflict, field_conflicts, form_text, join_lines, split_lines
+from gatehouse.web.console.applications.schema_changes import rules_of
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.image_forms import LogoForm, logo_routes
-from gatehouse.web.console.lookup import Lookup
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.forms import CsrfForm
-
-YES: Final = "yes"
-FIELDS: Final = {"project_id": ComboboxKind.PROJECT}
-NO: Final = "no"
-SECRET_FIELDS: Final = frozenset({"private_key", "remove_private_key"})  # never shown again
-
-
-class ApplicationForm(CsrfForm, frozen=True, kw_only=True):
-    """Lists are a line each; a choice that is empty is left to the installation."""
-
-    name: str = ""
-    description: str = ""
-    project_id: str = ""
-    restricted_domains: str = ""
-    game_enabled: str = ""
-    code_match: str = ""
-    char_sources: str = ""
-    data_sources: str = ""
-    version: int = 0
-
-
-class ServiceMetaForm(CsrfForm, frozen=True, kw_only=True):
-    service_name: str = ""
-    service_description: str = ""
-    doc: str = ""
-    url: str = ""
-    env: str = ""
-    service_tags: str = ""
-    config_schema: str = ""
-    public_key: str = ""
-    private_key: str = ""
-    remove_private_key: str = ""
-    version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationContext(PageContext):
+class SectionCount:
+    """How many things a section has; the texts are `applications.section_<name>` and `applications.next_<name>`."""
+
+    name: str
+    path: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationOverviewContext(PageContext):
     template = "console/applications/overview.html"
 
     head: ApplicationHead
     application: Application
     logo: str  # path of its image
-    form: ApplicationForm
-    service: ServiceMetaForm
-    picked: Mapping[str, ComboboxOption]
-    may_move: bool
-    may_publish: bool
-    may_set_keys: bool
+    counts: Sequence[SectionCount]
     call: ApiCall
-    problem: FormProblem | None = None
-    conflicts: tuple[FieldConflict, ...] = ()
 
 
-class ApplicationScreens:
-    def __init__(
-        self, *, applications: ApplicationCommands, lookup: Lookup, view: ConsoleView, base_url: str
-    ) -> None:
-        self._base_url = base_url
-        self._applications = applications
-        self._lookup = lookup
+class ApplicationOverviewScreens:
+    def __init__(self, *, clients: ClientListStore, view: ConsoleView, clock: Clock, base_url: str) -> None:
+        self._clients = clients
         self._view = view
+        self._clock = clock
+        self._base_url = base_url
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_overview(request, admin)
-
-    async def save(self, request: Request, admin: AdminRequest, form: ApplicationForm) -> Response:  # noqa: ARG002
-        before = admin.authenticated.require_application(Operation.APPLICATION_SAVE).application
-        if form.project_id.strip() != (before.project_id or ""):
-            form = await self._lookup.resolve(admin, form, FIELDS)
-        draft = ApplicationDraft(
-            application_id=before.application_id,
-            name=form.name.strip(),
-            description=form_text(form.description),
-            project_id=project_change(before, form.project_id.strip()),
-            settings=settings_of(form),
-            version=form.version,
-        )
-        await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(before.application_id), "saved")
-
-    async def rerender_form(
-        self, request: Request, admin: AdminRequest, form: ApplicationForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_overview(request, admin, form=form, problem=problem)
-
-    async def save_service(self, request: Request, admin: AdminRequest, form: ServiceMetaForm) -> Response:  # noqa: ARG002
-        before = admin.authenticated.require_application(Operation.SERVICE_META).application
-        draft = ApplicationDraft(
-            application_id=before.application_id, service_meta=service_meta(before, form), version=form.version
-        )
-        await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(before.application_id), "saved")
-
-    async def rerender_service(
-        self, request: Request, admin: AdminRequest, form: ServiceMetaForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_overview(request, admin, service=form, problem=problem)
-
-    async def upload_logo(self, request: Request, admin: AdminRequest, form: LogoForm) -> Response:  # noqa: ARG002
-        draft = ApplicationDraft(logo=form.upload, logo_uri=form.url)
-        return await self._save_logo(admin, draft, "logo_saved")
-
-    async def remove_logo(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        return await self._save_logo(admin, ApplicationDraft(logo=None), "logo_removed")
-
-    async def _save_logo(self, admin: AdminRequest, draft: ApplicationDraft, message: str) -> Response:
-        application = admin.authenticated.require_application(Operation.APPLICATION_SAVE).application
-        draft = msgspec.structs.replace(draft, application_id=application.application_id)
-        await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(application.application_id), message)
-
-    async def rerender_logo(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_overview(request, admin, problem=problem)
-
-    async def _render_overview(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        *,
-        form: ApplicationForm | None = None,
-        service: ServiceMetaForm | None = None,
-        problem: FormProblem | None = None,
-    ) -> Response:
+        """Counts only what the reader may open."""
         model = admin.authenticated.require_application(Operation.APPLICATION_GET)
-        application, about = model.application, admin.authenticated.target
-        may_move = may_move_out(admin, application)
-        shown = form or form_of(application)
-        context = ApplicationContext(
-            head=application_head(admin, model, "overview"),
+        application = model.application
+        head = application_head(admin, model, "overview")
+        tabs = {name for name, _ in head.tabs}
+        counts: dict[str, int] = {}
+        if "permissions" in tabs:
+            counts["rules"] = len(await run_off_loop(OFF_LOOP_WEIGHT, rules_of, model))
+        if "roles" in tabs:
+            counts["roles"] = len(model.roles)
+        if head.may_save:
+            first = await self._clients.clients(application.application_id, PageRequest(), self._clock.now())
+            counts["clients"] = first.total
+        context = ApplicationOverviewContext(
+            head=head,
             application=application,
             logo=image_path(application.logo),
-            form=shown,
-            picked=await self._lookup.describe(admin, shown, FIELDS),
-            service=service or service_form_of(application),
-            may_move=may_move,
-            may_publish=is_open(admin.rights, Operation.SERVICE_META, about) and not application.removed,
-            may_set_keys=is_open(admin.rights, Operation.APPLICATION_KEYS, about),
+            counts=[
+                SectionCount(name=name, path=application_path(application.application_id, name), count=count)
+                for name, count in counts.items()
+                if TAB_OF_SECTION[name] in tabs
+            ],
             call=application_call(application, self._base_url),
-            problem=problem,
-            conflicts=overview_conflicts(model, form, service, problem),
         )
         return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        view, here = self._view, "/applications/{application_id:int}"
-        return [
-            view.page(here, self.show),
-            view.form(here, ApplicationForm, self.save, rerender=self.rerender_form),
-            view.page(f"{here}/service", self.show),
-            view.form(
-                f"{here}/service",
-                ServiceMetaForm,
-                self.save_service,
-                rerender=self.rerender_service,
-                fresh=True,
-                form_suffix="/service",
-            ),
-            *logo_routes(view, here, self.upload_logo, self.remove_logo, rerender=self.rerender_logo),
-        ]
-
-
-def overview_conflicts(
-    model: ApplicationModel,
-    form: ApplicationForm | None,
-    service: ServiceMetaForm | None,
-    problem: FormProblem | None,
-) -> tuple[FieldConflict, ...]:
-    """What someone else saved since the form was shown."""
-    if problem is None or not problem.is_conflict:
-        return ()
-    pairs = ((form, form_of(model.application)), (service, service_form_of(model.application)))
-    return tuple(
-        clash
-        for typed, stored in pairs
-        if typed is not None and typed.version != stored.version
-        for clash in field_conflicts(typed, stored)
-        if clash.field not in SECRET_FIELDS
-    )
-
-
-def may_move_out(admin: AdminRequest, application: Application) -> bool:
-    if application.is_central:
-        return False
-    if application.project_id is None:
-        return admin.visibility.everything or bool(admin.visibility.managed)
-    return is_open(admin.rights, Operation.APPLICATION_MOVE_OUT, GuardTarget(project_id=application.project_id))
-
-
-def project_change(before: Application, typed: str) -> str | UnsetType | None:
-    return UNSET if typed == (before.project_id or "") else typed or None
-
-
-def form_of(application: Application) -> ApplicationForm:
-    settings = application.settings
-    game, gdpr = submapping(settings, "game"), submapping(settings, "gdpr")
-    return ApplicationForm(
-        name=application.name,
-        description=application.description,
-        project_id=application.project_id or "",
-        restricted_domains=join_lines(text_list(settings.get("restricted_domains"))),
-        game_enabled=choice_value(game.get("enabled")),
-        code_match=choice_value(game.get("code_match")),
-        char_sources=join_lines(text_list(gdpr.get("char_sources"))),
-        data_sources=join_lines(f"{one['fetch']} {one['remove']}" for one in data_sources(gdpr)),
-        version=application.version,
-    )
-
-
-def settings_of(form: ApplicationForm) -> dict[str, object]:
-    gdpr: dict[str, object] = {}
-    if characters := split_lines(form.char_sources):
-        gdpr["char_sources"] = characters
-    if data := [parse_data_source(line) for line in form.data_sources.splitlines() if line.strip()]:
-        gdpr["data_sources"] = data
-    chosen = {"enabled": form.game_enabled, "code_match": form.code_match}
-    game = {name: value == YES for name, value in chosen.items() if value}
-    settings: dict[str, object] = {}
-    if domains := split_lines(form.restricted_domains):
-        settings["restricted_domains"] = domains
-    return settings | ({"gdpr": gdpr} if gdpr else {}) | ({"game": game} if game else {})
-
-
-def parse_data_source(line: str) -> dict[str, str]:
-    parts = line.split()
-    if len(parts) != 2:  # noqa: PLR2004 - where from, and where to remove
-        raise Malformed("data_sources: enter two URLs per line, one for export and one for deletion")
-    return {"fetch": parts[0], "remove": parts[1]}
-
-
-def service_form_of(application: Application) -> ServiceMetaForm:
-    meta = application.service_meta
-    schema = meta.get("config_schema")
-    return ServiceMetaForm(
-        service_name=str(meta.get("name", "")),
-        service_description=str(meta.get("description", "")),
-        doc=str(meta.get("doc", "")),
-        url=str(meta.get("url", "")),
-        env=str(meta.get("env", "")),
-        service_tags=join_lines(text_list(meta.get("tags"))),
-        config_schema="" if schema is None else msgspec.json.format(msgspec.json.encode(schema), indent=2).decode(),
-        public_key=application.service_key.pem if application.service_key else "",
-        version=application.version,
-    )
-
-
-def service_meta(before: Application, form: ServiceMetaForm) -> dict[str, object]:
-    """Return all of service_meta, because a save replaces it whole.
-
-    An unchanged private key is left out and therefore stays.
-    """
-    typed = {
-        "name": form.service_name.strip(),
-        "description": form_text(form.service_description),
-        "doc": form.doc.strip(),
-        "url": form.url.strip(),
-        "env": form.env.strip(),
-        "tags": split_lines(form.service_tags),
-        "config_schema": parse_config_schema(form.config_schema),
-    }
-    meta: dict[str, object] = {name: value for name, value in typed.items() if value}
-    stored = before.service_key.pem if before.service_key else ""
-    public = form_text(form.public_key)
-    if public != stored.strip():
-        meta["public_key"] = public or None
-    elif stored:
-        meta["public_key"] = stored
-    if form.remove_private_key:
-        meta["private_key"] = None
-    elif form.private_key.strip():
-        meta["private_key"] = form_text(form.private_key)
-    return meta
-
-
-def parse_config_schema(text: str) -> object:
-    try:
-        return msgspec.json.decode(text) if text.strip() else None
-    except msgspec.DecodeError:
-        raise Malformed("config_schema: enter valid JSON") from None
-
-
-def submapping(settings: Mapping[str, object], name: str) -> Mapping[str, object]:
-    found = settings.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
-def text_list(value: object) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list | tuple) else []
-
-
-def data_sources(gdpr: Mapping[str, object]) -> list[Mapping[str, object]]:
-    found = gdpr.get("data_sources")
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list | tuple) else []
-
-
-def choice_value(value: object) -> str:
-    if value is None:
-        return ""
-    return YES if value else NO
+        return [self._view.page("/applications/{application_id:int}", self.show)]

@@ -1,0 +1,122 @@
+"""Several new permissions at once, as pasted lines."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.commands.app_schemas import SchemaCommands
+from gatehouse.permissions.documents.trees import MAX_PATH_SEGMENTS, SEGMENT, with_leaf
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.rules import Rule, RuleDefinition, RuleSection, Tree
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.schema_changes import RULES_TAB, leaf_document, rules_of, section_of
+from gatehouse.web.console.frame import ApiCall, readable_schema_call
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+MAX_LINES: Final = 500
+
+
+class SeveralRulesForm(CsrfForm, frozen=True, kw_only=True):
+    section: str = RuleSection.PRIVATE.value
+    lines: str = ""
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralRulesContext(PageContext):
+    template = "console/applications/several_rules.html"
+
+    head: ApplicationHead
+    form: SeveralRulesForm
+    version: int
+    max_lines: int
+    call: ApiCall | None
+    problem: FormProblem | None = None
+
+
+class SeveralRulesScreens:
+    def __init__(self, *, schemas: SchemaCommands, view: ConsoleView) -> None:
+        self._schemas = schemas
+        self._view = view
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render(request, admin, model, SeveralRulesForm(version=model.schema.version))
+
+    async def add(self, request: Request, admin: AdminRequest, form: SeveralRulesForm) -> Response:  # noqa: ARG002
+        """No one gains or loses anything by them, so there is no review: they are denied by default."""
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        if form.section not in list(RuleSection):
+            raise Malformed("section: choose private or public")
+        section = RuleSection(form.section)
+        tree = with_lines(section_of(model, section), form.lines, set(rules_of(model)), section)
+        await self._schemas.save(admin.actor, model, {section.value: tree, "version": form.version})
+        path = application_path(model.application.application_id, RULES_TAB)
+        return self._view.redirect_with_flash(path, "rules_added")
+
+    async def rerender(
+        self, request: Request, admin: AdminRequest, form: SeveralRulesForm, problem: FormProblem
+    ) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render(request, admin, model, form, problem)
+
+    def _render(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        model: ApplicationModel,
+        form: SeveralRulesForm,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        context = SeveralRulesContext(
+            head=application_head(admin, model, RULES_TAB),
+            form=form,
+            version=model.schema.version,  # adding overwrites nothing, so that a second try may follow another save
+            max_lines=MAX_LINES,
+            call=readable_schema_call(admin.authenticated, model),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        path = "/applications/{application_id:int}/rules/several"
+        return [
+            self._view.page(path, self.show),
+            self._view.form(path, SeveralRulesForm, self.add, rerender=self.rerender),
+        ]
+
+
+def with_lines(tree: Tree, text: str, known: set[Rule], section: RuleSection) -> Tree:
+    """Return the tree with a permission for each line. Raises Malformed, which names the line."""
+    lines = list(parse_lines(text))
+    if not 1 <= len(lines) <= MAX_LINES:
+        raise Malformed(f"lines: enter 1 to {MAX_LINES} permissions")
+    for number, path, description in lines:
+        rule = Rule(section, path)
+        if rule in known:
+            raise Malformed(f"lines: line {number}: {path} already exists")
+        known.add(rule)
+        try:
+            tree = with_leaf(tree, path, leaf_document(RuleDefinition(description=description)))
+        except Malformed:
+            raise Malformed(f"lines: line {number}: {path} is a group of permissions, or below one") from None
+    return tree
+
+
+def parse_lines(text: str) -> Iterator[tuple[int, str, str]]:
+    """Number, name and description of each line that is not empty."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        path, _, description = line.strip().partition(" ")
+        if not path:
+            continue
+        segments = path.split(".")
+        if len(segments) > MAX_PATH_SEGMENTS or not all(map(SEGMENT.fullmatch, segments)):
+            raise Malformed(f"lines: line {number}: use letters, digits, _ and - with dots between them")
+        yield number, path, description.strip()

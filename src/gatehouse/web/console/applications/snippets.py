@@ -1,0 +1,258 @@
+"""Code and configuration that connect a program: one table, and template files in web/snippets.
+
+A folder there has the name of its snippet. Secrets come from the environment; all other values are filled in.
+"""
+
+import re
+import secrets
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.web.console.applications.highlight import highlight
+
+FOLDER: Final = "snippets"
+OMITTED_SCOPES: Final = frozenset({"trust"})
+SESSION_SECRET_BYTES: Final = 32
+EXAMPLE_CLIENT: Final = "your-client-id"
+EXAMPLE_APP: Final = "http://localhost:3000"
+EXAMPLE_SITE: Final = "wiki.example"
+EXAMPLE_PERMISSION: Final = "user.kick"
+DEFAULT_PORT: Final = "3000"
+ADDRESS: Final = re.compile(r"(?P<origin>[^/]+//[^/?#:]*(?::(?P<port>[0-9]+))?)(?P<path>[^?#]*).*", re.DOTALL)
+
+
+class SnippetKind(StrEnum):
+    """The headings of the list; the texts are `connect.kind_<value>`."""
+
+    WEB = "web"  # has a client with a secret
+    PAGE = "page"  # has a public client
+    PRODUCT = "product"  # has a client with a secret
+    GAME = "game"  # has no client
+    SITE = "site"  # has no client: the reverse proxy asks
+    API = "api"  # has an access key
+    ANY = "any"  # has any client of profile oidc
+    NATIVE = "native"  # has a client of profile native
+
+
+CLIENT_KINDS: Final = frozenset(
+    {SnippetKind.WEB, SnippetKind.PAGE, SnippetKind.PRODUCT, SnippetKind.ANY, SnippetKind.NATIVE}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    name: str
+    title: str
+    kind: SnippetKind
+    files: Sequence[str]
+    callback: str = ""  # path of the redirect URI, where the program does not let one choose
+    is_tested: bool = True  # a test runs it against the service
+    has_hint: bool = False  # `connect.<name>_hint` says what else is needed
+    lacks_pkce: bool = False  # sends none, so that the client must not require it
+
+    def fits(self, client: Client) -> bool:
+        """Whether this client can be used with it."""
+        if self.kind is SnippetKind.NATIVE:
+            return client.profile is ClientProfile.NATIVE
+        if client.profile is ClientProfile.NATIVE:
+            return False
+        return self.kind is SnippetKind.ANY or client.public is (self.kind is SnippetKind.PAGE)
+
+
+SNIPPETS: Final = (
+    Snippet(name="flask", title="Flask", kind=SnippetKind.WEB, files=("app.py", "install.sh")),
+    Snippet(name="fastapi", title="FastAPI", kind=SnippetKind.WEB, files=("app.py", "install.sh")),
+    Snippet(
+        name="django",
+        title="Django",
+        kind=SnippetKind.WEB,
+        files=("settings.py", "urls.py", "install.sh"),
+        callback="/oidc/callback/",
+        has_hint=True,
+    ),
+    Snippet(name="express", title="Express", kind=SnippetKind.WEB, files=("app.mjs", "install.sh")),
+    Snippet(
+        name="nextjs",
+        title="Next.js (Auth.js)",
+        kind=SnippetKind.WEB,
+        files=("auth.ts", "route.ts", "page.tsx", "install.sh"),
+        callback="/api/auth/callback/gatehouse",
+        is_tested=False,
+        has_hint=True,
+    ),
+    Snippet(
+        name="spring",
+        title="Spring Boot",
+        kind=SnippetKind.WEB,
+        files=("application.yml", "Application.java"),
+        callback="/login/oauth2/code/gatehouse",
+        has_hint=True,
+    ),
+    Snippet(
+        name="aspnet",
+        title="ASP.NET Core",
+        kind=SnippetKind.WEB,
+        files=("Program.cs", "install.sh"),
+        callback="/signin-oidc",
+        is_tested=False,
+    ),
+    Snippet(name="go", title="Go", kind=SnippetKind.WEB, files=("main.go", "install.sh")),
+    Snippet(
+        name="spa", title="oidc-client-ts", kind=SnippetKind.PAGE, files=("main.js", "install.sh"), has_hint=True
+    ),
+    Snippet(name="nginx", title="nginx", kind=SnippetKind.SITE, files=("site.conf",), has_hint=True),
+    Snippet(name="caddy", title="Caddy", kind=SnippetKind.SITE, files=("Caddyfile",), has_hint=True),
+    Snippet(
+        name="oauth2-proxy",
+        title="oauth2-proxy",
+        kind=SnippetKind.PRODUCT,
+        files=("oauth2-proxy.cfg", "run.sh"),
+        callback="/oauth2/callback",
+    ),
+    Snippet(
+        name="apache",
+        title="Apache (mod_auth_openidc)",
+        kind=SnippetKind.PRODUCT,
+        files=("site.conf",),
+        is_tested=False,
+    ),
+    Snippet(
+        name="grafana",
+        title="Grafana",
+        kind=SnippetKind.PRODUCT,
+        files=("grafana.ini",),
+        callback="/login/generic_oauth",
+        is_tested=False,
+    ),
+    Snippet(
+        name="gitea",
+        title="Gitea, Forgejo",
+        kind=SnippetKind.PRODUCT,
+        files=("app.ini", "add.sh"),
+        callback="/user/oauth2/gatehouse/callback",
+        has_hint=True,
+        lacks_pkce=True,
+    ),
+    Snippet(
+        name="nextcloud",
+        title="Nextcloud",
+        kind=SnippetKind.PRODUCT,
+        files=("add.sh",),
+        callback="/apps/user_oidc/code",
+        is_tested=False,
+    ),
+    Snippet(name="game-python", title="Python", kind=SnippetKind.GAME, files=("game.py",), has_hint=True),
+    Snippet(name="game-cpp", title="C++", kind=SnippetKind.GAME, files=("game.cpp",), has_hint=True),
+    Snippet(name="game-csharp", title="C#", kind=SnippetKind.GAME, files=("Game.cs",), has_hint=True),
+    Snippet(name="game-unity", title="Unity", kind=SnippetKind.GAME, files=("SignIn.cs",), has_hint=True),
+    Snippet(name="game-godot4", title="Godot 4", kind=SnippetKind.GAME, files=("game.gd",), has_hint=True),
+    Snippet(name="game-godot3", title="Godot 3", kind=SnippetKind.GAME, files=("game.gd",), has_hint=True),
+    Snippet(name="game-typescript", title="TypeScript", kind=SnippetKind.GAME, files=("game.ts",), has_hint=True),
+    Snippet(name="permissions", title="Python (ASGI)", kind=SnippetKind.API, files=("app.py", "run.sh")),
+    Snippet(name="check", title="curl", kind=SnippetKind.API, files=("check.sh",)),
+    Snippet(name="shell", title="Shell", kind=SnippetKind.ANY, files=("sign_in.sh",)),
+    Snippet(name="native", title="Shell (native)", kind=SnippetKind.NATIVE, files=("sign_in.sh",)),
+)
+BY_NAME: Final[Mapping[str, Snippet]] = {snippet.name: snippet for snippet in SNIPPETS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnippetFile:
+    name: str
+    text: str
+
+    @property
+    def highlighted(self) -> Markup:
+        return highlight(self.text, self.name.rpartition(".")[2])
+
+
+@cache
+def snippet_environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("gatehouse.web", FOLDER),
+        autoescape=False,  # noqa: S701 - programs, not pages; a page escapes the result
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters.update(json=json_text, sh=shlex.quote, url=lambda text: quote(text, safe=""))
+    return environment
+
+
+def render_snippet(
+    snippet: Snippet, client: Client | None, *, application_id: int, base_url: str
+) -> Sequence[SnippetFile]:
+    """Return the files with the values of this client, or of an example if there is none yet."""
+    values = template_values(snippet, client, base_url) | {"application_id": application_id}
+    templates = snippet_environment()
+    return [
+        SnippetFile(name=file, text=templates.get_template(f"{snippet.name}/{file}.j2").render(values))
+        for file in snippet.files
+    ]
+
+
+def template_values(snippet: Snippet, client: Client | None, issuer: str) -> dict[str, object]:
+    redirect = snippet_redirect(snippet, client)
+    address = ADDRESS.fullmatch(redirect)
+    return {
+        "issuer": issuer,
+        "is_plain": issuer.startswith("http:"),
+        "discovery": f"{issuer}/.well-known/openid-configuration",
+        "client_id": client.client_id if client else EXAMPLE_CLIENT,
+        "public": client.public if client else snippet.kind is SnippetKind.PAGE,
+        "scope": client_scope(client) if client else "openid email profile",
+        "redirect": redirect,
+        "callback": (address["path"] if address else "") or "/",
+        "app_url": address["origin"] if address else EXAMPLE_APP,
+        "port": (address["port"] if address else None) or DEFAULT_PORT,
+        "site": EXAMPLE_SITE,
+        "permission": EXAMPLE_PERMISSION,
+    }
+
+
+def snippet_redirect(snippet: Snippet, client: Client | None) -> str:
+    """Return the redirect URI that the program has, on the host of the client's first one."""
+    first = example_redirect(client) if client else f"{EXAMPLE_APP}/callback"
+    address = ADDRESS.fullmatch(first)
+    return f"{address['origin']}{snippet.callback}" if snippet.callback and address else first
+
+
+def example_redirect(client: Client) -> str:
+    if client.redirect_uris:
+        return client.redirect_uris[0]
+    return f"https://{client.redirect_hosts[0]}/callback" if client.redirect_hosts else f"{EXAMPLE_APP}/callback"
+
+
+def client_scope(client: Client) -> str:
+    return " ".join(scope for scope in client.scopes if scope not in OMITTED_SCOPES)
+
+
+def client_environment(client: Client, secret: str, *, base_url: str) -> Mapping[str, str]:
+    """Return what snippets of the client read from the environment, and what most libraries want besides."""
+    return {
+        "OIDC_ISSUER": base_url,
+        "OIDC_CLIENT_ID": client.client_id,
+        "OIDC_CLIENT_SECRET": secret,
+        "OIDC_REDIRECT_URI": example_redirect(client),
+        "OIDC_SCOPE": client_scope(client),
+        "SESSION_SECRET": secrets.token_hex(SESSION_SECRET_BYTES),
+    }
+
+
+def environment_file(values: Mapping[str, str]) -> str:
+    """Return the lines of a .env file, which a shell reads as well."""
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+def json_text(value: object) -> str:
+    """A string as JSON, which is one in Python, JavaScript, Java, C#, Go and TOML as well."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,177 @@
+"""Connect, the kinds of a new application, and the file of a new secret."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from gatehouse.oauth.model import ClientProfile
+from gatehouse.web.console.applications.schema_changes import rules_of
+from gatehouse.web.console.applications.snippets import BY_NAME, SNIPPETS, render_snippet
+from tests.support.browser import HttpBrowser, hidden_fields
+from tests.support.console import ADA, DEV, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers
+from tests.support.service import RunningService
+from tests.support.studio import FACTOR
+
+APPLICATIONS = "/console/applications"
+CONNECT = f"{APPLICATIONS}/{SHOP}/connect"
+ENVIRONMENT = re.compile(r'<textarea id="environment"[^>]*>([^<]*)</textarea>')
+TYPED = {"name": "Forum", "description": "", "project_id": PROJECT}
+
+
+def environment_on(page: str) -> Mapping[str, str]:
+    match = ENVIRONMENT.search(page)
+    assert match is not None, page
+    lines = unescape(match[1]).splitlines()
+    return {name: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
+
+
+@pytest.mark.one_database
+async def test_every_snippet_is_shown_with_the_values_of_the_installation(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    olga, dev = await console_browsers(OLGA), await console_browsers(DEV)
+    for snippet in SNIPPETS:
+        page = (await olga.get(f"{CONNECT}?snippet={snippet.name}")).text
+        plain = unescape(re.sub(r"</?span[^>]*>", "", page))
+        for file in render_snippet(snippet, None, application_id=SHOP, base_url=studio.base_url):
+            assert file.text in plain, (snippet.name, file.name)
+        mark = "Run by our tests" if snippet.is_tested else "Not run by our tests"
+        assert f">{mark}<" in page, snippet.name
+    assert "The values are examples: you cannot see the clients" in (await dev.get(CONNECT)).text
+
+
+async def new_application(browser: HttpBrowser, kind: str, **fields: str) -> str:
+    await browser.get(f"{APPLICATIONS}/new/{kind}")
+    page = await browser.post(f"{APPLICATIONS}/new/{kind}", **TYPED | fields)
+    return (await browser.follow()).text if page.is_redirect else page.text
+
+
+async def test_each_kind_of_application_comes_with_what_it_needs(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    olga = await console_browsers(OLGA)
+    clients = studio.services.clients
+
+    page = await new_application(olga, "web", name="Web", redirect_uris="http://localhost:3000/cb")
+    values = environment_on(page)
+    web = await clients.get(values["OIDC_CLIENT_ID"])
+    assert (web.profile, web.public, web.require_pkce, web.redirect_uris) == (
+        ClientProfile.OIDC,
+        False,
+        True,
+        ("http://localhost:3000/cb",),
+    )
+    assert values["OIDC_ISSUER"] == studio.base_url
+    token = {"grant_type": "authorization_code", "code": "x", "redirect_uri": "http://localhost:3000/cb"}
+    answer = await studio.client.post(
+        "/proxy/oauth/token", data=token, auth=(web.client_id, values["OIDC_CLIENT_SECRET"])
+    )
+    assert answer.json()["error"] == "invalid_grant", "the secret of the file is the client's"
+
+    page = await new_application(olga, "page", name="Page", redirect_uris="https://page.example/cb")
+    assert "Application created." in page
+    (client_id,) = set(re.findall(r"page-[0-9a-f]{6}", page))
+    public = await clients.get(client_id)
+    assert (public.public, public.origins) == (True, ("https://page.example",))
+
+    page = await new_application(olga, "product", name="Code", product="gitea", app_url="https://git.example/")
+    gitea = await clients.get(environment_on(page)["OIDC_CLIENT_ID"])
+    assert gitea.redirect_uris == ("https://git.example/user/oauth2/gatehouse/callback",)
+    assert not gitea.require_pkce, "Gitea sends none"
+
+    page = await new_application(olga, "machine", name="Machine")
+    values = environment_on(page)
+    keys = await studio.services.storage.application_keys.access_keys(int(values["GATEHOUSE_APPLICATION"]))
+    assert len(keys) == 1
+
+    page = await new_application(olga, "game", name="Game")
+    assert "gatehouse_login" in page
+
+
+async def test_a_bad_redirect_uri_creates_nothing_and_keeps_what_was_typed(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    olga = await console_browsers(OLGA)
+    page = await new_application(olga, "web", name="Broken", redirect_uris="forum.example")
+    assert "a redirect URI must be https" in page
+    assert 'value="Broken"' in page
+    assert "Broken" not in (await olga.get(APPLICATIONS)).text
+    page = await new_application(olga, "product", name="Broken", product="nonsense", app_url="https://a.example")
+    assert "choose a product from the list" in page
+    assert (await (await console_browsers(PIA)).get(f"{APPLICATIONS}/new")).status_code == 403
+
+
+@pytest.mark.one_database
+async def test_file_of_a_new_secret_is_sent_back_to_its_form_only(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
+    keys = f"{APPLICATIONS}/{SHOP}/access_keys"
+    await ada.get(keys)
+    page = await ada.post(keys, comment="the server")
+    text = "".join(f"{name}={value}\n" for name, value in environment_on(page.text).items())
+    path = f"{APPLICATIONS}/{SHOP}/env"
+    assert f'action="{path}"' in page.text
+    file = await ada.post(path, text=text.replace("\n", "\r\n"), name=f"application-{SHOP}")
+    assert file.text == text
+    assert file.headers["content-disposition"] == f'attachment; filename="application-{SHOP}.env"'
+    assert file.headers["cache-control"] == "no-store"
+    assert (await ada.client.post(path, data={"text": "A=1", "name": "a"})).status_code == 403, "without the token"
+    csrf = hidden_fields((await ada.get(keys)).text)["csrf"]
+    for wrong in ({"text": "A=1", "name": 'a"; x'}, {"text": "A" * 16_385, "name": "a"}):
+        assert (await ada.client.post(path, data={"csrf": csrf, **wrong})).status_code == 400
+    pia = await console_browsers(PIA)
+    csrf = hidden_fields((await pia.get("/account")).text)["csrf"]
+    sent = {"csrf": csrf, "text": "A=1", "name": "a"}
+    assert (await pia.client.post(path, data=sent)).status_code == 403
+
+
+@pytest.mark.one_database
+async def test_snippet_that_checks_permissions_runs_as_it_is(
+    studio: RunningService, console_browsers: ConsoleBrowsers, tmp_path: Path
+) -> None:
+    ada = await console_browsers(ADA)
+    keys = f"{APPLICATIONS}/{SHOP}/access_keys"
+    await ada.get(keys)
+    values = environment_on((await ada.post(keys, comment="the server")).text)
+    user = await studio.services.storage.accounts.user(PIA)
+    jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
+    (check,) = render_snippet(BY_NAME["check"], None, application_id=SHOP, base_url=studio.base_url)
+    (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-euc",
+        check.text,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "JWT": jwt},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    answer, _ = await process.communicate()
+    assert b"user.kick" in answer, answer
+
+
+async def test_permissions_are_pasted_as_lines_and_a_bad_one_is_named(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    olga, path = await console_browsers(OLGA), f"{APPLICATIONS}/{SHOP}/rules/several"
+    await olga.get(path)
+    for lines, problem in (
+        ("chat.read\nuser.kick again", "line 2: user.kick already exists"),
+        ("chat.read\n\nchat.read", "line 3: chat.read already exists"),
+        ("chat read\nuser.kick.hard", "line 2: user.kick.hard is a group of permissions, or below one"),
+        ("chät.read", "line 1: use letters"),
+        (" ", "enter 1 to 500 permissions"),
+    ):
+        page = await olga.post(path, lines=lines, section="private_data")
+        assert page.status_code == 400
+        assert problem in unescape(page.text), lines
+        assert lines.split("\n")[0].strip() in unescape(page.text), "what was typed is lost"
+    await olga.post(path, lines="chat.read Read the chat\r\nchat.write", section="private_data")
+    page = (await olga.follow()).text
+    assert "Permissions added" in page
+    assert "Read the chat" in page
+    model = (await studio.services.storage.permissions.application_models([SHOP]))[SHOP]
+    added = {str(rule): leaf.value for rule, leaf in rules_of(model).items() if "chat" in rule.path}
+    assert added == {"private_data.chat.read": False, "private_data.chat.write": False}

@@ -11,8 +11,9 @@ from typing import Annotated, Final, Literal
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
 from gatehouse.settings.appearance import BrandingSettings, LanguageSettings
+from gatehouse.settings.guests import GuestSettings
 from gatehouse.settings.info import SettingInfo, days, long_secret, number, per_minute, seconds, text
-from gatehouse.settings.providers import ProviderSettings, application_id
+from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import DatabaseUrl, Secret
 from gatehouse.settings.terms import TermsSettings
 
@@ -185,27 +186,6 @@ class AccountSettings:
     vendor_nick_field: Annotated[
         str, text("Field name of the vendor nickname in login data.", grammar.login_data_field)
     ] = "ghnick"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuestSettings:
-    """Guests: players without an account, who sign in with a device key."""
-
-    enabled: Annotated[
-        bool,
-        SettingInfo("Let games sign in guests. They have no email: a guest is lost with the device.", stored=True),
-    ] = False
-    applications: Annotated[
-        tuple[str, ...],
-        text("IDs of the applications that guests may sign in to.", application_id, without="all", stored=True),
-    ] = ()
-    created_per_hour: Annotated[
-        int, number("Maximum number of guests that one source creates in an hour.", 1, 1_000_000, stored=True)
-    ] = 100
-    idle_days: Annotated[
-        int,
-        days("Days without a sign-in after which a guest is erased; 0 keeps them.", low=0, high=3_650, stored=True),
-    ] = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.settings import LoadedSettings, Settings
-from gatehouse.settings.model import GuestSettings
+from gatehouse.settings.guests import GuestSettings
 from gatehouse.storage.database import Storage, connect_storage
 from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.runner import PoolLimits
@@ -105,11 +105,9 @@ class CoreServices:
 
     @cached_property
     def guest_expiry(self) -> GuestExpiry:
+        store = self.storage.profile
         return GuestExpiry(
-            store=self.storage.profile,
-            recorder=self.recorder,
-            clock=self.clock,
-            policy=lambda: guest_policy(self.settings.guests),
+            store=store, recorder=self.recorder, clock=self.clock, policy=lambda: guest_policy(self.settings.guests)
         )
 
     # Audit log
@@ -466,6 +464,7 @@ def guest_policy(wanted: GuestSettings) -> GuestPolicy:
         enabled=wanted.enabled,
         application_ids=frozenset(map(int, wanted.applications)),
         created_per_hour=wanted.created_per_hour,
+        total_per_hour=wanted.total_per_hour,
         idle_days=wanted.idle_days,
     )
 

@@ -12,6 +12,7 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import Refused
 from gatehouse.kernel.ids import new_secret
+from gatehouse.kernel.times import DAY
 
 # The first match counts: Edge and Opera also contain Chrome, and Chrome also contains Safari.
 BROWSER_NAMES: Final = (
@@ -71,13 +72,16 @@ def refuse_foreign_page(request: Request, base_url: str) -> None:
 
 # The browser of a request: its cookies, its session, and the CSRF check of its forms.
 #
-# There are three cookies: `gh_browser` identifies the browser and gives no access; `gh_session` is the session;
-# `gh_device` records which login was used here before. Over https all carry `__Host-` and Secure (R8).
+# There are four cookies: `gh_browser` identifies the browser and gives no access; `gh_session` is the session;
+# `gh_device` records which login was used here before; `gh_age` that a person was too young, for a day. Over https
+# all carry `__Host-` and Secure (R8).
 
 
 BROWSER_COOKIE: Final = "gh_browser"
 SESSION_COOKIE: Final = "gh_session"
 DEVICE_COOKIE: Final = "gh_device"
+AGE_COOKIE: Final = "gh_age"
+OWN_COOKIES: Final = frozenset({BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE, AGE_COOKIE})
 YEAR_SECONDS: Final = 365 * 86_400
 MAX_COOKIE_LENGTH: Final = 256
 SIGNED_IN_LANG_KEY: Final = "reader_lang"  # the key in the state of a request
@@ -94,6 +98,7 @@ class Browser:
     is_new: bool
     session: str | None  # the secret of gh_session, live or not
     device: str
+    age: str = ""  # of gh_age, signed
     signed_in: UserSession | None
     agent: str
 
@@ -117,6 +122,7 @@ class BrowserSessions:
             is_new=BROWSER_COOKIE not in cookies,
             session=session,
             device=cookies.get(DEVICE_COOKIE, ""),
+            age=cookies.get(AGE_COOKIE, ""),
             signed_in=signed_in,
             agent=request.headers.get("user-agent", ""),
         )
@@ -145,6 +151,10 @@ class BrowserSessions:
             self._set_cookie(response, DEVICE_COOKIE, device, max_age=YEAR_SECONDS)
         return response
 
+    def set_age_cookie(self, response: Response, age: str) -> Response:
+        self._set_cookie(response, AGE_COOKIE, age, max_age=DAY)
+        return response
+
     def clear_session_cookie(self, response: Response) -> Response:
         self._set_cookie(response, SESSION_COOKIE, "", max_age=0)
         response.headers["Clear-Site-Data"] = '"cache"'
@@ -164,7 +174,7 @@ class BrowserSessions:
         for pair in "; ".join(request.headers.getlist("cookie")).split("; "):
             name, _, value = pair.partition("=")
             bare = name.removeprefix(self._prefix)
-            if name != self._prefix + bare or bare not in (BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE):
+            if name != self._prefix + bare or bare not in OWN_COOKIES:
                 continue
             ours[bare] = "" if bare in ours or len(value) > MAX_COOKIE_LENGTH else value
         return {name: value for name, value in ours.items() if value}

@@ -304,7 +304,7 @@ async def continue_flow(
     if flow.step is FlowStep.DONE:
         return continue_browser(pages, request, await flows.finish(flow, origin_of(request, flow.user_id or "")))
     address = step_address(flow.step, handle)
-    if flow.step is FlowStep.LOGIN and flow.auth == SignInMethod.PROVIDER:
+    if flow.kind == GAME and flow.step is FlowStep.LOGIN and flow.auth == SignInMethod.PROVIDER:
         address = f"{address}&{urlencode({'notice': Notice.SIGN_IN_HERE.value})}"
     return see_other(address)
 

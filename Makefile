@@ -11,6 +11,7 @@ FACTOR ?= 50
 LASTING ?= 300
 RACES ?= 10000
 SEED ?=
+PEOPLE ?= 100000
 T ?= tests
 DB ?=
 
@@ -24,7 +25,7 @@ TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run demo install install-dev test test-fast test-times test-deps faults fuzz adversarial interop release-check bench check format pictures screenshots chart-test docs docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast test-times test-deps faults fuzz adversarial interop release-check bench check format pictures screenshots chart-test drill container-test docs docs-reference lock build clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +101,12 @@ screenshots: install-dev ## take screenshots of all pages and console screens in
 chart-test: install-dev ## lint workflows and the Helm chart, validate it against Kubernetes (builds Go programs once)
 	@$(DEV)/python -m tools.chart_deps
 	$(DEV)/pytest tests/docs/test_helm.py tests/docs/test_repository.py
+
+drill: test-deps ## rehearse failover, restore and key rotation with 100,000 people (PEOPLE=…), and update the runbook
+	$(DEV)/python -m tools.drill --people $(PEOPLE) --write
+
+container-test: test-deps ## build the image and start it, one node and two; root on Debian with podman, buildah, runc
+	$(DEV)/python -m tools.container_test
 
 docs: ## build the documentation site into site/ and check its links
 	@$(ENVIRONMENT) docs

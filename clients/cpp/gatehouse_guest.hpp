@@ -23,6 +23,7 @@ namespace detail {
 
 constexpr char guest_path[] = "/proxy/api/guest";
 constexpr char platform_path[] = "/proxy/api/platformLogin";
+constexpr char login_path[] = "/proxy/api/login";
 constexpr long most_parts = 64;  // of a puzzle
 constexpr long most_bits = 31;
 
@@ -93,7 +94,8 @@ inline std::string solved(const Answer& answer, const Client& client) {
 }
 
 inline std::string reason_of(const std::string& status) {
-    if (status == "2STEP" || status == "2STEPERROR") return "second_factor";
+    if (status == "2STEP") return "second_factor";
+    if (status == "2STEPERROR") return "wrong_code";
     if (status == "TERMS") return "terms";
     if (status == "BLOCKED") return "throttled";
     if (status == "LOGINERROR") return "login_error";
@@ -108,6 +110,7 @@ inline Result logged_in(const Answer& answer) {
     if (answer.http < 200 || answer.http >= 500 || (answer.http == 200 && reason.empty())) return Client::unreachable(answer);
     Result result = Client::refused(answer);
     result.url = text_of(answer.members, "url");
+    result.request_id = text_of(answer.members, "request_id");
     result.body = answer.body;
     if (result.reason.empty()) result.reason = answer.http == 429 ? "throttled" : reason;
     return result;
@@ -145,6 +148,17 @@ inline Result sign_in_platform(const std::string& base_url, const std::string& p
     detail::Client client{base_url, options};
     const std::string proof = ",\"platform\":" + detail::quoted(platform) + ",\"ticket\":" + detail::quoted(ticket);
     return detail::logged_in(client.post(detail::platform_path, "{" + client.fields() + proof + "}"));
+}
+
+// Continues a sign-in that was refused with the reason "second_factor", with its request_id and the code that the player
+// entered. With the method "email" and an empty code the service sends one.
+inline Result enter_code(const std::string& base_url, const std::string& request_id, const std::string& otp,
+                         const Options& options = {}, const std::string& method = "") {
+    detail::Client client{base_url, options};
+    std::string asked = "{\"request_id\":" + detail::quoted(request_id);
+    if (!otp.empty()) asked += ",\"otp\":" + detail::quoted(otp);
+    if (!method.empty()) asked += ",\"method\":" + detail::quoted(method);
+    return detail::logged_in(client.post(detail::login_path, asked + "}"));
 }
 
 // Gives a guest an account, through the browser: the player registers, or signs in to the account that gets everything

@@ -57,8 +57,9 @@ enum class Outcome {
     ok,           // signed in
     refused,      // the player said no, or the service did; error is a record id that its operators can look up. For a
                   // banned player reason is "banned": show public_text, and until (Unix time, 0 for no end). For guests
-                  // and platforms it can be "second_factor" or "no_account": sign in through the browser; "terms": open
-                  // url, then sign in again; "throttled"; "login_error": the key or ticket is not accepted
+                  // and platforms it can be "second_factor": ask for a code and call enter_code; "wrong_code": ask
+                  // again; "no_account": sign in through the browser; "terms": open url, then sign in again;
+                  // "throttled"; "login_error": the key or ticket is not accepted
     cancelled,    // the game cancelled
     unreachable,  // the service cannot be reached; error says how
 };
@@ -67,7 +68,8 @@ struct Result {
     Outcome outcome = Outcome::unreachable;
     std::string user_id, nick, jwt, token, error, reason, public_text;
     std::int64_t until = 0;
-    std::string url;   // where the player accepts the terms
+    std::string url;         // where the player accepts the terms
+    std::string request_id;  // for enter_code; the methods are in body
     std::string body;  // everything the service told, as JSON
 };
 
@@ -353,7 +355,7 @@ inline long seconds_of(std::string_view digits, long otherwise) {
 struct Answer {
     long http = 0;  // 0 when there was no answer
     bool timed_out = false, cancelled = false;
-    std::string trouble, body, location, retry_after;
+    std::string error, body, location, retry_after;
     Object members;
 };
 
@@ -519,7 +521,7 @@ public:
 
     static Result unreachable(const Answer& answer) {
         Result result;
-        result.error = answer.trouble.empty() ? "HTTP " + std::to_string(answer.http) : answer.trouble;
+        result.error = answer.error.empty() ? "HTTP " + std::to_string(answer.http) : answer.error;
         return result;
     }
 
@@ -552,7 +554,7 @@ private:
         const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers{
             curl_slist_append(nullptr, "Content-Type: application/json"), curl_slist_free_all};
         if (!easy || !multi || !headers) {
-            answer.trouble = "out of memory";
+            answer.error = "out of memory";
             return answer;
         }
         const std::string address = base_ + path + (location.empty() ? "" : "?location=" + location);
@@ -597,7 +599,7 @@ private:
         const CURLcode code = message == nullptr ? CURLE_FAILED_INIT : message->data.result;
         answer.timed_out = code == CURLE_OPERATION_TIMEDOUT;
         if (code != CURLE_OK) {
-            answer.trouble = curl_easy_strerror(code);
+            answer.error = curl_easy_strerror(code);
             answer.body.clear();
             return;
         }

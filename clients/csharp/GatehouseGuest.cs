@@ -20,6 +20,7 @@ public static partial class GatehouseLogin
 {
     private const string Guest = "/proxy/api/guest";
     private const string PlatformLogin = "/proxy/api/platformLogin";
+    private const string Login = "/proxy/api/login";
     private const int KeyBytes = 32;
     private const double MostParts = 64; // of a puzzle
     private const double MostBits = 31;
@@ -27,7 +28,7 @@ public static partial class GatehouseLogin
     private static readonly Dictionary<string, string> Reasons = new Dictionary<string, string>
     {
         { "2STEP", "second_factor" },
-        { "2STEPERROR", "second_factor" },
+        { "2STEPERROR", "wrong_code" },
         { "TERMS", "terms" },
         { "BLOCKED", "throttled" },
         { "LOGINERROR", "login_error" },
@@ -64,6 +65,20 @@ public static partial class GatehouseLogin
         using (var client = new Client(baseUrl, options, cancel))
         {
             return await client.SignInPlatform(platform, ticket);
+        }
+    }
+
+    /// <summary>
+    /// Continues a sign-in that was refused with the reason "second_factor", with its RequestId and the code that the player
+    /// entered. With the method "email" and an empty code the service sends one.
+    /// </summary>
+    public static async Task<GatehouseResult> EnterCodeAsync(
+        string baseUrl, string requestId, string otp, GatehouseOptions options, string method = "",
+        CancellationToken cancel = default(CancellationToken))
+    {
+        using (var client = new Client(baseUrl, options, cancel))
+        {
+            return await client.EnterCode(requestId, otp, method);
         }
     }
 
@@ -116,6 +131,20 @@ public static partial class GatehouseLogin
             asked["platform"] = platform;
             asked["ticket"] = ticket;
             return LoggedIn(await Post(PlatformLogin, asked));
+        }
+
+        public async Task<GatehouseResult> EnterCode(string requestId, string otp, string method)
+        {
+            var asked = new Dictionary<string, object> { { "request_id", requestId } };
+            if (otp != "")
+            {
+                asked["otp"] = otp;
+            }
+            if (method != "")
+            {
+                asked["method"] = method;
+            }
+            return LoggedIn(await Post(Login, asked));
         }
 
         public async Task<GatehouseResult> Upgrade(byte[] deviceKey)
@@ -203,6 +232,7 @@ public static partial class GatehouseLogin
             }
             GatehouseResult result = Refused(answer);
             result.Url = answer.Text("url");
+            result.RequestId = answer.Text("request_id");
             result.Body = answer.Body;
             if (result.Reason == "")
             {

@@ -45,8 +45,8 @@ public enum GatehouseOutcome
     /// <summary>
     /// The player said no, or the service did; Error is a record id that its operators can look up. For a banned player
     /// Reason is "banned": show PublicText, and Until (Unix time, 0 for no end). For guests and platforms it can be
-    /// "second_factor" or "no_account": sign in through the browser; "terms": open Url, then sign in again; "throttled";
-    /// "login_error": the key or ticket is not accepted.
+    /// "second_factor": ask for a code and call EnterCodeAsync; "wrong_code": ask again; "no_account": sign in through the
+    /// browser; "terms": open Url, then sign in again; "throttled"; "login_error": the key or ticket is not accepted.
     /// </summary>
     Refused,
 
@@ -71,6 +71,9 @@ public sealed class GatehouseResult
 
     /// <summary>Where the player accepts the terms.</summary>
     public string Url { get; internal set; } = "";
+
+    /// <summary>For EnterCodeAsync; the methods are in Body.</summary>
+    public string RequestId { get; internal set; } = "";
 
     /// <summary>Everything the service told, as JSON.</summary>
     public string Body { get; internal set; } = "";
@@ -156,7 +159,7 @@ public static partial class GatehouseLogin
         public int Http; // 0 when there was no answer
         public bool TimedOut;
         public bool Cancelled;
-        public string Trouble = "";
+        public string Error = "";
         public string Body = "";
         public string Location = "";
         public string RetryAfter = "";
@@ -435,7 +438,7 @@ public static partial class GatehouseLogin
 
         private static GatehouseResult Unreachable(Answer answer)
         {
-            string error = answer.Trouble == "" ? "HTTP " + answer.Http : answer.Trouble;
+            string error = answer.Error == "" ? "HTTP " + answer.Http : answer.Error;
             return new GatehouseResult { Outcome = GatehouseOutcome.Unreachable, Error = error };
         }
 
@@ -483,11 +486,11 @@ public static partial class GatehouseLogin
                 catch (OperationCanceledException)
                 {
                     bool byGame = cancellation.IsCancellationRequested;
-                    return new Answer { Cancelled = byGame, TimedOut = !byGame, Trouble = "timeout" };
+                    return new Answer { Cancelled = byGame, TimedOut = !byGame, Error = "timeout" };
                 }
-                catch (Exception trouble) when (trouble is HttpRequestException || trouble is System.IO.IOException)
+                catch (Exception failure) when (failure is HttpRequestException || failure is System.IO.IOException)
                 {
-                    return new Answer { Trouble = (trouble.InnerException ?? trouble).GetType().Name };
+                    return new Answer { Error = (failure.InnerException ?? failure).GetType().Name };
                 }
             }
         }

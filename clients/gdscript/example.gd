@@ -2,11 +2,11 @@
 extends SceneTree
 
 func _init():
-	var words = OS.get_cmdline_args()
+	var arguments = OS.get_cmdline_args()
 	var login = load("gatehouse_login.gd").new()
 	root.add_child(login)
 	login.connect("state_changed", self, "_on_state")
-	login.sign_in(words[-3], {"app_id": int(words[-2]), "factor": words[-1]})
+	login.sign_in(arguments[-3], {"app_id": int(arguments[-2]), "factor": arguments[-1]})
 	var result = yield(login, "finished")
 	print("Hello, " + result.nick if result.outcome == "ok" else "Not signed in: " + result.outcome)
 	quit(0 if result.outcome == "ok" else 1)

@@ -235,7 +235,7 @@ func _send(name, asked, location, timeout):
 func _on_completed(result, http, headers, body):
 	var answer = _answer()
 	answer.timed_out = result == HTTPRequest.RESULT_TIMEOUT
-	answer.trouble = "no connection (%d)" % result
+	answer.error = "no connection (%d)" % result
 	if result == HTTPRequest.RESULT_SUCCESS:
 		answer.http = http
 		answer.location = _header(headers, "location")
@@ -252,7 +252,7 @@ func _on_timer():
 
 func _answer():
 	return {
-		"http": 0, "body": {}, "location": "", "retry_after": "", "timed_out": false, "trouble": "no connection"
+		"http": 0, "body": {}, "location": "", "retry_after": "", "timed_out": false, "error": "no connection"
 	}
 
 
@@ -281,7 +281,7 @@ func _refused(answer):
 
 
 func _unreachable(answer):
-	return _result("unreachable", "HTTP %d" % answer.http if answer.http != 0 else answer.trouble)
+	return _result("unreachable", "HTTP %d" % answer.http if answer.http != 0 else answer.error)
 
 
 func _text(body, name):

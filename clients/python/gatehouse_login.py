@@ -50,12 +50,13 @@ LONGEST_PAUSE = 90.0  # seconds: an unpolled session ends after 120, so a longer
 CANCEL_SEEN_WITHIN = 0.1  # seconds
 GUEST = "/proxy/api/guest"
 PLATFORM_LOGIN = "/proxy/api/platformLogin"
+LOGIN = "/proxy/api/login"
 KEY_BYTES = 32
 MOST_PARTS = 64  # of a puzzle
 MOST_BITS = 32
 REASONS = {
     "2STEP": "second_factor",
-    "2STEPERROR": "second_factor",
+    "2STEPERROR": "wrong_code",
     "TERMS": "terms",
     "BLOCKED": "throttled",
     "LOGINERROR": "login_error",
@@ -81,8 +82,9 @@ class Result:
     - "ok": signed in; `data` is everything the service told.
     - "refused": the player said no, or the service did; `error` is a record id that its operators can look up. For a
       banned player `reason` is "banned": show `public_text`, and `until` (Unix time, 0 for no end). For guests and
-      platforms it can be "second_factor" or "no_account": sign in through the browser; "terms": open `data["url"]`,
-      then sign in again; "throttled"; "login_error": the key or ticket is not accepted.
+      platforms it can be "second_factor": ask for a code of `data["methods"]` and call `enter_code`; "wrong_code":
+      ask again; "no_account": sign in through the browser; "terms": open `data["url"]`, then sign in again;
+      "throttled"; "login_error": the key or ticket is not accepted.
     - "cancelled": the game cancelled.
     - "unreachable": the service cannot be reached; `error` says how.
     """
@@ -180,6 +182,24 @@ def sign_in_platform(
     return _logged_in(client.post(PLATFORM_LOGIN, {**asked, **(more or {})}))
 
 
+def enter_code(
+    base_url: str,
+    *,
+    request_id: str,
+    otp: str,
+    method: str = "",
+    cancel: threading.Event | None = None,
+    patience: float = 90.0,
+) -> Result:
+    """Continue a sign-in that was refused with the reason "second_factor", with the code that the player entered.
+
+    `request_id` is in the `data` of that result. With method "email" and an empty code the service sends one.
+    """
+    client = _Client(base_url, lambda _: None, cancel or threading.Event(), patience)
+    asked = {"request_id": request_id, "otp": otp, "method": method}
+    return _logged_in(client.post(LOGIN, {name: value for name, value in asked.items() if value}))
+
+
 def upgrade(
     base_url: str,
     *,
@@ -242,7 +262,7 @@ class _Answer:
     location: str = ""
     retry_after: str = ""
     timed_out: bool = False
-    trouble: str = ""
+    error: str = ""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -279,7 +299,7 @@ class _Client:
             return Session(*shown, location=found[1] if found else "")
         if answer.status and body.get("status") == "ERROR":
             return _refused(body)
-        return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
+        return Result("unreachable", error=answer.error or f"HTTP {answer.status}")
 
     def wait(self, session: Session, poll_timeout: float) -> Result:
         started = self._answered = time.monotonic()
@@ -295,7 +315,7 @@ class _Client:
             if wait is not None:
                 self._answered, pause = time.monotonic(), 1.0
             elif self._patience_left() <= 0:
-                return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
+                return Result("unreachable", error=answer.error or f"HTTP {answer.status}")
             elif answer.timed_out:
                 wait = 0.0
             else:
@@ -386,7 +406,7 @@ class _Client:
         asking.start()
         while asking.is_alive() and not cancel.is_set():
             if time.monotonic() >= ends:
-                return _Answer(0, {}, timed_out=True, trouble="TimeoutError")
+                return _Answer(0, {}, timed_out=True, error="TimeoutError")
             asking.join(CANCEL_SEEN_WITHIN)
         return answers[0] if answers else None
 
@@ -401,10 +421,10 @@ class _Client:
                 response = refused
             with response:
                 return _read(response)
-        except (OSError, ValueError, http.client.HTTPException) as trouble:
-            reason = getattr(trouble, "reason", trouble)
-            timed_out = isinstance(trouble, TimeoutError) or isinstance(reason, TimeoutError)
-            return _Answer(0, {}, timed_out=timed_out, trouble=type(reason).__name__)
+        except (OSError, ValueError, http.client.HTTPException) as failure:
+            reason = getattr(failure, "reason", failure)
+            timed_out = isinstance(failure, TimeoutError) or isinstance(reason, TimeoutError)
+            return _Answer(0, {}, timed_out=timed_out, error=type(reason).__name__)
 
 
 def _read(response: Any) -> _Answer:  # noqa: ANN401
@@ -429,7 +449,7 @@ def _logged_in(answer: _Answer | None) -> Result:
     if answer.status == 200 and status == "OK":  # noqa: PLR2004
         return _signed_in(body)
     if not 200 <= answer.status < 500 or (answer.status == 200 and status not in REASONS):  # noqa: PLR2004
-        return Result("unreachable", error=answer.trouble or f"HTTP {answer.status}")
+        return Result("unreachable", error=answer.error or f"HTTP {answer.status}")
     reason = "throttled" if answer.status == 429 else REASONS.get(status, "")  # noqa: PLR2004
     refused = _refused(body)
     return replace(refused, reason=refused.reason or reason, data=body)

@@ -34,8 +34,9 @@ export type Result =
   /**
    * The player said no, or the service did; `error` is a record id that its operators can look up. For a banned player
    * `reason` is "banned": show `publicText`, and `until` (Unix time, 0 for no end). For guests and platforms it can be
-   * "second_factor" or "no_account": sign in through the browser; "terms": open `data.url`, then sign in again;
-   * "throttled"; "login_error": the key or ticket is not accepted.
+   * "second_factor": ask for a code of `data.methods` and call `enterCode`; "wrong_code": ask again; "no_account": sign
+   * in through the browser; "terms": open `data.url`, then sign in again; "throttled"; "login_error": the key or ticket
+   * is not accepted.
    */
   | {
       readonly outcome: "refused";
@@ -77,7 +78,7 @@ interface Answer {
   readonly retryAfter: string;
   readonly timedOut: boolean;
   readonly cancelled: boolean;
-  readonly trouble: string;
+  readonly error: string;
 }
 
 // https anywhere, plain http to this very machine; no user part, no blanks, nothing a command line could misread.
@@ -92,17 +93,18 @@ const MARGIN = 20; // milliseconds: timers may be early, polls may not
 const GAME_SESSION = "/proxy/api/gameSession/";
 const GUEST = "/proxy/api/guest";
 const PLATFORM_LOGIN = "/proxy/api/platformLogin";
+const LOGIN = "/proxy/api/login";
 const MOST_PARTS = 64; // of a puzzle
 const MOST_BITS = 31;
 const AT_ONCE = 512; // digests
 // What stands before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410).
 const PKCS8 = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 const REASONS: Readonly<Record<string, string>> = {
-  "2STEP": "second_factor", "2STEPERROR": "second_factor", TERMS: "terms", BLOCKED: "throttled",
+  "2STEP": "second_factor", "2STEPERROR": "wrong_code", TERMS: "terms", BLOCKED: "throttled",
   LOGINERROR: "login_error", DENIED: "denied",
 };
 const NO_ANSWER: Answer = {
-  http: 0, body: {}, location: "", retryAfter: "", timedOut: false, cancelled: false, trouble: "",
+  http: 0, body: {}, location: "", retryAfter: "", timedOut: false, cancelled: false, error: "",
 };
 
 /** Throws a TypeError when `baseUrl` is neither https nor on this machine; all else is told by the outcome. */
@@ -153,6 +155,21 @@ export async function signInPlatform(
 ): Promise<Result> {
   const client = new Client(baseUrl, options);
   return loggedIn(await client.post(PLATFORM_LOGIN, { platform, ticket, ...client.registration() }));
+}
+
+/**
+ * Continues a sign-in that was refused with the reason "second_factor", with `data.request_id` of that result and the code
+ * that the player entered. With the method "email" and an empty code the service sends one.
+ */
+export async function enterCode(
+  baseUrl: string,
+  requestId: string,
+  otp: string,
+  options: Options = {},
+  method = "",
+): Promise<Result> {
+  const asked = { request_id: requestId, ...(otp ? { otp } : {}), ...(method ? { method } : {}) };
+  return loggedIn(await new Client(baseUrl, options).post(LOGIN, asked));
 }
 
 /**
@@ -322,10 +339,10 @@ class Client {
           signal: limit.signal,
         }),
       );
-    } catch (trouble) {
+    } catch (error) {
       const cancelled = signal?.aborted ?? false;
       const timedOut = limit.signal.aborted && !cancelled;
-      return { ...NO_ANSWER, cancelled, timedOut, trouble: timedOut ? "timeout" : reason(trouble) };
+      return { ...NO_ANSWER, cancelled, timedOut, error: timedOut ? "timeout" : reason(error) };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", cancel);
@@ -374,8 +391,8 @@ function members(json: string): Record<string, unknown> {
   }
 }
 
-function reason(trouble: unknown): string {
-  const cause = trouble instanceof Error ? (trouble.cause as { code?: unknown } | undefined)?.code : undefined;
+function reason(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause as { code?: unknown } | undefined)?.code : undefined;
   return typeof cause === "string" ? cause : "no connection";
 }
 
@@ -455,7 +472,7 @@ function pause(answer: Answer): number | null {
 }
 
 function unreachable(answer: Answer): Result {
-  return { outcome: "unreachable", error: answer.trouble || `HTTP ${answer.http}` };
+  return { outcome: "unreachable", error: answer.error || `HTTP ${answer.http}` };
 }
 
 /** False once the game has cancelled. */

@@ -84,7 +84,7 @@ async def test_gu_08_ban_of_a_guest_that_is_being_merged_is_refused(migrated_pos
         _, ban = await run_interleaved(
             storage,
             migrated_postgres_url,
-            lambda: complete_upgrade(racers.a_merge("banned"), lambda _: [a_record()], NOW),
+            lambda: complete_upgrade(racers.a_merge("banned"), lambda _: [a_record()], lambda _: [], NOW),
             racers.ban_guest(storage, "banned"),
         )
         assert isinstance(ban, UserNotFound)
@@ -96,7 +96,7 @@ async def test_gu_09_second_merge_of_a_guest_waits_and_finds_no_key(migrated_pos
         _, second = await run_interleaved(
             storage,
             migrated_postgres_url,
-            lambda: complete_upgrade(racers.a_merge("merged twice"), lambda _: [a_record()], NOW),
+            lambda: complete_upgrade(racers.a_merge("merged twice"), lambda _: [a_record()], lambda _: [], NOW),
             racers.merge_guest(storage, "merged twice", ACCOUNTS[1]),
         )
         assert isinstance(second, GuestNotUpgraded)

@@ -24,7 +24,6 @@ LARGE: Final = frozenset(
 )
 ABOUT_EVERYBODY: Final = {
     "accounts.users.ALL_USERS",  # an export
-    "admin.home.COUNTS",
     "admin.names.FIND_PEOPLE",  # a substring search
     "inspection.ENTRIES",  # gatehouse doctor reads every document
     "audit.NEWEST_RECORDS",  # along an index, up to a limit

@@ -1,6 +1,7 @@
 """Guests, tickets and imports while nodes and commands are killed (faults R-01, R-12)."""
 
 import asyncio
+import re
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -9,9 +10,11 @@ from gatehouse.accounts.importing.importer import BATCH_SIZE
 from gatehouse.app.services import Services
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
+from tests.faults.history import Act
 from tests.faults.run_record import RunRecord, in_full_run, on_databases
 from tests.faults.running import FaultRun, RunSetup, run_under_load
-from tests.faults.workloads.players import SETTINGS, Players
+from tests.faults.workloads.codes import Codes
+from tests.faults.workloads.players import ACCEPTED, IDLE, SETTINGS, Players
 from tests.support.database_contents import open_services_on, verified_audit_log
 from tests.support.processes import GATEHOUSE_COMMAND, WatchedProcess
 from tests.support.service import FAST_SETTINGS
@@ -35,7 +38,16 @@ async def test_r_01_r_12_players_lose_and_gain_nothing_when_nodes_are_killed(
         await run.progress(100)
 
     run_setup = RunSetup(url=installed_postgres_url, data=tmp_path, settings=SETTINGS)
-    await run_under_load(run_setup, [Players()], kill_in_turn, run_record)
+    run = await run_under_load(run_setup, [Players(), Codes()], kill_in_turn, run_record)
+    done = {(one.op, re.split("[ :]", one.key)[0]) for one in run.pool.recorder.operations if one.ok}
+    assert done >= {
+        (Act.BEGIN, "guest"),
+        (Act.END, "guest"),
+        (Act.USE, "guest"),
+        (Act.ADD, ACCEPTED),
+        (Act.ADD, IDLE),
+    }
+    assert done >= {(Act.SPEND, kind) for kind in ("challenge", "ticket", "state")}
 
 
 async def count_accounts(services: Services) -> int:

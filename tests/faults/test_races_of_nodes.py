@@ -30,14 +30,17 @@ from tests.faults.run_record import RunRecord
 from tests.faults.simultaneous_requests import SimultaneousSender
 from tests.faults.workloads.games import approve_game, register_game
 from tests.faults.workloads.logins import FREE, GUESSES, Logins
-from tests.faults.workloads.signing_in import redeem_request, refresh_request, request_code, sign_in
+from tests.faults.workloads.players import judge_once
+from tests.faults.workloads.signing_in import digest_name, redeem_request, refresh_request, request_code, sign_in
 from tests.faults.workloads.workload import permission_request
+from tests.support.builders import ORIGIN
+from tests.support.guests import GUEST, Device
 from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
 
-RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - an option of the tests
+RACES: Final = int(os.environ.get("FAULT_RACES", "40"))  # noqa: TID251 - an option of the tests
 EACH: Final = 2  # requests at each node
-KINDS: Final = 9
+KINDS: Final = 10
 
 
 class RaceSetup:
@@ -56,6 +59,7 @@ class RaceSetup:
         await services.storage.applications.edit_schema(self.seated, set_roles(one))
         self.people: Sequence[Person] = [await create_person(services) for _ in range(2 * EACH)]
         self.publishers = await publishers(services, RACES // KINDS + 1, 1)
+        await services.settings_editor.save({"guests.enabled": True, "guests.created_per_hour": 1_000_000}, ORIGIN)
 
     async def code(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
         code = await request_code(client, self.relying)
@@ -134,6 +138,15 @@ class RaceSetup:
         login = sorted(self.logins.people)[n // KINDS % len(self.logins.people)]
         return await sender.send_together(client, [self.logins.login_request(login)] * 2 * EACH)
 
+    async def challenge(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
+        """A new guest: one of the requests signs in and creates it."""
+        asked = await client.ask(CheckedRequest(op=Act.READ, key="", path=GUEST, request={"json": {}}))
+        fields = Device().sign(asked.json["challenge"])
+        spend = CheckedRequest(
+            op=Act.SPEND, key=digest_name(fields["challenge"]), path=GUEST, request={"json": fields}, judge=judge_once
+        )
+        return await sender.send_together(client, [spend] * 2 * EACH)
+
     async def guess(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
         return await sender.send_together(client, [self.logins.guess_request() for _ in range(2 * EACH)])
 
@@ -142,7 +155,10 @@ class RaceSetup:
         self,
     ) -> list[tuple[Callable[[FaultClient, SimultaneousSender, int], Awaitable[list[Operation]]], bool]]:
         """All races, with whether exactly one request must win; otherwise the checkers bound it."""
-        surely = (self.code, self.token, self.answer, self.key, self.role_assignment, self.project, self.name)
+        surely = (
+            *(self.code, self.token, self.answer, self.key, self.role_assignment, self.project, self.name),
+            self.challenge,
+        )
         return [*((race, True) for race in surely), (self.password, False), (self.guess, False)]
 
 

@@ -75,6 +75,20 @@ def test_ticket_is_sent_and_every_answer_understood(game: Game, device: dict[str
     assert service.calls[0].body == {"platform": "steam", "ticket": "1400af", "app_id": 50001, "factor": "f1"}
 
 
+def test_player_enters_the_code_of_the_second_factor(game: Game, device: dict[str, str]) -> None:
+    asked = ScriptedReply(body={"status": "2STEP", "request_id": "r1", "methods": ["totp"]})
+    wrong = ScriptedReply(body={"status": "2STEPERROR"})
+    with scripted_responder(asked, wrong, OK) as service:
+        words = ("ticket=1400af", "otp=123456", "do=platform,code,code")
+        with game.start(service.address, *words, environment=device) as playing:
+            output = output_of(playing)
+            reasons = [line.split()[1:2] for line in playing.stdout if line.startswith("ban ")]
+    assert output["outcome"] == "refused refused ok"
+    assert [reason[0] for reason in reasons[:2]] == ["second_factor", "wrong_code"]
+    assert [call.name for call in service.calls] == ["platformLogin", "login", "login"]
+    assert service.calls[1].body == {"request_id": "r1", "otp": "123456"}
+
+
 def test_guest_signs_the_challenge_and_solves_the_puzzle(game: Game, device: dict[str, str], key: str) -> None:
     challenges: list[dict[str, Any]] = [
         {"status": "CHALLENGE", "challenge": "guest.1.first.aa", "expires_in": 120},

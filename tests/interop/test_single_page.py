@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,8 +12,6 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page
 
-from gatehouse.oauth.model import Client, ClientProfile
-from gatehouse.web.console.applications.snippets import BY_NAME, render_snippet
 from tests.interop.conftest import GatehouseNode
 from tests.interop.person import LOGIN, PASSWORD
 from tests.interop.toolchains import SINGLE_PAGE_SOURCE, find_single_page_client
@@ -27,16 +25,13 @@ CLIENT_ID: Final = "oidc-client-ts"
 
 
 @contextmanager
-def serve_page(library: Path, scripts: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Serve the library or these scripts, and the page at every other path; yield its origin."""
+def serve_page(library: Path) -> Iterator[str]:
+    """Serve the library, and the page at every other path; yield its origin."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             is_script = self.path.endswith(".js")
-            if scripts is not None:
-                body = scripts.get(self.path, PAGE_WITH_SNIPPET).encode()
-            else:
-                body = (library if is_script else SINGLE_PAGE_SOURCE / "index.html").read_bytes()
+            body = (library if is_script else SINGLE_PAGE_SOURCE / "index.html").read_bytes()
             self.send_response(200)
             self.send_header("Content-Type", "text/javascript" if is_script else "text/html")
             self.end_headers()
@@ -96,38 +91,3 @@ def test_single_page_application_signs_in_refreshes_and_logs_out(gatehouse: Gate
         sign_in(page)
         page.wait_for_url(f"{home}/callback*")
         assert read_result(page)["sub"] == gatehouse.user_id
-
-
-PAGE_WITH_SNIPPET: Final = """\
-<!doctype html>
-<meta charset="utf-8">
-<title>Snippet</title>
-<body></body>
-<script type="importmap">{"imports": {"oidc-client-ts": "/oidc-client-ts.js"}}</script>
-<script type="module" src="/main.js"></script>
-"""
-
-
-def test_snippet_of_the_console_signs_a_person_in(gatehouse: GatehouseNode) -> None:
-    library = require_program(LIBRARY).parents[1] / "esm" / "oidc-client-ts.js"
-    texts = {"/oidc-client-ts.js": library.read_text(), "/main.js": ""}
-    with serve_page(library, texts) as home, launch_browser_sync() as browser:
-        redirect = f"{home}/callback"
-        gatehouse.register("snippet-spa", "--public", "--origin", home, "--redirect-uri", redirect)
-        client = Client(
-            client_id="snippet-spa",
-            name="SPA",
-            profile=ClientProfile.OIDC,
-            public=True,
-            redirect_uris=(redirect,),
-            scopes=("openid", "email", "profile"),
-            created_at=0,
-        )
-        snippet, _ = render_snippet(BY_NAME["spa"], client, application_id=1, base_url=gatehouse.issuer)
-        texts["/main.js"] = snippet.text
-        page = browser.new_page()
-        page.goto(f"{home}/")
-        sign_in(page)
-        page.locator('button[name="decision"][value="allow"]').click()
-        page.get_by_text(f"Signed in: {gatehouse.user_id}").wait_for()
-        assert page.url == f"{home}/"

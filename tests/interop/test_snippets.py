@@ -37,7 +37,6 @@ from tests.support.processes import LOOPBACK, WatchedProcess, free_port, inherit
 
 BUILD_TIMEOUT: Final = 180  # seconds
 RUN_ELSEWHERE: Final = {
-    "spa": "tests/interop/test_single_page.py",
     "nginx": "tests/unit/web_pages/test_snippets.py",  # the same text as in the guide, which test_proxies.py runs
     "caddy": "tests/unit/web_pages/test_snippets.py",
     "gitea": "tests/unit/web_pages/test_snippets.py",  # the same command as in the guide, which test_gitea.py runs

@@ -198,6 +198,7 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
 async def test_pf_04_person_registers_with_a_passkey_and_signs_in_by_autofill(
     service: RunningService, page: Page
 ) -> None:
+    errors = browser_errors(page)
     names = ("email_sign_in", "password_optional", "registration")
     await service.services.settings_editor.save(
         {f"accounts.{name}": True for name in names}, AuditOrigin(actor="test")
@@ -226,6 +227,7 @@ async def test_pf_04_person_registers_with_a_passkey_and_signs_in_by_autofill(
     assert user is not None
     assert user.password_hash is None
     assert await last_method(service, user) == SignInMethod.PASSKEY
+    assert errors == []
 
 
 async def last_method(service: RunningService, user: User) -> SignInMethod:

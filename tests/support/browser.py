@@ -41,9 +41,10 @@ class HttpBrowser:
         assert self.page.status_code == 303, self.page.text
         return await self.get(self.page.headers["location"])
 
-    async def sign_in(self, login: str, password: str = PASSWORD) -> httpx2.Response:
+    async def sign_in(self, login: str, password: str = PASSWORD, *, stays: bool = False) -> httpx2.Response:
         await self.get("/sign-in")
-        return await self.post("/sign-in", login=login, password=password)
+        choice = {"stay": "1"} if stays else {}
+        return await self.post("/sign-in", login=login, password=password, **choice)
 
     @property
     def cookies(self) -> Mapping[str, str]:

@@ -493,11 +493,24 @@ STATES: Final[Mapping[str, PageContext]] = {
     "totp-setup": page.TotpSetupContext(
         csrf=CSRF, uri=f"otpauth://totp/Gatehouse:{ANNA}?secret={SECRET}&issuer=Gatehouse", secret=SECRET
     ),
+    "totp-setup-asked-for": page.TotpSetupContext(
+        csrf=CSRF,
+        uri=f"otpauth://totp/Gatehouse:{ANNA}?secret={SECRET}&issuer=Gatehouse",
+        secret=SECRET,
+        next="/console/projects/new",
+        other="/account/passkey?next=%2Fconsole%2Fprojects%2Fnew",
+    ),
+    "passkey-setup-asked-for": page.PasskeySetupContext(
+        csrf=CSRF,
+        passkey_options=CREATION_OPTIONS,
+        next="/console/projects/new",
+        other="/account/totp?next=%2Fconsole%2Fprojects%2Fnew",
+    ),
     "passkey-setup": page.PasskeySetupContext(csrf=CSRF, passkey_options=CREATION_OPTIONS, name="Firefox on Linux"),
     "passkey-setup-problem": page.PasskeySetupContext(
         csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=PageProblem(what=ProblemKind.PASSKEY_FAILED)
     ),
-    "recovery-codes": page.RecoveryCodesContext(codes=CODES, login=ANNA),
+    "recovery-codes": account.RecoveryCodesContext(codes=CODES, login=ANNA),
     "link-dead": page.DeadLinkContext(start_again="/forgot"),
     "link-dead-invitation": page.DeadLinkContext(),
     "expired": page.ExpiredContext(start_again="/sign-in"),

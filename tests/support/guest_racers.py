@@ -38,7 +38,9 @@ DEVICES: Final = {
 SUBJECTS: Final = {name: read_device_key(device.public_key).subject for name, device in DEVICES.items()}
 GUEST_IDS: Final = {name: str(4_000_000_001 + number) for number, name in enumerate(DEVICES)}
 NO_PUZZLES: Final = ProofOfWorkPolicy(mode=ProofOfWorkMode.OFF, difficulty=0, attack_rate=0)
-POLICY: Final = GuestPolicy(enabled=True, application_ids=frozenset(), created_per_hour=1_000, idle_days=30)
+POLICY: Final = GuestPolicy(
+    enabled=True, application_ids=frozenset(), created_per_hour=1_000, total_per_hour=1_000, idle_days=30
+)
 
 
 async def prepare_guests(storage: Storage) -> None:
@@ -94,7 +96,9 @@ async def sign_in_guest(storage: Storage, name: str) -> IdentitySignIn:
 
 async def merge_guest(storage: Storage, name: str, user_id: str = ACCOUNTS[0]) -> None:
     upgrade = a_merge(name, user_id)
-    await storage.profile.complete_upgrade(upgrade, lambda _: [a_record(AuditEvent.ACCOUNT_MERGED)], NOW)
+    await storage.profile.complete_upgrade(
+        upgrade, lambda _: [a_record(AuditEvent.ACCOUNT_MERGED)], lambda _: [], NOW
+    )
 
 
 def a_merge(name: str, user_id: str = ACCOUNTS[0]) -> GuestUpgrade:

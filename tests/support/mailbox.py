@@ -28,6 +28,10 @@ async def new_messages(service: RunningService) -> list[Message]:
 async def link_in_new_message(service: RunningService) -> str:
     """Return the link in the only new message, as a path of the service."""
     (message,) = await new_messages(service)
+    return link_in_message(service, message)
+
+
+def link_in_message(service: RunningService, message: Message) -> str:
     match = re.search(re.escape(service.base_url) + r"(/\S+)", message.text)
     assert match is not None, message.text
     return match.group(1)

@@ -58,7 +58,9 @@ class SteamWebApi:
         return {f"providers.steam.{name}": value for name, value in entered.items()}
 
     def ticket(self, **fields: str) -> str:
-        made = token_hex(120)
+        """Each part has its length before it: a game connect token, a session header, the proof of ownership."""
+        parts = (token_hex(20), token_hex(24), token_hex(178))
+        made = "".join(f"{(len(part) // 2).to_bytes(4, 'little').hex()}{part}" for part in parts)
         self.tickets[made] = SteamTicket(**fields)
         return made
 
@@ -80,8 +82,9 @@ class SteamWebApi:
         return http_response(json.dumps(answer).encode(), **JSON)
 
     def _authenticate(self, asked: dict[str, str]) -> dict[str, object]:
-        """Any number of times, until the client cancels the ticket; upper and lower case are the same."""
-        found = self.tickets.get(asked["ticket"].lower())
+        """Any number of times, until the client cancels the ticket; case and what follows the parts do not matter."""
+        given = asked["ticket"].lower()
+        found = next((about for ticket, about in self.tickets.items() if given.startswith(ticket)), None)
         if found is None or asked.get("identity", found.identity) != found.identity:
             return {"error": {"errorcode": 101, "errordesc": "Invalid ticket"}}
         if found.app_id != asked["appid"]:

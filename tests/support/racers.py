@@ -103,7 +103,7 @@ async def sign_in(storage: Storage, *, login: str, source: str) -> None:
         passwords=FAST_PASSWORDS,
         limiter=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
         device_cookies=DeviceCookies(key=bytes(32), clock=clock),
-        tally=SignInTally(store=storage.tallies, clock=clock),
+        tally=SignInTally(store=storage.tallies, clock=clock, key=bytes(32)),
         accepts_usernames=lambda: True,
     )
     await password_sign_in.verify(PasswordAttempt(login=login, password="wrong", source=source))

@@ -127,7 +127,7 @@ namespace Gatehouse
                     return Results.Cancelled();
                 }
             }
-            return Results.Unreachable(new Answer { Trouble = "the session is too old" });
+            return Results.Unreachable(new Answer { Error = "the session is too old" });
         }
 
         /// <summary>Null when polling goes on.</summary>
@@ -225,7 +225,7 @@ namespace Gatehouse
         private static readonly Dictionary<string, string> Reasons = new Dictionary<string, string>
         {
             { "2STEP", "second_factor" },
-            { "2STEPERROR", "second_factor" },
+            { "2STEPERROR", "wrong_code" },
             { "TERMS", "terms" },
             { "BLOCKED", "throttled" },
             { "LOGINERROR", "login_error" },
@@ -270,7 +270,7 @@ namespace Gatehouse
 
         public static GatehouseResult Unreachable(Answer answer)
         {
-            string error = answer.Trouble == "" ? "HTTP " + answer.Http : answer.Trouble;
+            string error = answer.Error == "" ? "HTTP " + answer.Http : answer.Error;
             return new GatehouseResult { Outcome = GatehouseOutcome.Unreachable, Error = error };
         }
 
@@ -293,6 +293,7 @@ namespace Gatehouse
             }
             GatehouseResult result = Refused(answer);
             result.Url = answer.Text("url");
+            result.RequestId = answer.Text("request_id");
             result.Body = answer.Body;
             if (result.Reason == "")
             {

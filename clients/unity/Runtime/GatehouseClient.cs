@@ -88,6 +88,30 @@ namespace Gatehouse
         }
 
         /// <summary>
+        /// Continues a sign-in that was refused with the reason "second_factor", with its RequestId and the code that the
+        /// player entered. With the method "email" and an empty code the service sends one.
+        /// </summary>
+        public Task<GatehouseResult> EnterCodeAsync(
+            string requestId, string otp, GatehouseOptions options = null, string method = "",
+            CancellationToken cancel = default(CancellationToken))
+        {
+            options = options ?? new GatehouseOptions();
+            return OneAtATime(options, cancel, async ended =>
+            {
+                var asked = new Dictionary<string, object> { { "request_id", requestId } };
+                if (otp != "")
+                {
+                    asked["otp"] = otp;
+                }
+                if (method != "")
+                {
+                    asked["method"] = method;
+                }
+                return Results.FromLogin(await Post("/proxy/api/login", asked, ended));
+            });
+        }
+
+        /// <summary>
         /// Gives the guest of this device an account, through the browser: the player registers, or signs in to the account
         /// that gets everything the guest has. Show the code of the session, the player has to pick it. Refused with the
         /// reason login_error if this device has no guest.

@@ -25,8 +25,9 @@ namespace Gatehouse
         /// <summary>
         /// The player said no, or the service did; Error is a record id that its operators can look up. For a banned
         /// player IsBanned is true: show PublicText, and Until (Unix time, 0 for no end). For guests and platforms, Reason
-        /// can be "second_factor" or "no_account": sign in through the browser; "terms": open Url, then sign in again;
-        /// "throttled"; "login_error": the key or ticket is not accepted.
+        /// can be "second_factor": ask for a code and call EnterCodeAsync; "wrong_code": ask again; "no_account": sign in
+        /// through the browser; "terms": open Url, then sign in again; "throttled"; "login_error": the key or ticket is not
+        /// accepted.
         /// </summary>
         Refused,
 
@@ -54,6 +55,9 @@ namespace Gatehouse
 
         /// <summary>Where the player accepts the terms.</summary>
         public string Url { get; internal set; } = "";
+
+        /// <summary>For EnterCodeAsync; the methods are in Body.</summary>
+        public string RequestId { get; internal set; } = "";
 
         public bool IsBanned
         {

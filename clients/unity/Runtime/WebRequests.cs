@@ -15,7 +15,7 @@ namespace Gatehouse
         public int Http; // 0 when there was no answer
         public bool TimedOut;
         public bool Cancelled;
-        public string Trouble = "";
+        public string Error = "";
         public string Body = "";
         public string Location = "";
         public string RetryAfter = "";
@@ -113,7 +113,7 @@ namespace Gatehouse
                 request.Abort();
             }
             bool byGame = cancel.IsCancellationRequested;
-            answered.TrySetResult(new Answer { Cancelled = byGame, TimedOut = !byGame, Trouble = "timeout" });
+            answered.TrySetResult(new Answer { Cancelled = byGame, TimedOut = !byGame, Error = "timeout" });
         }
 
         private static Answer Read(UnityWebRequest request)
@@ -122,7 +122,7 @@ namespace Gatehouse
                 || request.result == UnityWebRequest.Result.ProtocolError;
             if (!whole)
             {
-                return new Answer { Trouble = string.IsNullOrEmpty(request.error) ? "no connection" : request.error };
+                return new Answer { Error = string.IsNullOrEmpty(request.error) ? "no connection" : request.error };
             }
             string body = ((BoundedDownload)request.downloadHandler).Body;
             return new Answer

@@ -32,6 +32,7 @@ LAST_SEEN_INTERVAL: Final = 60  # seconds between two writes of "last seen"
 class SessionLifetimes:
     idle: int = 3 * 86_400  # seconds without a request
     absolute: int = 30 * 86_400
+    unless_stay: int = 12 * 3_600  # for people who did not choose to stay signed in
     fresh: int = 600  # seconds after authentication in which a person may change how they sign in
 
 
@@ -61,8 +62,9 @@ class Sessions:
         mails: Sequence[OutboxMail] = (),
         second_factor: str = "",
         strength: SessionStrength = SessionStrength.FULL,
+        stays: bool = False,
     ) -> OpenedSession:
-        """Open a session for a person who has just authenticated."""
+        """Open a session for a person who has just authenticated. `stays`: they chose to stay signed in."""
         secret = new_secret()
         now, lifetimes = self._clock.now(), self._lifetimes()
         session = Session(
@@ -77,7 +79,7 @@ class Sessions:
             proved_at=now,
             seen_at=now,
             idle_ends_at=now + lifetimes.idle,
-            ends_at=now + lifetimes.absolute,
+            ends_at=now + (lifetimes.absolute if stays else min(lifetimes.absolute, lifetimes.unless_stay)),
             address=origin.address,
             agent=agent[:MAX_AGENT_LENGTH],
         )

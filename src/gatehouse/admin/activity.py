@@ -1,7 +1,7 @@
 """The audit log as the console shows it: newest first, one page read at a time, and who may see which records."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
@@ -30,9 +30,11 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, 
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.storage.audit import EVENT_BY_ID, chain_end, refusal_from_row
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
-from gatehouse.storage.statements import InStringList, Row, Statement, Verb
+from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import OTHER_ACTOR_SQL, RARE_EVENT_SQL, audit_events, audit_refusals
-from gatehouse.storage.tables.permissions import applications, groups
+from gatehouse.storage.tables.oauth import clients
+from gatehouse.storage.tables.permissions import applications, groups, projects
 
 PAGE: Final = 50
 MAX_EXAMINED: Final = 5_000  # records read for one page: a filter that finds little never reads the whole log
@@ -302,6 +304,66 @@ def project_contents(project_ids: Collection[str]) -> Verb[ProjectContents]:
     )
 
 
+# The names of what records are about.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedIds:
+    """Ids that some records contain."""
+
+    people: Collection[str] = ()
+    applications: Collection[int] = ()
+    projects: Collection[str] = ()
+    groups: Collection[str] = ()
+    clients: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordNames:
+    """Names by id; an id without one was deleted, or is none."""
+
+    people: Mapping[str, str] = field(default_factory=dict)
+    applications: Mapping[int, str] = field(default_factory=dict)
+    projects: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    clients: Mapping[str, str] = field(default_factory=dict)
+
+
+NAMES_OF_PEOPLE = Statement(
+    select(users.c.user_id.label("id"), users.c.nick.label("name")).where(InStringList(users.c.user_id, "ids"))
+)
+NAMES_OF_APPLICATIONS = Statement(
+    select(applications.c.application_id.label("id"), applications.c.name).where(
+        InNumberList(applications.c.application_id, "ids")
+    )
+)
+NAMES_OF_PROJECTS = Statement(
+    select(projects.c.project_id.label("id"), projects.c.title.label("name")).where(
+        InStringList(projects.c.project_id, "ids")
+    )
+)
+NAMES_OF_GROUPS = Statement(
+    select(groups.c.group_id.label("id"), groups.c.title.label("name")).where(InStringList(groups.c.group_id, "ids"))
+)
+NAMES_OF_CLIENTS = Statement(
+    select(clients.c.client_id.label("id"), clients.c.name).where(InStringList(clients.c.client_id, "ids"))
+)
+
+
+def record_names(ids: NamedIds) -> Verb[RecordNames]:
+    return RecordNames(
+        people=(yield from _names(NAMES_OF_PEOPLE, ids.people)),
+        applications=(yield from _names(NAMES_OF_APPLICATIONS, ids.applications)),
+        projects=(yield from _names(NAMES_OF_PROJECTS, ids.projects)),
+        groups=(yield from _names(NAMES_OF_GROUPS, ids.groups)),
+        clients=(yield from _names(NAMES_OF_CLIENTS, ids.clients)),
+    )
+
+
+def _names(statement: Statement, ids: Collection[Any]) -> Verb[Mapping[Any, str]]:
+    return {row.id: row.name for row in (yield statement(ids=sorted(ids)))} if ids else {}
+
+
 def _spot_from_row(row: Row) -> ActivityCursor:
     return ActivityCursor(at=row.at, record_id=row.record_id)
 
@@ -316,6 +378,7 @@ class ActivityStore(SqlStore):
     chain_end = read(chain_end)
     project_contents = snapshot_read(project_contents)
     refusals = snapshot_read(refusals)
+    record_names = snapshot_read(record_names)
 
 
 # Who may see which records of the audit log, and which parts of a record, for the console as for the API.

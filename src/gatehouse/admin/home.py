@@ -1,20 +1,38 @@
 """The console's home page: counts, and what expires soon."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, exists, func, literal_column, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    bindparam,
+    cast,
+    distinct,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+)
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
-from gatehouse.gamesessions.model import GameSessionState
+from gatehouse.audit.model import TallyKind
+from gatehouse.kernel.sketches import count_distinct, decode_sketch, merge_sketches
+from gatehouse.kernel.times import HOUR
 from gatehouse.storage.runner import SqlStore, snapshot_read
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.statements import InNumberList, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, totp_factors, users
-from gatehouse.storage.tables.gamesessions import game_sessions
+from gatehouse.storage.tables.installation import active_people, audit_events, sign_in_targets, tallies
 from gatehouse.storage.tables.oauth import clients
 from gatehouse.storage.tables.permissions import applications, projects, role_assignments, roles, service_tokens
+
+APPLICATION_TARGET: Final = "application "  # audit/recorder.py
+CLIENT_TARGET: Final = "client "
 
 
 class EndingKind(StrEnum):
@@ -36,16 +54,73 @@ class EndingSoon:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodCount:
+    """What was counted in a period, and in the one before it."""
+
+    now: int = 0
+    before: int = 0
+
+    @property
+    def percent(self) -> int | None:
+        """The change in percent; None when there was nothing before."""
+        return round((self.now - self.before) * 100 / self.before) if self.before else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeBucket:
+    at: int  # its beginning
+    signed_in: int = 0
+    refused: int = 0
+    game: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """A number of hours that ends with the one that has begun, divided into buckets."""
+
+    hours: int
+    bucket_hours: int
+
+    def start(self, now: int) -> int:
+        return now - now % HOUR - (self.hours - 1) * HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodFigures:
+    buckets: Sequence[TimeBucket]
+    signed_in: PeriodCount
+    refused: PeriodCount
+    game: PeriodCount
+    people: PeriodCount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopApplication:
+    application_id: int  # 0 for a client without an application
+    name: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectCard:
+    project_id: str
+    title: str
+    description: str
+    members: int
+    applications: int
+    ending: int  # roles that expire soon
+    changed_at: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationCounts:
     """Counts of the main kinds of records."""
 
-    people: int
     administrators_with_factor: int
     projects: int
     applications: int  # without application 1
     roles: int  # of those applications
     clients: int
-    waiting_games: int
 
 
 _NOW: Final = bindparam("now", type_=BigInteger())
@@ -72,7 +147,6 @@ _WITH_FACTOR = (
 )
 COUNTS = Statement(
     select(
-        _count(select(func.count()).select_from(users), "people"),
         _count(_WITH_FACTOR, "administrators_with_factor"),
         _count(select(func.count()).where(projects.c.removed.is_(False)), "projects"),
         _count(
@@ -83,13 +157,12 @@ COUNTS = Statement(
         ),
         _count(select(func.count()).where(roles.c.application_id != CENTRAL_APPLICATION), "roles"),
         _count(select(func.count()).where(clients.c.removed.is_(False)), "clients"),
-        _count(
-            select(func.count()).where(
-                game_sessions.c.state == GameSessionState.PENDING.value, game_sessions.c.ends_at > _NOW
-            ),
-            "waiting_games",
-        ),
     )
+)
+_ROLE_ENDS: Final = (
+    role_assignments.c.expired > literal_column("0"),  # as in the partial index
+    role_assignments.c.expired > _NOW,
+    role_assignments.c.expired <= _UNTIL,
 )
 ENDING_ROLES = Statement(
     select(
@@ -107,11 +180,7 @@ ENDING_ROLES = Statement(
         (roles.c.application_id == role_assignments.c.application_id)
         & (roles.c.role_key == role_assignments.c.role_key),
     )
-    .where(
-        role_assignments.c.expired > literal_column("0"),  # as in the partial index
-        role_assignments.c.expired > _NOW,
-        role_assignments.c.expired <= _UNTIL,
-    )
+    .where(*_ROLE_ENDS)
     .order_by(role_assignments.c.expired, role_assignments.c.user_id)
     .limit(_MOST)
 )
@@ -129,8 +198,92 @@ ENDING_TOKENS = Statement(
 )
 
 
-def counts(now: int) -> Verb[InstallationCounts]:
-    (row,) = yield COUNTS(now=now)
+_FIRST: Final = bindparam("first", type_=BigInteger())
+_BUCKET: Final = cast(tallies.c.hour - _FIRST, BigInteger) // bindparam("width", type_=BigInteger())
+BUCKETS = Statement(
+    select(_BUCKET.label("number"), tallies.c.what, func.sum(tallies.c.times).label("times"))
+    .where(tallies.c.hour >= _FIRST)
+    .group_by(literal_column("number"), tallies.c.what)
+)
+SKETCHES = Statement(select(active_people.c.hour, active_people.c.sketch).where(active_people.c.hour >= _FIRST))
+MAX_TARGETS: Final = 50  # before clients are added to their applications
+TARGETS = Statement(
+    select(sign_in_targets.c.target, func.sum(sign_in_targets.c.times).label("times"))
+    .where(sign_in_targets.c.hour >= _FIRST)
+    .group_by(sign_in_targets.c.target)
+    .order_by(literal_column("times").desc(), sign_in_targets.c.target)
+    .limit(MAX_TARGETS)
+)
+TARGET_APPLICATIONS = Statement(
+    select(applications.c.application_id, applications.c.name).where(
+        InNumberList(applications.c.application_id, "numbers")
+    )
+)
+TARGET_CLIENTS = Statement(
+    select(clients.c.client_id, clients.c.name, clients.c.application_id, applications.c.name.label("application"))
+    .join_from(clients, applications, applications.c.application_id == clients.c.application_id, isouter=True)
+    .where(InStringList(clients.c.client_id, "ids"))
+)
+
+
+def period_figures(period: Period, now: int) -> Verb[PeriodFigures]:
+    """Return the figures of the period; `before` is the same time before it."""
+    start, width = period.start(now), period.bucket_hours * HOUR
+    first = start - period.hours * HOUR
+    rows = yield BUCKETS(first=first, width=width)
+    sketches = yield SKETCHES(first=first)
+    times = {(int(row.number), row.what): int(row.times) for row in rows}
+    size = period.hours // period.bucket_hours
+    return PeriodFigures(
+        buckets=[_time_bucket(times, size + number, first, width) for number in range(size)],
+        signed_in=_period_count(times, TallyKind.SIGNED_IN, size),
+        refused=_period_count(times, TallyKind.REFUSED, size),
+        game=_period_count(times, TallyKind.GAME, size),
+        people=PeriodCount(
+            now=_distinct(row.sketch for row in sketches if row.hour >= start),
+            before=_distinct(row.sketch for row in sketches if row.hour < start),
+        ),
+    )
+
+
+def _time_bucket(times: Mapping[tuple[int, str], int], number: int, first: int, width: int) -> TimeBucket:
+    return TimeBucket(
+        at=first + number * width,
+        signed_in=times.get((number, TallyKind.SIGNED_IN), 0),
+        refused=times.get((number, TallyKind.REFUSED), 0),
+        game=times.get((number, TallyKind.GAME), 0),
+    )
+
+
+def _period_count(times: Mapping[tuple[int, str], int], what: TallyKind, size: int) -> PeriodCount:
+    return PeriodCount(
+        now=sum(times.get((number, what), 0) for number in range(size, 2 * size)),
+        before=sum(times.get((number, what), 0) for number in range(size)),
+    )
+
+
+def _distinct(sketches: Iterable[bytes]) -> int:
+    return count_distinct(merge_sketches(decode_sketch(one) for one in sketches))
+
+
+def top_applications(first: int, limit: int) -> Verb[Sequence[TopApplication]]:
+    """Return the applications most signed in to since that hour, those of their clients included."""
+    targets = {row.target: int(row.times) for row in (yield TARGETS(first=first))}
+    ids = {one.removeprefix(CLIENT_TARGET): one for one in targets if one.startswith(CLIENT_TARGET)}
+    numbers = [int(one.removeprefix(APPLICATION_TARGET)) for one in targets if one.startswith(APPLICATION_TARGET)]
+    found: dict[tuple[int, str], int] = {}
+    for row in (yield TARGET_CLIENTS(ids=sorted(ids))) if ids else ():
+        key = (row.application_id or 0, row.application or row.name)
+        found[key] = found.get(key, 0) + targets[ids[row.client_id]]
+    for row in (yield TARGET_APPLICATIONS(numbers=sorted(numbers))) if numbers else ():
+        key = (row.application_id, row.name)
+        found[key] = found.get(key, 0) + targets[f"{APPLICATION_TARGET}{row.application_id}"]
+    most = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:limit]
+    return [TopApplication(application_id=number, name=name, times=times) for (number, name), times in most]
+
+
+def counts() -> Verb[InstallationCounts]:
+    (row,) = yield COUNTS()
     return InstallationCounts(**row._asdict())
 
 
@@ -142,6 +295,49 @@ def ending_soon(now: int, until: int, most: int) -> Verb[Sequence[EndingSoon]]:
     return sorted([*held, *tokens], key=lambda one: one.at)[:most]
 
 
+_HERE: Final = projects.c.project_id
+PROJECT_CARDS = Statement(
+    select(
+        _HERE,
+        projects.c.title,
+        projects.c.description,
+        _count(
+            select(func.count(distinct(role_assignments.c.user_id))).where(
+                role_assignments.c.project_id == _HERE,
+                or_(role_assignments.c.expired == 0, role_assignments.c.expired > _NOW),
+            ),
+            "members",
+        ),
+        _count(
+            select(func.count()).where(applications.c.project_id == _HERE, applications.c.removed.is_(False)),
+            "applications",
+        ),
+        _count(
+            select(func.count())
+            .select_from(role_assignments)
+            .where(role_assignments.c.project_id == _HERE, *_ROLE_ENDS),
+            "ending",
+        ),
+        select(func.max(audit_events.c.at))
+        .where(audit_events.c.subject == literal("project ") + _HERE)
+        .scalar_subquery()
+        .label("changed_at"),
+    )
+    .where(InStringList(projects.c.project_id, "projects"), projects.c.removed.is_(False))
+    .order_by(projects.c.title_key)
+    .limit(_MOST)
+)
+
+
+def project_cards(project_ids: Collection[str], now: int, until: int, most: int) -> Verb[Sequence[ProjectCard]]:
+    """Return the first projects by title; `ending` counts roles that expire until then."""
+    rows = yield PROJECT_CARDS(projects=sorted(project_ids), now=now, until=until, most=most)
+    return [ProjectCard(**row._asdict()) for row in rows]
+
+
 class HomeStore(SqlStore):
+    period_figures = snapshot_read(period_figures)
+    top_applications = snapshot_read(top_applications)
+    project_cards = snapshot_read(project_cards)
     counts = snapshot_read(counts)
     ending_soon = snapshot_read(ending_soon)

@@ -28,6 +28,7 @@ WEBHOOKS_EVERY: Final = 15.0  # how soon a failed delivery is tried again
 SETTINGS_EVERY: Final = 0.9  # how soon a change of settings applies here, without a notice too
 SWEEP_EVERY: Final = 600.0
 TALLY_EVERY: Final = 10.0
+VERIFY_EVERY: Final = 5.0
 
 
 @asynccontextmanager
@@ -53,6 +54,7 @@ async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
         "keys": run_every(services, KEYS_EVERY, lambda: rotate_and_reload_keys(services)),
         "reload-keys": reload_keys_on_notice(services, keys_changed),
         "tally": run_every(services, TALLY_EVERY, services.tally.flush),
+        "verify": run_every(services, VERIFY_EVERY, services.continuous_verifier.run_once),
         "sweep": run_every(services, SWEEP_EVERY, lambda: delete_expired(services)),
     }
     for name, (_, seconds, job) in notified.items():

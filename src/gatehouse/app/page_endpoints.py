@@ -31,6 +31,9 @@ def setup_endpoints(services: Services, pages: PageRenderer, samples: SampleComm
     return SetupPage(
         setup=services.setup,
         attempts=services.attempt_limiter,
+        sessions=services.sessions,
+        devices=services.device_cookies,
+        browsers=services.browsers,
         pages=pages,
         base_url=services.base_url,
         samples=samples,
@@ -209,7 +212,13 @@ def provider_endpoints(
 
 def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
     notices = NoticeCookie(https=services.is_https)
-    view = AccountView(browsers=services.browsers, sessions=services.sessions, pages=pages, notices=notices)
+    view = AccountView(
+        browsers=services.browsers,
+        sessions=services.sessions,
+        sign_in_flows=services.sign_in_flows,
+        pages=pages,
+        notices=notices,
+    )
     account = AccountPage(
         profile=services.account_profile,
         data=services.data_requests,

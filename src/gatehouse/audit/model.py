@@ -1,12 +1,14 @@
 """The records of the audit log."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import Conflict
+from gatehouse.kernel.sketches import SKETCH_SIZE, merge_sketches
 
 Detail: TypeAlias = str | int | bool | None
 Details: TypeAlias = Mapping[str, Detail]
@@ -102,6 +104,34 @@ class HourlyTally:
     times: int
 
 
+MAX_DIGESTS: Final = 4 * SKETCH_SIZE  # before they are cut to a sketch, which takes a sort
+
+
+@dataclass(slots=True, kw_only=True)
+class SignInCounts:
+    """What was counted since the last write, by the beginning of its hour."""
+
+    kinds: Counter[tuple[int, TallyKind]] = field(default_factory=Counter)
+    targets: Counter[tuple[int, str]] = field(default_factory=Counter)
+    people: dict[int, set[int]] = field(default_factory=dict)  # digests, of which the smallest matter
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.kinds or self.targets or self.people)
+
+    def add_person(self, hour: int, digest: int) -> None:
+        digests = self.people.setdefault(hour, set())
+        digests.add(digest)
+        if len(digests) > MAX_DIGESTS:
+            self.people[hour] = set(merge_sketches([digests]))
+
+    def update(self, other: "SignInCounts") -> None:
+        self.kinds.update(other.kinds)
+        self.targets.update(other.targets)
+        for hour, digests in other.people.items():
+            self.people[hour] = set(merge_sketches([self.people.get(hour, ()), digests]))
+
+
 # The errors of the audit log.
 
 
@@ -162,8 +192,8 @@ class AuditStore(Protocol):
 
 
 class TallyStore(Protocol):
-    async def add_counts(self, amounts: Mapping[tuple[int, TallyKind], int]) -> None:
-        """Add to the counts by hour and kind."""
+    async def add_counts(self, counts: SignInCounts) -> None:
+        """Add to the counts by hour and kind and by hour and target, and merge the sketches of people."""
 
     async def counts_since(self, hour: int) -> Sequence[HourlyTally]:
         """What was counted from that hour on, oldest first."""

@@ -7,9 +7,19 @@ from typing import Final
 
 from gatehouse.audit.chain import commitment_of, with_mac
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditRecord, AuditStore, Details, Refusal, TallyKind, TallyStore
+from gatehouse.audit.model import (
+    AuditOrigin,
+    AuditRecord,
+    AuditStore,
+    Details,
+    Refusal,
+    SignInCounts,
+    TallyKind,
+    TallyStore,
+)
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
+from gatehouse.kernel.sketches import sketch_digest
 from gatehouse.kernel.times import HOUR
 
 MAX_CHANGES: Final = 40
@@ -54,41 +64,59 @@ TALLIED_EVENTS: Final[Mapping[AuditEvent, TallyKind]] = {
     AuditEvent.LOGGED_IN: TallyKind.SIGNED_IN,
     AuditEvent.GAME_CONFIRMED: TallyKind.GAME,
 }
+ACTIVE_EVENTS: Final = frozenset({AuditEvent.SIGNED_IN, AuditEvent.LOGGED_IN, AuditEvent.GRANT_MADE})
+MAX_TARGETS: Final = 10_000  # different applications and clients between two flushes
 
 
 class SignInTally:
-    def __init__(self, *, store: TallyStore, clock: Clock) -> None:
+    """`key`: what people are counted under."""
+
+    def __init__(self, *, store: TallyStore, clock: Clock, key: bytes) -> None:
         self._store = store
         self._clock = clock
-        self._pending: Counter[tuple[int, TallyKind]] = Counter()
+        self._key = key
+        self._pending = SignInCounts()
         self.by_method: Counter[tuple[str, ...]] = Counter()  # method and result, for the metrics of this process
 
-    def _count(self, what: TallyKind) -> None:
-        now = self._clock.now()
-        self._pending[now - now % HOUR, what] += 1
-
     def count_refused(self, method: str) -> None:
-        self._count(TallyKind.REFUSED)
+        self._pending.kinds[self._hour(), TallyKind.REFUSED] += 1
         self.by_method[method, "refused"] += 1
 
-    def count_event(self, event: AuditEvent, details: Details) -> None:
-        """Count the event if it is one of the counted kinds."""
+    def count_event(self, event: AuditEvent, subject: str, details: Details) -> None:
+        """Count the event if it is one of the counted kinds; `subject` is the person who signed in."""
         what = TALLIED_EVENTS.get(event)
         if what is not None:
-            self._count(what)
+            self._pending.kinds[self._hour(), what] += 1
         if what is TallyKind.SIGNED_IN:
             self.by_method[str(details.get("auth")), "success"] += 1
+        if event in ACTIVE_EVENTS:
+            self._pending.add_person(self._hour(), sketch_digest(self._key, subject))
+            target = sign_in_target(details)
+            if target and len(self._pending.targets) < MAX_TARGETS:
+                self._pending.targets[self._hour(), target] += 1
 
     async def flush(self) -> None:
         """Write the counts since the last flush; a failed write is repeated the next time."""
-        taken, self._pending = self._pending, Counter()
-        if not taken:
+        taken, self._pending = self._pending, SignInCounts()
+        if taken.is_empty:
             return
         try:
             await self._store.add_counts(taken)
         except BaseException:
             self._pending.update(taken)
             raise
+
+    def _hour(self) -> int:
+        now = self._clock.now()
+        return now - now % HOUR
+
+
+def sign_in_target(details: Details) -> str:
+    """The application or the client that was signed in to; empty for the service's own pages."""
+    application, client = details.get("app_id"), details.get("client")
+    if application:
+        return f"application {application}"
+    return f"client {client}" if client else ""
 
 
 # Make the record that a mutating verb stores.
@@ -114,7 +142,7 @@ class Recorder:
     ) -> AuditRecord:
         """Build the record; it takes effect with the transaction that stores it."""
         if self._tally is not None:
-            self._tally.count_event(event, details or {})
+            self._tally.count_event(event, subject, details or {})
         salt = secrets.token_bytes(SALT_BYTES)
         personal_fields = {"address": origin.address, **(personal or {})}
         now = self._clock.now()

@@ -1,8 +1,11 @@
 """Verify the whole chain and report where it is broken."""
 
+import asyncio
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+
+import structlog
 
 from gatehouse.audit.chain import (
     ChainHead,
@@ -19,6 +22,10 @@ from gatehouse.audit.chain import (
     verified_predecessor,
 )
 from gatehouse.audit.model import GENESIS, AuditRecord, AuditStore, Seal
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.kernel.clock import Clock
+
+log = structlog.get_logger(__name__)
 
 CHUNK_SIZE: Final = 1_000
 LOWEST_PLACE: Final = -(2**63)
@@ -45,6 +52,7 @@ class ChainWalk:
     links: dict[int, bytes]  # by place, for noted heads
     is_whole: bool = True  # no record since is missing or changed
     checked: int = 0
+    sealed: int = 0  # the place of the last seal that was checked
 
 
 class ChainVerifier:
@@ -88,10 +96,43 @@ class ChainVerifier:
             problems=tuple(self._problems),
         )
 
-    async def _check_seals(self, seals: Sequence[Seal], head: ChainHead | None) -> None:
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(self._problems)
+
+    async def begin(self) -> ChainWalk:
+        """Return the beginning of the log, for `advance`."""
+        end = await self._store.chain_end()
+        head = self._head_codec.decode(end.head)
+        first = head.begins if head else end.first_place or 1
+        link = GENESIS if first == 1 else None
+        return ChainWalk(place=first, since=first, last=first - 1, link=link, links={}, sealed=first - 1)
+
+    async def advance(self, walk: ChainWalk, count: int) -> bool:
+        """Verify up to this many records more, off the event loop; return whether the end was reached."""
+        end = await self._store.chain_end()
+        head = self._head_codec.decode(end.head)
+        walk.last = head.place if head else end.last_place
+        records = await self._store.records_from(walk.place, count)
+        sealed = [record for record in records if (record.place or 0) <= walk.last]
+        if sealed:
+            last = sealed[-1].place or 0
+            seals = await self._store.seals_from(walk.place, count)
+            walk.sealed = await self._check_seals([one for one in seals if one.place <= last], head, walk.sealed)
+            await run_off_loop(OFF_LOOP_WEIGHT, self._check_records, sealed, head, walk)
+            self._links = {place: link for place, link in self._links.items() if place >= walk.place - 1}
+        return len(sealed) < count
+
+    def _check_records(self, records: Sequence[AuditRecord], head: ChainHead | None, walk: ChainWalk) -> None:
+        for record in records:
+            if record.place != walk.place:
+                self._skip(record.place or 0, head, walk)
+            self._check_link(record, walk)
+
+    async def _check_seals(self, seals: Sequence[Seal], head: ChainHead | None, previous: int = 0) -> int:
+        """Check the seals after the one at `previous`; return the place of the last."""
         if head is not None:
             self._links |= {found.place: found.link for found in head.breaks} | {head.place: head.link}
-        previous = 0
         for seal in seals:
             signed = await verified_predecessor(self._key, seal, previous, head)
             if signed is None:
@@ -103,6 +144,7 @@ class ChainVerifier:
                     self._problems.append(f"the seals after record {previous} up to record {signed} are missing")
                 self._links[seal.place] = seal.link
             previous = seal.place
+        return previous
 
     async def _walk(self, walk: ChainWalk, exported_places: Container[int]) -> None:
         while walk.place <= walk.last and (chunk := await self._store.records_from(walk.place, CHUNK_SIZE)):
@@ -128,7 +170,9 @@ class ChainVerifier:
 
         Those before it are missing, unless retention deleted them meanwhile.
         """
-        head = self._head_codec.decode((await self._store.chain_end()).head)
+        self._skip(found, self._head_codec.decode((await self._store.chain_end()).head), walk)
+
+    def _skip(self, found: int, head: ChainHead | None, walk: ChainWalk) -> None:
         if head is None or head.begins < found:
             self._problems.append(missing_text(walk.place, found - 1))
         walk.place, walk.since, walk.link = found, found, self._links.get(found - 1)
@@ -192,3 +236,56 @@ class ChainVerifier:
             seals += more
             count = len(more)
         return seals
+
+
+# Verify the log all the time, a few records at a time, so that the console can say how far it is verified.
+
+
+SLICE_RECORDS: Final = 200  # read and checked at a time
+SLICES_PER_RUN: Final = 5
+VERIFY_AGAIN_SECONDS: Final = 24 * 3600  # from the beginning: records may be changed after they were verified
+MAX_PROBLEMS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedLog:
+    records: int = 0
+    at: int = 0  # when it was verified; 0 before the first time
+    problems: tuple[str, ...] = ()
+
+
+class ContinuousVerifier:
+    def __init__(self, *, make_verifier: Callable[[], ChainVerifier], clock: Clock) -> None:
+        self._make_verifier = make_verifier
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._verifier = make_verifier()
+        self._walk: ChainWalk | None = None
+        self._began_at = 0
+        self.result = VerifiedLog()
+
+    async def run_once(self) -> None:
+        """Verify what was sealed since, or some more of a long log; every day all of it again."""
+        if self._lock.locked():
+            return
+        async with self._lock:
+            now = self._clock.now()
+            if self._walk is None or now >= self._began_at + VERIFY_AGAIN_SECONDS:
+                self._verifier, self._began_at = self._make_verifier(), now
+                self._walk = await self._verifier.begin()
+            for _ in range(SLICES_PER_RUN):
+                ended = await self._verifier.advance(self._walk, SLICE_RECORDS)
+                if ended or len(self._verifier.problems) >= MAX_PROBLEMS:
+                    break
+            self._update_result(self._walk.checked, ended=ended)
+
+    def _update_result(self, checked: int, *, ended: bool) -> None:
+        """The earlier result counts until the log was verified again as far."""
+        found = self._verifier.problems[:MAX_PROBLEMS]
+        for problem in found:
+            if problem not in self.result.problems:
+                log.critical("audit.broken", reason=problem)
+        if ended or checked >= self.result.records:
+            self.result = VerifiedLog(records=checked, at=self._clock.now(), problems=found)
+        elif found:
+            self.result = replace(self.result, problems=tuple(dict.fromkeys((*self.result.problems, *found))))

@@ -12,6 +12,7 @@ from gatehouse.accounts.guests.model import GuestNotUpgraded, GuestUpgrade
 from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.own_account.model import OwnAccountStore
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
 from gatehouse.accounts.sessions import may_be_silent
 from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
@@ -24,6 +25,7 @@ from gatehouse.gamesessions.store import GameLoginSettings, GameSessionStore, Ga
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.kernel.errors import Conflict, Refused
+from gatehouse.mail.model import MailTemplate
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, ConsentRequest, NetworkNearness, compare_networks
 from gatehouse.sign_in_flow.model import (
     Destination,
@@ -84,11 +86,13 @@ class GameSignInPurpose:
         id_tokens: IdTokenIssuer,
         refusals: GameRefusals,
         guests: OwnAccountStore,
+        notifier: AccountNotifier,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._store = store
         self._guests = guests
+        self._notifier = notifier
         self._accounts = accounts
         self._game_settings = game_settings
         self._rules = rules
@@ -210,13 +214,20 @@ class GameSignInPurpose:
         """Upgrade or merge the guest and confirm the session, all or nothing; a banned guest is not merged (R10)."""
         upgrade = guest_upgrade(session, proof)
         try:
-            guest = await self._accounts.user(session.guest_id)
+            guest, person = [await self._accounts.user(one) for one in (session.guest_id, proof.user_id)]
             banned = await self._rules.find_ban(guest, self.application_ids(session)) is not None
             if banned and await self._guests.is_merge(upgrade):
                 return await self._deny(session, origin, proof.user_id, "the guest is banned")
             await self._guests.complete_upgrade(
                 upgrade,
                 lambda merged: self._upgrade_records(session, upgrade, origin, merged=merged),
+                lambda merged: self._notifier.mails(
+                    MailTemplate.GUEST_MERGED if merged else MailTemplate.GUEST_UPGRADED,
+                    person,
+                    origin,
+                    device="",
+                    guest=guest.nick,
+                ),
                 self._clock.now(),
             )
         except (UserNotFound, GuestNotUpgraded):

@@ -48,6 +48,8 @@ class MailTemplate(StrEnum):
     FACTOR_REMOVED = "factor_removed", "factor", "address", "device"
     IDENTITY_LINKED = "identity_linked", "provider", "address", "device"
     IDENTITY_UNLINKED = "identity_unlinked", "provider", "address", "device"
+    GUEST_MERGED = "guest_merged", "guest", "address", "device"
+    GUEST_UPGRADED = "guest_upgraded", "guest", "address", "device"
     RECOVERY_CODE_USED = "recovery_code_used", "left", "address", "device"
     ACCOUNT_LOCKED = "account_locked", "minutes", "address"
     EMAIL_CODE = "email_code", "code", "minutes", "address", "device"

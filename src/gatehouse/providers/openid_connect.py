@@ -1,9 +1,11 @@
 """OpenID Connect providers: discovery, authorization code with PKCE, verified id_token (Core §3.1)."""
 
+import asyncio
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 from urllib.parse import quote_plus, urlencode
 
 from gatehouse.accounts.identities import ForeignPerson
@@ -38,11 +40,17 @@ DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
 CACHE_BYTES: Final = 4 * 2**20
 CACHE_SECONDS: Final = 3_600
 KEY_RETRY_SECONDS: Final = 30  # a key that is not in the set makes us read it again, at most so often
+FAILURE_SECONDS: Final = 10  # that a failed read of a document is not repeated
+FAILURE_WEIGHT: Final = 1_000  # bytes, of an address and the reason
 MAX_KEYS: Final = 50
 MAX_ID_TOKEN_AGE: Final = 600  # seconds since it was issued
 NICKS: Final = ("preferred_username", "nickname", "given_name")
 EPIC_NICKS: Final = ("preferred_username", "dn")
 TWITCH_CLAIMS: Final = '{"id_token":{"email":null,"email_verified":null,"preferred_username":null}}'
+
+
+T = TypeVar("T")
+ProviderDocument = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +72,12 @@ class CachedKeys:
     read_at: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRead:
+    reason: str
+    ends_at: float
+
+
 class OpenIdConnect:
     def __init__(self, *, calls: ProviderCalls, clock: Clock) -> None:
         self._calls = calls
@@ -71,6 +85,8 @@ class OpenIdConnect:
         # Both for an hour; a key that is not in the set makes us read the set again.
         self._metadata: WeightedCache[tuple[float, ProviderMetadata]] = WeightedCache(CACHE_BYTES)
         self._keys: WeightedCache[CachedKeys] = WeightedCache(CACHE_BYTES)
+        self._failures: WeightedCache[FailedRead] = WeightedCache(CACHE_BYTES)
+        self._reads: dict[str, asyncio.Task[ProviderDocument]] = {}
 
     async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         """Return where the browser goes. Raises ProviderUnavailable."""
@@ -113,7 +129,7 @@ class OpenIdConnect:
         cached = self._metadata.get(provider.provider_id, url)
         if cached is not None and cached[0] > self._clock.monotonic():
             return cached[1]
-        found = read_metadata(provider, await self._calls.get_object(url))
+        found = await self._fetch_document(provider, url, partial(read_metadata, provider))
         self._metadata.put(provider.provider_id, url, (self._clock.monotonic() + CACHE_SECONDS, found), 2_000)
         return found
 
@@ -167,13 +183,41 @@ class OpenIdConnect:
             found = matching_keys(cached.keys, alg=jws.alg, kid=jws.kid)
             if found or now < cached.read_at + KEY_RETRY_SECONDS:
                 return found
-        document = await self._calls.get_object(metadata.jwks_uri)
-        listed = document.get("keys")
-        keys = tuple(usable_keys(listed[:MAX_KEYS] if isinstance(listed, list) else ()))
+        keys = await self._fetch_document(provider, metadata.jwks_uri, read_keys)
         self._keys.put(
             provider.provider_id, metadata.jwks_uri, CachedKeys(keys=keys, read_at=now), 2_000 * len(keys) + 200
         )
         return matching_keys(keys, alg=jws.alg, kid=jws.kid)
+
+    async def _fetch_document(self, provider: Provider, url: str, parse: Callable[[ProviderDocument], T]) -> T:
+        """Return what a document says. Raises ProviderUnavailable, for some seconds without asking again.
+
+        Anyone can send a token that needs the document: a provider that is down costs one call in that time.
+        """
+        failed = self._failures.get(provider.provider_id, url)
+        if failed is not None and self._clock.monotonic() < failed.ends_at:
+            raise ProviderUnavailable(failed.reason)
+        try:
+            return parse(await self._fetch_once(url))
+        except ProviderUnavailable as error:
+            ends_at = self._clock.monotonic() + FAILURE_SECONDS
+            failure = FailedRead(reason=str(error), ends_at=ends_at)
+            self._failures.put(provider.provider_id, url, failure, FAILURE_WEIGHT)
+            raise
+
+    async def _fetch_once(self, url: str) -> ProviderDocument:
+        """Read the document, or wait for a read that is running; one that a caller leaves goes on for others."""
+        reading = self._reads.get(url)
+        if reading is None:
+            reading = asyncio.create_task(self._calls.get_object(url))
+            self._reads[url] = reading
+            reading.add_done_callback(partial(self._end_read, url))
+        return await asyncio.shield(reading)
+
+    def _end_read(self, url: str, reading: "asyncio.Task[ProviderDocument]") -> None:
+        del self._reads[url]
+        if not reading.cancelled():
+            reading.exception()  # asyncio reports an exception that no one has read
 
     async def _userinfo(
         self, metadata: ProviderMetadata, claims: Mapping[str, object], token: str
@@ -203,6 +247,11 @@ def metadata_without_discovery(provider: Provider) -> ProviderMetadata:
         names_issuer=False,
         basic_only=False,
     )
+
+
+def read_keys(document: ProviderDocument) -> tuple[KeyOfSet, ...]:
+    listed = document.get("keys")
+    return tuple(usable_keys(listed[:MAX_KEYS] if isinstance(listed, list) else ()))
 
 
 def read_metadata(provider: Provider, document: Mapping[str, object]) -> ProviderMetadata:

@@ -5,7 +5,7 @@ https://partner.steamgames.com/doc/webapi/ISteamUserAuth and https://partner.ste
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from gatehouse.accounts.identities import ForeignPerson
@@ -18,10 +18,14 @@ from gatehouse.providers.steam import STEAM_ID
 
 STEAM: Final = "https://steamcommunity.com"
 STEAM_WEB_API: Final = "https://partner.steam-api.com"
-TICKET: Final = re.compile(r"([0-9a-f]{2}){16,2048}", re.ASCII)
+TICKET: Final = re.compile(r"([0-9a-f]{2}){16,4096}", re.ASCII)
+# The parts of an auth session ticket, each after its length: game connect token, session header, proof of ownership.
+TOKEN_BYTES: Final = 20
+HEADER_BYTES: Final = 24
+LENGTH_BYTES: Final = 4  # of each length, little-endian
 OTHER_APP: Final = 102  # errorcode: "Ticket for other app"
 BAD_REQUEST: Final = 400
-# Steam does not say when a ticket was made, and it works until the client cancels it or goes offline.
+# Steam does not say when a ticket was made (docs/decisions/0046): it works until the client cancels it or is offline.
 DIGEST_SECONDS: Final = 30 * 86_400
 
 
@@ -38,12 +42,13 @@ class SteamTickets:
         spelling = ticket.lower()
         if not TICKET.fullmatch(spelling):
             raise TicketRefused("the ticket is not hexadecimal")
+        found = read_ticket(bytes.fromhex(spelling))
         for app_id in app_ids:
-            params = await self._authenticate(provider, app_id, spelling)
+            params = await self._authenticate(provider, app_id, found.ticket.hex())
             if params is not None:
                 return VerifiedTicket(
                     person=await self._person(provider, app_id, params),
-                    digest=sha256(b"steam " + bytes.fromhex(spelling).rstrip(b"\0")),
+                    digest=sha256(b"steam " + found.single_use_part),
                     ends_at=self._clock.now() + DIGEST_SECONDS,
                 )
         raise TicketRefused("the ticket is for another app")
@@ -76,6 +81,33 @@ class SteamTickets:
         base = STEAM_WEB_API if provider.issuer == STEAM else provider.issuer
         url = f"{base}/{method}/?{urlencode(fields)}"
         return await self._calls.get_response(url, headers={"x-webapi-key": provider.publisher_key})
+
+
+class SteamTicketParts(NamedTuple):
+    ticket: bytes  # without padding
+    single_use_part: bytes
+
+
+def read_ticket(buffer: bytes) -> SteamTicketParts:
+    """Return a ticket, and the game connect token in it, which Steam issued once.
+
+    What follows the parts is padding, with any content: it must not make a used ticket look new. An unknown layout is
+    sent as it is and used once as a whole.
+    """
+    token = part_at(buffer, 0)
+    header = part_at(buffer, LENGTH_BYTES + TOKEN_BYTES)
+    ownership_at = 2 * LENGTH_BYTES + TOKEN_BYTES + HEADER_BYTES
+    ownership = part_at(buffer, ownership_at)
+    if (len(token), len(header)) != (TOKEN_BYTES, HEADER_BYTES) or not ownership:
+        return SteamTicketParts(buffer, buffer.rstrip(b"\0"))
+    return SteamTicketParts(buffer[: ownership_at + LENGTH_BYTES + len(ownership)], token)
+
+
+def part_at(buffer: bytes, start: int) -> bytes:
+    """Return the part whose length is there; empty if the buffer ends before it does."""
+    begin = start + LENGTH_BYTES
+    end = begin + int.from_bytes(buffer[start:begin], "little")
+    return buffer[begin:end] if end <= len(buffer) else b""
 
 
 def content_of(answer: OutboundResponse) -> Mapping[str, object]:

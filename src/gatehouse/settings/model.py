@@ -11,8 +11,9 @@ from typing import Annotated, Final, Literal
 from gatehouse.kernel.addresses import Network
 from gatehouse.settings import grammar
 from gatehouse.settings.appearance import BrandingSettings, LanguageSettings
+from gatehouse.settings.guests import GuestSettings
 from gatehouse.settings.info import SettingInfo, days, long_secret, number, per_minute, seconds, text
-from gatehouse.settings.providers import ProviderSettings, application_id
+from gatehouse.settings.providers import ProviderSettings
 from gatehouse.settings.secret import DatabaseUrl, Secret
 from gatehouse.settings.terms import TermsSettings
 
@@ -188,27 +189,6 @@ class AccountSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuestSettings:
-    """Guests: players without an account, who sign in with a device key."""
-
-    enabled: Annotated[
-        bool,
-        SettingInfo("Let games sign in guests. They have no email: a guest is lost with the device.", stored=True),
-    ] = False
-    applications: Annotated[
-        tuple[str, ...],
-        text("IDs of the applications that guests may sign in to.", application_id, without="all", stored=True),
-    ] = ()
-    created_per_hour: Annotated[
-        int, number("Maximum number of guests that one source creates in an hour.", 1, 1_000_000, stored=True)
-    ] = 100
-    idle_days: Annotated[
-        int,
-        days("Days without a sign-in after which a guest is erased; 0 keeps them.", low=0, high=3_650, stored=True),
-    ] = 180
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MailSettings:
     """SMTP server."""
 
@@ -249,7 +229,15 @@ class SessionSettings:
     idle_hours: Annotated[
         int, number("Hours of inactivity after which a session ends.", 1, 8_760, "hours", stored=True)
     ] = 72
-    absolute_days: Annotated[int, days("Days after which a session ends.", stored=True)] = 30
+    absolute_days: Annotated[
+        int, days("Days after which a session ends for people who choose to stay signed in.", stored=True)
+    ] = 30
+    unless_stay_hours: Annotated[
+        int,
+        number(
+            "Hours after which a session ends for people who do not stay signed in.", 1, 8_760, "hours", stored=True
+        ),
+    ] = 12
     fresh_minutes: Annotated[
         int, number("Minutes a recent sign-in is valid for changing sign-in methods.", 1, 120, "minutes", stored=True)
     ] = 10

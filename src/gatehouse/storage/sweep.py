@@ -79,5 +79,5 @@ def sweep_small_tables(now: int) -> Verb[None]:
     yield from mail.delete_mails_before(now - mail.RETENTION_SECONDS)
     yield from personal_data.delete_ended_requests(now)
     yield from bans.drop_devices_of_dead_bans(now)
-    yield from audit.delete_counts_before(now - mail.RETENTION_SECONDS)
+    yield from audit.delete_counts_before(now - audit.COUNTS_RETENTION_SECONDS)
     yield from webhooks.sweep_webhooks(now)

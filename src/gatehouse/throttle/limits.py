@@ -147,6 +147,10 @@ class Quota:
         counted = [(subject.key, subject.limit) for subject in subjects]
         return not await self._store.record_failures(counted, self._clock.now())
 
+    async def is_exceeded(self, subject: ThrottleSubject) -> bool:
+        """Return whether the subject is blocked, at the cost of one read."""
+        return await self._store.blocked_until([subject.key]) > self._clock.now()
+
 
 def quota_limit(number: int, seconds: int) -> AttemptLimit:
     """Allow so many within the seconds after the first one; then the window starts again."""

@@ -98,26 +98,32 @@ class ProofOfWork:
         self._clock = clock
         self._policy = policy
 
-    async def issue_puzzle(self, purpose: PuzzlePurpose) -> Puzzle | None:
-        """Return a new puzzle, or None while the purpose requires none."""
+    async def issue_puzzle(self, purpose: PuzzlePurpose, *, always: bool = False) -> Puzzle | None:
+        """Return a new puzzle, or None while the purpose requires none; `always` requires one in every mode."""
         policy = self._policy()
-        if not await self._is_required(purpose, policy):
+        if not always and not await self._is_required(purpose, policy):
             return None
         bits, ends = max(0, policy.difficulty - PART_BITS), self._clock.now() + PUZZLE_SECONDS
         signed = f"{purpose}.{bits}.{ends}.{secrets.token_hex(16)}"
         return Puzzle(puzzle=f"{signed}.{self._signature(signed)}", difficulty=bits, expires=ends)
 
     async def require_solution(
-        self, purpose: PuzzlePurpose, puzzle: str, solution: str, *, unsolved_from: str | None = None
+        self,
+        purpose: PuzzlePurpose,
+        puzzle: str,
+        solution: str,
+        *,
+        unsolved_from: str | None = None,
+        always: bool = False,
     ) -> None:
-        """Use the solution, if the purpose requires one now. Raises PuzzleUnsolved, UnsolvedTooMany.
+        """Use the solution, if the purpose requires one now or `always`. Raises PuzzleUnsolved, UnsolvedTooMany.
 
         `unsolved_from` is the source of a page's form, which may come without a solution at a stricter rate.
         """
         policy = self._policy()
         if policy.mode is ProofOfWorkMode.AUTO:
             await self._count_request(purpose, policy)
-        if not await self._is_required(purpose, policy):
+        if not always and not await self._is_required(purpose, policy):
             return
         if unsolved_from is not None and not solution:
             await self._admit_unsolved(purpose, unsolved_from)

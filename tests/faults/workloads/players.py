@@ -12,6 +12,7 @@ import httpx2
 from gatehouse.accounts.guests.model import GUEST_ISSUER, read_device_key
 from gatehouse.accounts.model import GUEST_PROVIDER
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.kernel.times import DAY
 from tests.faults.clients import (
@@ -42,6 +43,7 @@ CLIENTS: Final = 3
 IDLE_GUESTS: Final = 200
 MAX_REFUSED_TICKETS: Final = 80  # more would block their source
 DIFFICULTY: Final = 8  # the lowest
+SWEEP_SECONDS: Final = 0.5  # between sweeps
 CALLBACK: Final = "/sign-in/with/vendor/callback"
 CONFIRM: Final = "/sign-in/confirm"
 STEPS_MOST: Final = 4
@@ -67,7 +69,8 @@ class Players:
         self._setup = setup
         services = setup.services
         self._logins = [(await with_password(services, f"keeps{n}")).login or "" for n in range(CLIENTS)]
-        self._game = await create_project_application(services, "Sky Raiders")
+        self._game = await create_project_application(services, "Sky Raiders")  # with terms
+        self._other = await create_project_application(services, "Sea Raiders")
         self._steam: SteamWebApi = await self._stack.enter_async_context(run_steam())
         self._vendor: Vendor = await self._stack.enter_async_context(run_vendor("oidc", services.clock))  # type: ignore[arg-type]
         terms = {"title": "Terms", "url": "https://studio.example/terms", "version": "1"}
@@ -79,7 +82,7 @@ class Players:
             "protection.difficulty": DIFFICULTY,
             **{f"terms.terms.{name}": text for name, text in terms.items()},
             "terms.terms.applications": [str(self._game)],
-            **self._steam.settings(self._game),
+            **self._steam.settings(self._other),
             **self._vendor.settings,
         }
         await services.settings_editor.save(wanted, ORIGIN)
@@ -224,7 +227,7 @@ class Players:
         if self._refused_tickets >= MAX_REFUSED_TICKETS:
             return
         ticket = self._steam.ticket()
-        body = {"platform": "steam", "ticket": ticket, "app_id": self._game, "factor": "f"}
+        body = {"platform": "steam", "ticket": ticket, "app_id": self._other, "factor": "f"}
         spend = CheckedRequest(
             op=Act.SPEND,
             key=f"ticket {digest_name(ticket)}",
@@ -281,8 +284,8 @@ class Players:
     # -- idle guests ----------------------------------------------------------------------------------
 
     async def _wake_idle(self, client: FaultClient) -> None:
-        """Sign in some idle guests while they are erased: who has signed in is idle no more."""
-        for device in self._idle[::2]:
+        """Sign in idle guests, the newest first, while the oldest are erased: who has signed in is idle no more."""
+        for device in self._idle[::-2]:
             if client.is_over():
                 return
             if (fields := await self._proof(client, device)) is not None and "puzzle" not in fields:
@@ -299,12 +302,17 @@ class Players:
             await client.pause()
 
     async def _sweep(self, pool: ClientPool) -> None:
-        """Erase idle guests as a node does, all the time."""
+        """Erase idle guests as a node does, a few at a time."""
         async with open_services_on(self._setup.url, self._setup.data) as services:
+
+            def record(user_id: str) -> AuditRecord:
+                return services.recorder.record(AuditEvent.USER_ERASED, ORIGIN, subject=user_id)
+
             while not pool.over.is_set():
+                now = services.clock.now()
                 with suppress(Unavailable):
-                    await services.guest_expiry.erase_idle(ORIGIN)
-                await pool.wait(0.1)
+                    await services.storage.profile.erase_idle_guests(now - 30 * DAY, record, now)
+                await pool.wait(SWEEP_SECONDS)
 
     # -- after the run --------------------------------------------------------------------------------
 

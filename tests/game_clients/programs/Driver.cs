@@ -9,6 +9,8 @@ using System.Threading.Tasks;
 
 public static class Driver
 {
+    private static string requestId = ""; // of the last refusal
+
     public static void Main(string[] words)
     {
         Console.OutputEncoding = new UTF8Encoding(false);
@@ -85,6 +87,8 @@ public static class Driver
                 return GatehouseLogin.SignInGuestAsync(baseUrl, key, options, cancel);
             case "platform":
                 return GatehouseLogin.SignInPlatformAsync(baseUrl, "steam", asked["ticket"], options, cancel);
+            case "code":
+                return GatehouseLogin.EnterCodeAsync(baseUrl, requestId, asked["otp"], options, "", cancel);
             case "upgrade":
                 return GatehouseLogin.UpgradeAsync(baseUrl, key, options, cancel);
             default:
@@ -97,6 +101,7 @@ public static class Driver
         try
         {
             GatehouseResult result = signIn.GetAwaiter().GetResult();
+            requestId = result.RequestId == "" ? requestId : result.RequestId;
             Say("outcome", result.Outcome.ToString().ToLowerInvariant());
             Say("user_id", result.UserId);
             Say("nick", result.Nick);

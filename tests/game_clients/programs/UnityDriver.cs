@@ -11,6 +11,7 @@ using UnityEngine;
 public static class UnityDriver
 {
     private static Dictionary<string, string> asked;
+    private static string requestId = ""; // of the last refusal
     private static readonly CancellationTokenSource Cancel = new CancellationTokenSource();
 
     public static void Main(string[] words)
@@ -58,6 +59,9 @@ public static class UnityDriver
                 break;
             case "platform":
                 Report(await client.SignInPlatformAsync("steam", asked["ticket"], Options(), Cancel.Token));
+                break;
+            case "code":
+                Report(await client.EnterCodeAsync(requestId, asked["otp"], Options(), "", Cancel.Token));
                 break;
             case "upgrade":
                 Report(await client.UpgradeAsync(Options(), Cancel.Token));
@@ -127,6 +131,7 @@ public static class UnityDriver
 
     private static void Report(GatehouseResult result)
     {
+        requestId = result.RequestId == "" ? requestId : result.RequestId;
         Say("outcome", NameOf(result.Outcome));
         Say("user_id", result.UserId);
         Say("nick", result.Nick);

@@ -16,12 +16,14 @@ static Result act(const std::string& action, const std::string& base_url, Words&
     sodium_hex2bin(key.data(), key.size(), asked["key"].data(), asked["key"].size(), nullptr, nullptr, nullptr);
     if (action == "guest") return sign_in_guest(base_url, key, options);
     if (action == "platform") return sign_in_platform(base_url, "steam", asked["ticket"], options);
+    if (action == "code") return enter_code(base_url, asked["request_id"], asked["otp"], options);
     return action == "upgrade" ? upgrade(base_url, key, options) : sign_in(base_url, options);
 }
 
 static void play(const std::string& action, const std::string& base_url, Words& asked, const Options& options) {
     try {
         const Result result = act(action, base_url, asked, options);
+        if (!result.request_id.empty()) asked["request_id"] = result.request_id;
         static const char* const outcomes[] = {"ok", "refused", "cancelled", "unreachable"};
         say("outcome", outcomes[static_cast<int>(result.outcome)]);
         say("user_id", result.user_id);

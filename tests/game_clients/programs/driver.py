@@ -4,7 +4,16 @@ import sys
 import threading
 from typing import Any
 
-from gatehouse_login import Result, Session, open_browser, sign_in, sign_in_guest, sign_in_platform, upgrade
+from gatehouse_login import (
+    Result,
+    Session,
+    enter_code,
+    open_browser,
+    sign_in,
+    sign_in_guest,
+    sign_in_platform,
+    upgrade,
+)
 
 base_urls, *words = sys.argv[1:]
 asked = dict(word.split("=", 1) for word in words)
@@ -62,11 +71,14 @@ def act(action: str, base_url: str) -> Result:
         return sign_in_guest(base_url, device_key=bytes.fromhex(asked["key"]), **options())
     if action == "platform":
         return sign_in_platform(base_url, platform="steam", ticket=asked["ticket"], **options())
+    if action == "code":
+        return enter_code(base_url, request_id=request_id, otp=asked["otp"], cancel=cancel)
     if action == "upgrade":
         return upgrade(base_url, device_key=bytes.fromhex(asked["key"]), **options(), **browser_options())
     return sign_in(base_url, **options(), **browser_options())
 
 
+request_id = ""  # of the last refusal
 for base_url in base_urls.split(","):
     for action in asked.get("do", "sign_in").split(","):
         cancel_if_asked(action)
@@ -75,6 +87,7 @@ for base_url in base_urls.split(","):
         except ValueError:
             print_line("outcome", "invalid")
         else:
+            request_id = result.data.get("request_id", request_id)
             print_line("outcome", result.outcome)
             print_line("user_id", result.user_id)
             print_line("nick", result.nick)

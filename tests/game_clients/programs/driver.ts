@@ -1,5 +1,15 @@
 // A game for the tests: follows its arguments and prints what the client reports.
-import { openBrowser, type Options, type Result, type Session, signIn, signInGuest, signInPlatform, upgrade } from "./gatehouse_login.js";
+import {
+  enterCode,
+  openBrowser,
+  type Options,
+  type Result,
+  type Session,
+  signIn,
+  signInGuest,
+  signInPlatform,
+  upgrade,
+} from "./gatehouse_login.js";
 
 declare const process: { argv: string[] };
 
@@ -19,7 +29,10 @@ function show(session: Session): void {
   if (asked.has("browser")) openBrowser(session.url);
 }
 
+let requestId = ""; // of the last refusal
+
 function tell(result: Result): void {
+  if (result.outcome === "refused") requestId = String(result.data["request_id"] ?? requestId);
   say("outcome", result.outcome);
   if (result.outcome === "ok") {
     say("user_id", result.userId);
@@ -58,6 +71,7 @@ const options: Options = {
 function act(action: string, baseUrl: string): Promise<Result> {
   if (action === "guest") return signInGuest(baseUrl, key, options);
   if (action === "platform") return signInPlatform(baseUrl, "steam", asked.get("ticket") ?? "", options);
+  if (action === "code") return enterCode(baseUrl, requestId, asked.get("otp") ?? "", options);
   return action === "upgrade" ? upgrade(baseUrl, key, options) : signIn(baseUrl, options);
 }
 
@@ -66,8 +80,8 @@ for (const baseUrl of baseUrls.split(",")) {
     cancelIfAsked(action);
     try {
       tell(await act(action, baseUrl));
-    } catch (trouble) {
-      if (!(trouble instanceof TypeError)) throw trouble;
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
       say("outcome", "invalid");
     }
   }

@@ -5,6 +5,7 @@ const Ed25519 := preload("res://addons/gatehouse/ed25519.gd")
 
 var asked := {}
 var gatehouse: Node = null
+var request_id := ""  # of the last refusal
 
 
 func _initialize() -> void:
@@ -34,6 +35,8 @@ func _act(action: String) -> void:
 			_print(await gatehouse.sign_in_guest(_options()))
 		"platform":
 			_print(await gatehouse.sign_in_platform("steam", asked.ticket, _options()))
+		"code":
+			_print(await gatehouse.enter_code(request_id, asked.otp, _options()))
 		"upgrade":
 			_print(await gatehouse.upgrade(_options()))
 		"has_guest":
@@ -56,6 +59,7 @@ func _act(action: String) -> void:
 
 
 func _print(result: Dictionary) -> void:
+	request_id = result.data.get("request_id", request_id)
 	for name in ["outcome", "user_id", "nick", "jwt", "error"]:
 		print(name + " " + result[name])
 	_print_ban(result)

@@ -114,3 +114,13 @@ def test_the_accent_is_checked_on_the_backgrounds_of_the_style_sheet() -> None:
     light, dark = ([Color.parse(one.replace("#fff", "#ffffff")) for one in side] for side in zip(*both, strict=True))
     assert (tuple(light), tuple(dark)) == (LIGHT_BACKGROUNDS, DARK_BACKGROUNDS)
     assert f"--accent: light-dark({DEFAULT_ACCENT}," in tokens
+
+
+async def test_style_sheets_of_pages_load_no_data_images() -> None:
+    """The policy of pages blocks them; only /docs allows them."""
+    packaged = Assets()
+    app = SampleAsgiApp(endpoints=[packaged.endpoint()]).app()
+    names = [path.relative_to(STATIC_DIRECTORY).as_posix() for path in STATIC_DIRECTORY.rglob("*.css")]
+    for name in names:
+        body = (await call_app(app, "GET", packaged.address(name))).body
+        assert "swagger" in name or b'("data:' not in body, name

@@ -3,7 +3,9 @@
 import pytest
 
 from gatehouse.web.pages.template_filters import (
+    HOUR,
     breakable_email,
+    day_heading,
     duration,
     exact_time,
     group_characters,
@@ -19,6 +21,11 @@ NOW = 1_788_000_000  # 2026-08-29T10:40:00Z
 def test_a_moment_is_told_in_utc_and_for_machines() -> None:
     assert exact_time(EN, NOW) == '<time datetime="2026-08-29T10:40:00Z" data-exact>29 August 2026, 10:40 UTC</time>'
     assert "29. August 2026, 10:40 Uhr UTC" in exact_time(DE, NOW)
+    assert ">29 August 2026, 19:40</time>" in exact_time(EN, NOW, "Asia/Tokyo")
+    assert exact_time(EN, NOW, "Nowhere/Unknown") == exact_time(EN, NOW)
+    assert 'title="29. August 2026, 11:10 Uhr">in 30 Minuten</time>' in relative_time(DE, NOW + 1_800, NOW, "UTC")
+    assert day_heading(EN, NOW - 11 * HOUR, NOW, "UTC") == "Yesterday"
+    assert day_heading(EN, NOW - 11 * HOUR, NOW, "Asia/Tokyo") == "Today"
 
 
 @pytest.mark.parametrize(

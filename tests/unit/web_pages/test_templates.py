@@ -15,7 +15,15 @@ from gatehouse.web.pages.assets import STATIC_DIRECTORY, Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.rendering import DisplayPreferences, PageRenderer
 from gatehouse.web.pages.site_sign_in import SiteDeniedContext
-from gatehouse.web.pages.template_filters import DAY, HOUR, MINUTE, duration, exact_time, relative_time
+from gatehouse.web.pages.template_filters import (
+    DAY,
+    HOUR,
+    MINUTE,
+    day_heading,
+    duration,
+    exact_time,
+    relative_time,
+)
 from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, load_languages
 from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
 from tests.support.gallery import CSRF, FORM_POST, FULL_ACCOUNT, NOW, SIGN_IN, STATES, WHY_DENIED
@@ -113,7 +121,11 @@ def test_every_text_is_used() -> None:
         exact_time(words, NOW + month * 30 * DAY)
     for past in (0, 30, MINUTE, 2 * MINUTE, HOUR, 2 * HOUR, DAY, 2 * DAY, 30 * DAY):
         relative_time(words, NOW - past, NOW)
+        relative_time(words, NOW + past, NOW)
         duration(words, past)
+    for past in (0, DAY, 2 * DAY):
+        day_heading(words, NOW - past, NOW, "Europe/Berlin")
+    exact_time(words, NOW, "Europe/Berlin")
     by_status = {key for key in TEXTS if key.startswith(("error.title_", "error.text_"))}
     elsewhere = {key for key in TEXTS if key.startswith(("said.", "event."))}
     assert set(TEXTS) - words.keys - by_status - elsewhere == set()

@@ -51,6 +51,23 @@ async def add_passkey(
 # -- authenticator app --------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("anna")
+async def test_setup_of_a_factor_survives_sign_in_and_fresh_proof_with_the_page_that_asked_for_it(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    address = "/account/totp?next=%2Fconsole%2Fpeople%3Fq%3Dnora"
+    await browser_client.get(address)
+    await browser_client.follow()
+    signed_in = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
+    assert (signed_in.status_code, signed_in.headers["location"]) == (303, address)
+    await service.clock.advance(STALE)
+    await browser_client.get(address)
+    await browser_client.follow()
+    proved = await browser_client.post("/confirm", password=PASSWORD)
+    assert (proved.status_code, proved.headers["location"]) == (303, address)
+    assert 'name="next" value="/console/people?q=nora"' in (await browser_client.follow()).text
+
+
 async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
     service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:

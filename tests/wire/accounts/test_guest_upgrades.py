@@ -30,7 +30,7 @@ from tests.support.guests import (
     register_account,
     register_upgrade,
 )
-from tests.support.mailbox import link_in_new_message
+from tests.support.mailbox import link_in_message, new_messages
 from tests.support.permission_builders import a_role
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
@@ -92,7 +92,9 @@ async def test_person_who_registers_keeps_the_id_of_the_guest(studio: Studio, br
     assert (answer["nick"], answer["tags"]) == ("Kim", "")
     user = await user_of(service, guest["user_id"])
     assert (user.login, user.may_add_factors) == (NEW, False)
-    await browser_client.get(await link_in_new_message(service))
+    messages = {one.subject: one for one in await new_messages(service)}
+    assert guest["nick"] in messages["Your guest was saved to your account"].text
+    await browser_client.get(link_in_message(service, messages["Confirm your email"]))
     await browser_client.post("/verify-email")
     assert (await user_of(service, guest["user_id"])).email_verified, "the link that was mailed before works"
     assert (await browser_client.get("/account")).status_code == 200, "the browser is signed in to the same account"
@@ -240,6 +242,9 @@ async def test_merge_unites_purchases_and_unprotected_roles(
         await user_of(service, guest["user_id"])
     (record,) = await audit_records(studio, AuditEvent.ACCOUNT_MERGED)
     assert record.details == {"from": guest["user_id"], "to": anna.user_id}
+    assert [(one.to, one.subject) for one in await new_messages(service)] == [
+        (ANNA, "A guest was merged into your account")
+    ]
 
 
 async def roles_of(studio: Studio, user_id: str) -> list[str]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,6 +135,25 @@ async def test_gu_03_new_guests_solve_a_puzzle_while_it_is_required(guests: Runn
     assert (done["status"], done["created"]) == ("OK", True)
     other = Device().sign(await ask_challenge(guests))
     assert (await post_guest(guests, **other, **solved))["status"] == "PUZZLE", "a puzzle works once"
+
+
+async def test_gu_03_guests_of_all_sources_solve_puzzles_and_then_are_refused(guests: RunningService) -> None:
+    await turn_guests_on(guests, total_per_hour=4)
+    await guests.services.settings_editor.save({"protection.difficulty": DIFFICULTY}, ORIGIN)
+    known = Device()
+    assert [(await one.log_in(guests))["status"] for one in (known, Device())] == ["OK", "OK"]
+    assert [(await log_in_with_puzzle(guests))["status"] for _ in range(3)] == ["OK", "OK", "BLOCKED"]
+    assert (await known.log_in(guests))["status"] == "OK"
+    await guests.clock.advance(3_601)
+    assert (await Device().log_in(guests))["status"] == "OK"
+
+
+async def log_in_with_puzzle(guests: RunningService) -> dict[str, Any]:
+    device = Device()
+    asked = await device.log_in(guests)
+    assert asked["status"] == "PUZZLE"
+    solved = {"puzzle": asked["puzzle"]["puzzle"], "solution": solve(asked["puzzle"]["puzzle"])}
+    return await post_guest(guests, **device.sign(asked["challenge"]), **solved)
 
 
 async def test_gu_04_guest_gets_no_protected_role(studio: Studio) -> None:

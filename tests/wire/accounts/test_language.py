@@ -71,7 +71,7 @@ async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(br
 
 async def test_the_console_is_wholly_in_a_language_it_has_words_for(german: HttpBrowser) -> None:
     """This includes its frame: a page in two languages is read out wrongly, whatever its `lang` says."""
-    for path in ("/console", "/console/people", "/console/nowhere"):
+    for path in ("/console/access", "/console/people", "/console/nowhere"):
         page = await german.get(path)
         assert '<html lang="en"' in page.text
         assert page.headers["content-language"] == "en"

@@ -103,10 +103,18 @@ async def test_pl_01_ticket_works_once_in_any_spelling(
     ticket = steam.ticket()
     answers = await asyncio.gather(*(log_in(service, ticket=ticket, app_id=game) for _ in range(4)))
     assert sorted(answer["status"] for answer in answers) == ["LOGINERROR"] * 3 + ["OK"]
-    for spelling in (ticket, ticket.upper()):
+    for spelling in (ticket, ticket.upper(), f"{ticket}00", f"{ticket}01", ticket.ljust(2 * 2_560, "f")):
         assert await log_in(service, ticket=spelling, app_id=game) == {"status": "LOGINERROR"}
     await service.clock.advance(86_400)
     assert await log_in(service, ticket=ticket, app_id=game) == {"status": "LOGINERROR"}
+
+
+async def test_ticket_in_a_buffer_of_the_web_api_signs_in(
+    service: RunningService, steam: SteamWebApi, game: int
+) -> None:
+    """GetAuthTicketForWebApi fills 2,560 bytes, and some SDKs leave garbage after the ticket."""
+    padded = steam.ticket().ljust(2 * 2_560, "a")
+    assert (await log_in(service, ticket=padded, app_id=game))["status"] == "OK"
 
 
 async def test_pl_02_two_first_tickets_at_once_make_one_account(

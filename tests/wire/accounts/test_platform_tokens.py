@@ -212,8 +212,12 @@ async def test_issuer_away_is_503_until_its_keys_are_known(
 ) -> None:
     token = issuer.token()
     issuer.vendor.is_down = True
+    answers = await asyncio.gather(*(post_token(service, game, token) for _ in range(5)))
+    assert {answer.status_code for answer in answers} == {503}
     assert (await post_token(service, game, token)).status_code == 503
+    assert len(issuer.vendor.server.received) == 1, "one call for all in ten seconds"
     issuer.vendor.is_down = False
+    await service.clock.advance(10)
     assert (await log_in(service, game, token))["status"] == "OK"
     issuer.vendor.is_down = True
     assert (await log_in(service, game, issuer.token()))["status"] == "OK"

@@ -255,13 +255,14 @@ async def test_id_04_token_with_a_foreign_key_is_refused_and_new_keys_are_found(
 
 
 async def test_vendor_that_is_down_or_answers_nonsense_leaves_the_other_ways(
-    browser_client: HttpBrowser, vendor: Vendor
+    service: RunningService, browser_client: HttpBrowser, vendor: Vendor
 ) -> None:
     vendor.is_down = True
     response = await browser_client.get("/sign-in/with/vendor")
     assert response.status_code == 502
     assert 'name="password"' in response.text
     vendor.is_down = False
+    await service.clock.advance(10)
     answer = vendor.sign_in(await leave(browser_client), **KIM)
     vendor.is_down = True
     assert (await come_back(browser_client, answer)).status_code == 502

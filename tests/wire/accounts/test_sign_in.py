@@ -163,15 +163,38 @@ async def test_lg_10_one_password_against_many_accounts_is_throttled_by_source(b
 async def test_a_session_ends_when_idle_and_in_any_case_at_its_last_day(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    await browser_client.sign_in(LOGIN)
+    await browser_client.sign_in(LOGIN, stays=True)
     for _ in range(15):
         await service.clock.advance(48 * 3_600)
         assert (await browser_client.get("/")).status_code == (
             303 if service.clock.now() < 1_800_000_000 + 30 * 86_400 else 200
         )
-    await browser_client.sign_in(LOGIN)
+    await browser_client.sign_in(LOGIN, stays=True)
     await service.clock.advance(72 * 3_600)
     assert (await browser_client.get("/")).status_code == 200
+
+
+def session_cookie(response: httpx2.Response) -> str:
+    return next(cookie for cookie in response.headers.get_list("set-cookie") if cookie.startswith("gh_session="))
+
+
+@pytest.mark.usefixtures("anna")
+async def test_staying_signed_in_is_a_choice(service: RunningService, browser_client: HttpBrowser) -> None:
+    brief = await browser_client.sign_in(LOGIN)
+    assert "Max-Age" not in session_cookie(brief)  # it ends with the browser
+    await service.clock.advance(12 * 3_600)
+    assert (await browser_client.get("/")).status_code == 200  # and on the server
+    lasting = await browser_client.sign_in(LOGIN, stays=True)
+    assert "Max-Age=31536000" in session_cookie(lasting)
+    await service.clock.advance(12 * 3_600)
+    assert (await browser_client.get("/")).status_code == 303
+    # The browser remembers the choice, and asking for the password again keeps it.
+    fresh = await browser_client.get("/confirm?next=/account/totp")
+    assert fresh.status_code == 200
+    assert "Max-Age=31536000" in session_cookie(await browser_client.post("/confirm", password=PASSWORD))
+    assert 'name="stay" value="1" data-stay="gh_stay" checked' in (await browser_client.get("/sign-in")).text
+    assert "Max-Age" not in session_cookie(await browser_client.sign_in(LOGIN))
+    assert "gh_stay" not in browser_client.cookies
 
 
 async def test_a_sign_in_from_a_new_browser_is_told_to_the_owner_and_from_a_known_one_is_not(

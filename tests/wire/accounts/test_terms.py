@@ -10,6 +10,7 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.accounts.terms.acceptance import LINK_SECONDS
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.times import DAY
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.database_contents import read_all_tables
 from tests.support.game import poll_ended_session, register_game, wait_until_held
@@ -196,6 +197,7 @@ async def test_tm_06_acceptance_is_exported_and_erased_with_the_person(
 async def test_tm_07_too_young_is_told_kindly_and_leaves_nothing_behind(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
+    """The first answer counts for a day in this browser, and no one else knows it."""
     await publish(service, **TERMS, minimum_age=16)
     page = await open_link(browser_client, (await log_in(service))["url"])
     assert "16" not in re.sub("<[^>]*>", "", page.text)  # a hint would invite a wrong date
@@ -206,6 +208,14 @@ async def test_tm_07_too_young_is_told_kindly_and_leaves_nothing_behind(
     assert "Not available yet" in response.text
     assert await accepted(service, anna) == {}
     assert await service.services.storage.audit.unsealed_records(100) == before
+    for _ in range(2):
+        await open_link(browser_client, (await log_in(service))["url"])
+        again = await browser_client.post("/terms", decision="accept", birth="2008-06-01")
+        assert ("Not available yet" in again.text, await accepted(service, anna)) == (True, {})
+    forged = f"age.21.{service.clock.now() + DAY}.{'0' * 64}"
+    for cookie in (forged, browser_client.cookies["gh_age"].replace("age.0", "age.21")):
+        assert service.services.terms.read_remembered_age(cookie) is None
+    await service.clock.advance(DAY)
     await open_link(browser_client, (await log_in(service))["url"])
     await browser_client.post("/terms", decision="accept", birth="2008-06-01")
     assert await accepted(service, anna) == {"terms": "1", "age": "18"}

@@ -72,7 +72,7 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
     assert again.status_code == 200
     assert (await ada.post(f"{page}/close", reason="Once more")).status_code == 409
     log = (await ada.get("/console/activity?group=game_session")).text
-    assert "A game session was closed by an administrator" in log
+    assert "<bdi>Ada</bdi> closed a game session" in log
     assert game.gsid not in log
     for query in ("side=by", "side=by&format=csv"):
         records_about_her = (await ada.get(f"/console/people/{ADA}/activity?{query}")).text

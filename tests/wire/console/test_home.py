@@ -1,8 +1,16 @@
-"""The home page of the console: recent sign-ins, what expires soon, remaining setup steps."""
+"""The home page of the console: figures of a period, what expires soon, remaining setup steps, owners and players."""
 
-from tests.support.console import ADA, MAX, OLGA, PIA, SHOP, ConsoleBrowsers, apply_document
+import re
+
+import pytest
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.times import DAY, HOUR
+from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
 
+HOME = "/console"
 ENDING = """
 applications:
   - application_id: $shop
@@ -10,51 +18,89 @@ applications:
 """
 
 
-async def test_the_day_is_counted_and_what_ends_soon_is_named(
+def figures_on(page: str) -> dict[str, tuple[str, str]]:
+    """The tiles: by name, the number and the change."""
+    tiles = re.findall(r"<dt>([^<]+)</dt><dd>(?:<a [^>]*>)?(\d+)(?:</a>)?\s*<small[^>]*>([^<]*)</small>", page)
+    return {name: (number, change) for name, number, change in tiles}
+
+
+async def sign_in_at(studio: RunningService, ago: int, *people: str, app_id: int = SHOP) -> None:
+    """Count a login of each person to the application, so long ago."""
+    studio.clock.set_back(ago)
+    for user_id in people:
+        studio.services.recorder.record(
+            AuditEvent.LOGGED_IN, AuditOrigin(actor=user_id), subject=user_id, details={"app_id": app_id}
+        )
+    studio.clock.set_back(-ago)
+    await studio.services.tally.flush()
+
+
+@pytest.mark.both_databases
+async def test_figures_are_of_the_chosen_period_and_compared_with_the_one_before(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, pia = await console_browsers(ADA), await console_browsers(PIA)
-    await pia.get("/sign-in")
-    await pia.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
+    await sign_in_at(studio, 2 * HOUR, PIA, PIA, MAX)
+    await sign_in_at(studio, 30 * HOUR, PIA, OLGA)
+    await sign_in_at(studio, 10 * DAY, PIA, DEV, DEV, DEV)
+    ada = await console_browsers(ADA)
     await studio.services.tally.flush()
-    end = studio.clock.now() + 86_400
-    await apply_document(studio, ENDING % end)
-    page = (await ada.get("/console")).text
-    assert "[[" in page
-    counted = await studio.services.storage.tallies.counts_since(0)
-    assert {tally.what.value: tally.times for tally in counted} == {"signed_in": 2, "refused": 1}
+    day, week, month = [(await ada.get(f"{HOME}?period={one}")).text for one in ("24h", "7d", "30d")]
+    # Ada's own sign-in is in each.
+    assert figures_on(day)["Sign-ins"] == ("4", "+100% from the previous period")
+    assert figures_on(day)["Active people"] == ("3", "+50% from the previous period")
+    assert figures_on(week)["Sign-ins"] == ("6", "+50% from the previous period")
+    assert figures_on(week)["Active people"] == ("4", "+100% from the previous period")
+    assert figures_on(month)["Sign-ins"] == ("10", "None in the previous period")
+    assert figures_on(month)["Active people"] == ("5", "None in the previous period")
+    assert 'aria-current="page">7 days' in week
+    top = month.partition('id="top-title"')[2]
+    assert re.search(rf'<a href="/console/applications/{SHOP}">Shop</a>.*?<span>9</span>', top, re.DOTALL)
+
+
+@pytest.mark.both_databases
+async def test_failures_latest_activity_and_what_ends_soon(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    await apply_document(studio, ENDING % (studio.clock.now() + DAY + HOUR))
+    await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
+    await studio.services.tally.flush()
+    studio.clock.set_back(-1)  # the newest record
+    ada = await console_browsers(ADA)
+    page = (await ada.get(HOME)).text
+    assert figures_on(page)["Failed sign-ins"][0] == "1"
+    numbers = page.partition('id="numbers"')[2].partition("</details>")[0]
+    assert '<a href="/console/activity/refusals">' in numbers
     assert "Role moderator" in page
-    assert f'href="/console/applications/{SHOP}">Shop' in page
+    assert ">in 1 day</time>" in page
+    assert "<bdi>Ada</bdi> signed in" in page
     assert "Turn on two-factor sign-in" in page
     assert "Done: </span>Create a project" in page
 
 
-async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_else_was_refused(
+async def test_counts_add_up_over_several_flushes(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
+    await console_browsers(PIA)
+    await studio.services.tally.flush()
+    await studio.services.tally.flush()
+    await console_browsers(PIA)
+    await studio.services.tally.flush()
+    assert [tally.times for tally in await studio.services.storage.tallies.counts_since(0)] == [2]
+
+
+@pytest.mark.both_databases
+async def test_owners_get_their_projects_and_players_their_account(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
+    await apply_document(studio, ENDING % (studio.clock.now() + DAY))
+    page = (await (await console_browsers(OLGA)).get(HOME)).text
+    assert f'<a href="/console/projects/{PROJECT}">Mind Games</a>' in page
+    assert "2 applications" in page
+    assert "created project <bdi>Mind Games</bdi>" in page
+    assert "Settings" not in page
+    assert "Your applications" in (await (await console_browsers(MAX)).get(HOME)).text
+    player = await (await console_browsers(PIA)).get(HOME)
+    assert (player.status_code, player.headers["location"]) == (303, "/account")
+
+
+async def test_an_unknown_period_shows_the_day(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
-    await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
-    await studio.services.tally.flush()
-    page = (await ada.get("/console")).text
-    assert '<dt>Refused sign-ins</dt><dd><a href="#numbers">1</a></dd>' in page
-    numbers = page.partition('id="numbers"')[2].partition("</details>")[0]
-    assert '<a href="/console/activity/refusals">' in numbers
-
-
-async def test_sign_in_tally_adds_up_over_several_flushes(
-    studio: RunningService, console_browsers: ConsoleBrowsers
-) -> None:
-    await console_browsers(PIA)
-    tallies = studio.services.storage.tallies
-    await studio.services.tally.flush()
-    await studio.services.tally.flush()
-    await console_browsers(PIA)
-    await studio.services.tally.flush()
-    assert [tally.times for tally in await tallies.counts_since(0)] == [2]
-
-
-async def test_others_are_greeted_with_what_they_look_after(console_browsers: ConsoleBrowsers) -> None:
-    for user_id, words in ((OLGA, "1 project"), (MAX, "Your applications"), (PIA, "You don't manage anything yet.")):
-        page = (await (await console_browsers(user_id)).get("/console")).text
-        assert words in page
-        assert "Settings" not in page
+    assert 'aria-current="page">24 hours' in (await ada.get(f"{HOME}?period=year")).text

@@ -1,6 +1,7 @@
 """Projects in the console: the same permissions and commands as in the API."""
 
 import re
+from html import unescape
 
 from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, post_form
 from tests.support.service import RunningService
@@ -126,3 +127,16 @@ async def test_a_list_is_a_file_that_no_spreadsheet_runs(console_browsers: Conso
     file = await olga.get("/console/projects?format=csv")
     assert file.headers["content-type"].startswith("text/csv")
     assert file.text.splitlines()[1] == "mind_games,Mind Games,'=1+1,2,2,no"
+
+
+async def test_a_new_project_keeps_its_form_while_a_second_factor_is_set_up(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get("/console/projects/new")
+    await ada.post("/console/projects/new", title="Räuber & Co", factor="totp")
+    page = await ada.follow()
+    kept = re.search(r'name="next" value="([^"]+)"', page.text)
+    assert kept is not None
+    form = await ada.get(unescape(kept[1]))
+    assert 'name="title" value="Räuber &amp; Co"' in form.text

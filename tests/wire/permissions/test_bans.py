@@ -419,6 +419,7 @@ async def test_bn_09_a_shared_device_asks_for_confirmation_and_old_devices_are_f
     assert (await log_in(service, app_id=shop, factor=PC))["status"] == "OK"
     devices = service.services.sign_in_devices
     for user_id in ("1000000071", "1000000072", "1000000073"):
+        await service.services.storage.accounts.create_user(a_user(user_id=user_id), a_record())
         await devices.record_sign_in(user_id, PC)
     request = ban_request(anna.user_id, application_id=shop, device=True)
     assert "confirm" in await studio.expect_error(409, "user/ban", request, moderator.headers)
@@ -431,6 +432,12 @@ async def test_bn_09_a_shared_device_asks_for_confirmation_and_old_devices_are_f
     await lift(studio, moderator, anna.user_id, application_id=shop)
     await service.clock.advance(30 * DAY + 1)
     assert (await ban(studio, moderator, anna.user_id, application_id=shop, device=True)).get("devices", 0) == 0
+
+
+async def test_bn_09_sign_in_at_an_erasure_stores_no_device(service: RunningService, anna: User) -> None:
+    await service.services.erasure.erase(anna, ORIGIN)
+    await service.services.sign_in_devices.record_sign_in(anna.user_id, PC)
+    assert await count_rows(service, user_devices) == 0
 
 
 async def test_bn_09_made_up_devices_of_a_person_are_bounded(studio: Studio, moderator: Person, anna: User) -> None:

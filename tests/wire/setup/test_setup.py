@@ -6,6 +6,7 @@ import httpx2
 
 from gatehouse.accounts.model import login_key
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import AccountBrowser, totp_code
 from tests.support.service import RunningService
 
 ANNA = {
@@ -40,6 +41,26 @@ async def test_opening_the_link_and_filling_the_form_makes_the_administrator(ser
     assert done.status_code == 200
     assert "Welcome, Anna" in done.text
     assert await administrators(service) == ["administrator"]
+
+
+async def test_setup_signs_in_and_leads_through_two_factor_sign_in_to_the_console(service: RunningService) -> None:
+    account_browser = AccountBrowser(service)
+    await account_browser.get(f"/setup?token={await new_link(service)}")
+    done = await account_browser.post("/setup", **ANNA)
+    assert '<a href="/account/totp?next=/console"' in done.text
+    assert (await account_browser.get("/console")).status_code == 200
+    page = await account_browser.get("/account/totp?next=/console/people/new")
+    wrong = await account_browser.submit("/account/totp", otp="000000")
+    assert wrong.status_code == 403
+    code = totp_code(account_browser.secret_in(page), service)
+    codes = await account_browser.submit("/account/totp", otp=code)
+    assert '<a href="/console/people/new" role="button">' in codes.text
+    assert "/account#factors" not in codes.text
+    # A page elsewhere is never the next one.
+    elsewhere = await account_browser.get("/account/passkey?next=https://evil.example/")
+    assert 'name="next"' not in elsewhere.text
+    assert 'href="https://evil.example' not in elsewhere.text
+    await account_browser.client.aclose()
 
 
 async def test_the_link_is_dead_once_used_and_setup_never_reopens(service: RunningService) -> None:

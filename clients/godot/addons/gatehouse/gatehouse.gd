@@ -14,7 +14,8 @@ extends Node
 ##   "ok": signed in; `data` is everything the service told
 ##   "refused": the player said no, or the service did; `error` is a record id that its operators can look up. `reason`
 ##     is "banned": show `public_text`, and `until` (Unix time, 0 for no end); or, for guests and platforms, one of
-##     "second_factor" and "no_account": sign in through the browser; "terms": open `data.url`, then sign in again;
+##     "second_factor": ask for a code of `data.methods` and call `enter_code`; "wrong_code": ask again; "no_account":
+##     sign in through the browser; "terms": open `data.url`, then sign in again;
 ##     "throttled": try again after `data.retry_after` seconds; "login_error": the key or ticket is not accepted
 ##   "signed_out": there is no session, or it has ended: sign in
 ##   "cancelled": the game cancelled
@@ -43,7 +44,7 @@ const FACTOR_BYTES := 32
 const KEY_BYTES := 32
 const RENEW_BEFORE := 604800.0  # seconds: a week before its end, the JWT of a guest is renewed
 const REASONS := {
-	"2STEP": "second_factor", "2STEPERROR": "second_factor", "TERMS": "terms", "BLOCKED": "throttled",
+	"2STEP": "second_factor", "2STEPERROR": "wrong_code", "TERMS": "terms", "BLOCKED": "throttled",
 	"LOGINERROR": "login_error", "DENIED": "denied"
 }
 # https anywhere, plain http to this very machine; no user part, no blanks, nothing a command line could misread.
@@ -93,6 +94,20 @@ func sign_in_platform(platform: String, ticket: String, options := {}) -> Dictio
 	var asked := _registration(options)
 	asked.merge({"platform": platform, "ticket": ticket})
 	return _finish(_login_result(await _send("/proxy/api/platformLogin", asked, SHORT_TIMEOUT)), options)
+
+
+## Continue a sign-in that was refused with the reason "second_factor", with `data.request_id` of that result and the code
+## that the player entered. With the method "email" and an empty code the service sends one. Options as for guests.
+func enter_code(request_id: String, otp: String, options := {}, method := "") -> Dictionary:
+	options = options.duplicate()
+	if not _begin(options):
+		return _invalid()
+	var asked := {"request_id": request_id}
+	if otp != "":
+		asked.otp = otp
+	if method != "":
+		asked.method = method
+	return _finish(_login_result(await _send("/proxy/api/login", asked, SHORT_TIMEOUT)), options)
 
 
 ## Give the guest of this device an account, through the browser: the player registers, or signs in to the account that

@@ -46,6 +46,7 @@ class GuestPolicy:
     enabled: bool
     application_ids: frozenset[int]  # that guests may sign in to; all if empty
     created_per_hour: int  # by one source
+    total_per_hour: int  # created by all sources; proof of work is required from half of it on
     idle_days: int  # after which a guest is erased; 0 for never
 
     def admits(self, application_ids: tuple[int, ...]) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+import structlog
+
 from gatehouse.accounts.guests.model import (
     CHALLENGE_SECONDS,
     GUEST_ISSUER,
@@ -29,8 +31,10 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.kernel.times import DAY, HOUR
-from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
+from gatehouse.throttle.limits import AttemptLimit, Quota, ThrottleSubject, quota_limit
 from gatehouse.throttle.proof_of_work import ProofOfWork, Puzzle, PuzzlePurpose
+
+log = structlog.get_logger(__name__)
 
 NONCE_BYTES: Final = 16
 MAX_CHALLENGE_LENGTH: Final = 200
@@ -105,7 +109,7 @@ class GuestSignIn:
         """
         if device_key and await self._store.find_guest(read_device_key(device_key).subject) is not None:
             return None
-        return await self._proof_of_work.issue_puzzle(PuzzlePurpose.GUEST)
+        return await self._proof_of_work.issue_puzzle(PuzzlePurpose.GUEST, always=await self._is_rush())
 
     async def sign_in(
         self, proof: DeviceProof, application_ids: tuple[int, ...], *, lang: str, source: str, origin: AuditOrigin
@@ -140,10 +144,28 @@ class GuestSignIn:
     async def _refuse_creation(self, key: DeviceKey, proof: DeviceProof, source: str) -> None:
         if await self._store.is_retired_key(key.subject):
             raise DeviceProofRefused("the guest of this key has an account now")
-        await self._proof_of_work.require_solution(PuzzlePurpose.GUEST, proof.puzzle, proof.solution)
-        limit = quota_limit(self._policy().created_per_hour, HOUR)
-        if not await self._quota.consume([ThrottleSubject(("guest", source), limit)]):
+        is_rush, policy = await self._is_rush(), self._policy()
+        await self._proof_of_work.require_solution(PuzzlePurpose.GUEST, proof.puzzle, proof.solution, always=is_rush)
+        # One by one: a source that is over its own limit must not use up that of all.
+        of_source = ThrottleSubject(("guest", source), quota_limit(policy.created_per_hour, HOUR))
+        if not await self._quota.consume([of_source]):
             raise TooMany(HOUR, "guests created from one source")
+        in_all = ThrottleSubject(("guests",), quota_limit(policy.total_per_hour, HOUR))
+        if not await self._quota.consume([in_all]):
+            raise TooMany(HOUR, "guests created by all sources")
+        if not await self._quota.consume([rush_subject(policy)]) and not is_rush:
+            log.warning("many new guests: proof of work required", purpose=PuzzlePurpose.GUEST)
+
+    async def _is_rush(self) -> bool:
+        """Return whether so many guests were created that new ones solve a puzzle, before they are refused."""
+        return await self._quota.is_exceeded(rush_subject(self._policy()))
+
+
+def rush_subject(policy: GuestPolicy) -> ThrottleSubject:
+    """Return what counts new guests up to half of those allowed in all; then it is blocked for an hour."""
+    half = policy.total_per_hour // 2
+    limit = AttemptLimit(free_attempts=half, first_delay=HOUR, max_delay=HOUR, window=HOUR)
+    return ThrottleSubject(("guests", "half"), limit)
 
 
 class GuestExpiry:

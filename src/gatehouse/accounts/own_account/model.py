@@ -379,12 +379,16 @@ class OwnAccountStore(Protocol):
         """Return True if the guest would be merged into the account, False if it would be upgraded."""
 
     async def complete_upgrade(
-        self, upgrade: GuestUpgrade, records: Callable[[bool], Sequence[AuditRecord]], now: int
+        self,
+        upgrade: GuestUpgrade,
+        records: Callable[[bool], Sequence[AuditRecord]],
+        mails: Callable[[bool], Sequence[OutboxMail]],
+        now: int,
     ) -> bool:
         """Upgrade or merge the guest, retire the device key and confirm the game session, in one transaction.
 
-        Returns whether it was a merge; `records` gets the same. Of any number of callers with one guest, at any
-        nodes, exactly one succeeds. Raises GuestNotUpgraded.
+        Returns whether it was a merge; `records` and `mails` get the same. Of any number of callers with one guest,
+        at any nodes, exactly one succeeds. Raises GuestNotUpgraded.
         """
 
     async def account_of_former_id(self, former_id: str, now: int) -> str | None:

@@ -19,12 +19,13 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
-from gatehouse.kernel.times import MINUTE
+from gatehouse.kernel.times import DAY, MINUTE
 
 MAX_AGE: Final = 130
 LINK_SECONDS: Final = 30 * MINUTE
 LINK: Final = re.compile(r"([0-9]{1,20})\.([0-9-]{0,64})\.([A-Z]{0,2})\.([0-9]{1,11})\.([0-9a-f]{64})", re.ASCII)
 LINK_PATH: Final = "/terms"
+REMEMBERED_AGE: Final = re.compile(rf"{AGE}\.([0-9]{{1,2}})\.([0-9]{{1,11}})\.([0-9a-f]{{64}})", re.ASCII)
 
 ReadAccepted = Callable[[str], Awaitable[tuple[str, Sequence[AcceptedVersion]]]]
 StoreAccepted = Callable[[str, Mapping[str, str], AuditRecord], Awaitable[None]]
@@ -113,6 +114,18 @@ class Terms:
         today = datetime.fromtimestamp(self._clock.now(), UTC).date()
         age = today.year - born.year - ((today.month, today.day) < (born.month, born.day))
         return age if 0 <= age <= MAX_AGE else None
+
+    def remember_age(self, age: int) -> str:
+        """Return what a browser stores for a day about a person who was too young: the band of their age, signed."""
+        signed = f"{AGE}.{age_band(age)}.{self._clock.now() + DAY}"
+        return f"{signed}.{self._signature(signed)}"
+
+    def read_remembered_age(self, text: str) -> int | None:
+        """Return the band that a browser stores; None without one."""
+        read = REMEMBERED_AGE.fullmatch(text)
+        if read is None or not constant_time_equal(read[3], self._signature(text.rpartition(".")[0])):
+            return None
+        return int(read[1]) if int(read[2]) > self._clock.now() else None
 
     def _signature(self, signed: str) -> str:
         return hmac_sha256(self._key, signed.encode()).hex()

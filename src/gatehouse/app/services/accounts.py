@@ -426,7 +426,10 @@ def provider_calls(settings: Settings) -> ProviderCalls:
 
 def session_lifetimes(wanted: SessionSettings) -> SessionLifetimes:
     return SessionLifetimes(
-        idle=wanted.idle_hours * HOUR, absolute=wanted.absolute_days * DAY, fresh=wanted.fresh_minutes * MINUTE
+        idle=wanted.idle_hours * HOUR,
+        absolute=wanted.absolute_days * DAY,
+        unless_stay=wanted.unless_stay_hours * HOUR,
+        fresh=wanted.fresh_minutes * MINUTE,
     )
 
 

@@ -1,6 +1,5 @@
 """The screens of the console; loaded when it is first opened, see web/console/lazy_console.py."""
 
-from gatehouse.admin.activity import ActivityStore
 from gatehouse.admin.applications import ApplicationListStore
 from gatehouse.admin.clients import ClientListStore
 from gatehouse.admin.home import HomeStore
@@ -105,7 +104,11 @@ def home_screens(console: ConsoleServices) -> HomeScreens:
     services = console.services
     return HomeScreens(
         store=HomeStore(services.storage.runner),
-        tallies=services.storage.tallies,
+        log=visible_audit_log(services),
+        activity=console.activity_store,
+        describer=console.record_describer,
+        verification=console.log_verification,
+        finding=console.search,
         view=console.view,
         clock=services.clock,
         sends_mail=lambda: bool(services.settings.mail.host),
@@ -124,6 +127,7 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         profile=services.account_profile,
         names=console.names,
         places=services.geoip,
+        describer=console.record_describer,
     )
     access = PersonAccessScreens(
         persons,
@@ -157,11 +161,15 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
             lookup=console.lookup,
             view=console.view,
             clock=services.clock,
+            sends_mail=lambda: bool(services.settings.mail.host),
+            base_url=services.base_url,
         ).routes(),
         *selected.routes(),
         *bans.list_routes(),
         *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
-        *PersonScreens(persons, base_url=services.base_url).routes(),
+        *PersonScreens(
+            persons, base_url=services.base_url, sends_mail=lambda: bool(services.settings.mail.host)
+        ).routes(),
         *access.routes(),
         *assign.routes(),
         *sessions.routes(),
@@ -398,16 +406,14 @@ def game_screens(console: ConsoleServices) -> GameScreens:
 
 
 def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    services, store = console.services, ActivityStore(console.services.storage.runner)
+    services, store = console.services, console.activity_store
     log = ActivityScreens(
         log=visible_audit_log(services),
         store=store,
-        names=console.names,
-        finding=console.search,
+        describer=console.record_describer,
         lookup=console.lookup,
         view=console.view,
-        mac_key=services.audit_key,
-        box=services.head_codec,
+        verification=console.log_verification,
     )
     refusals = RefusalScreens(store=store, view=console.view)
     return [*refusals.routes(), *log.routes()]  # any path of the log may be a record's

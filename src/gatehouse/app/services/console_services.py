@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
+from gatehouse.admin.activity import ActivityStore
 from gatehouse.admin.assignments import AssignmentListStore
 from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.admin.names import NameStore
@@ -17,6 +18,7 @@ from gatehouse.app.services.installation import installation_admin
 from gatehouse.app.services.people import people_admin
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
+from gatehouse.web.console.activity import LogVerification, RecordDescriber
 from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
 from gatehouse.web.console.applications.assignments import AssignmentTable
 from gatehouse.web.console.applications.schema_changes import SchemaReview
@@ -114,6 +116,22 @@ class ConsoleServices:
     @cached_property
     def project_loader(self) -> ProjectLoader:
         return ProjectLoader(projects=self.services.project_commands, store=self.services.storage.projects)
+
+    @cached_property
+    def activity_store(self) -> ActivityStore:
+        return ActivityStore(self.services.storage.runner)
+
+    @cached_property
+    def record_describer(self) -> RecordDescriber:
+        return RecordDescriber(store=self.activity_store, mac_key=self.services.audit_key)
+
+    @cached_property
+    def log_verification(self) -> LogVerification:
+        return LogVerification(
+            store=self.activity_store,
+            verifier=self.services.continuous_verifier,
+            head_codec=self.services.head_codec,
+        )
 
     @cached_property
     def people_admin(self) -> PeopleAdmin:

@@ -20,7 +20,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder, RefusalLog, SignInTally
 from gatehouse.audit.sealer import Retention, Sealer
-from gatehouse.audit.verification import ChainVerifier
+from gatehouse.audit.verification import ChainVerifier, ContinuousVerifier
 from gatehouse.images.conversion import ImageConverter
 from gatehouse.images.loading import FETCH_LIMITS, ImageLoader
 from gatehouse.kernel.clock import Clock
@@ -40,7 +40,7 @@ from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.settings import LoadedSettings, Settings
-from gatehouse.settings.model import GuestSettings
+from gatehouse.settings.guests import GuestSettings
 from gatehouse.storage.database import Storage, connect_storage
 from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.runner import PoolLimits
@@ -105,11 +105,9 @@ class CoreServices:
 
     @cached_property
     def guest_expiry(self) -> GuestExpiry:
+        store = self.storage.profile
         return GuestExpiry(
-            store=self.storage.profile,
-            recorder=self.recorder,
-            clock=self.clock,
-            policy=lambda: guest_policy(self.settings.guests),
+            store=store, recorder=self.recorder, clock=self.clock, policy=lambda: guest_policy(self.settings.guests)
         )
 
     # Audit log
@@ -120,7 +118,7 @@ class CoreServices:
 
     @cached_property
     def tally(self) -> SignInTally:
-        return SignInTally(store=self.storage.tallies, clock=self.clock)
+        return SignInTally(store=self.storage.tallies, clock=self.clock, key=derive_key(self.instance_key, "people"))
 
     @cached_property
     def recorder(self) -> Recorder:
@@ -180,7 +178,9 @@ class CoreServices:
             progress=progress,
         )
 
-    # Signing keys
+    @cached_property
+    def continuous_verifier(self) -> ContinuousVerifier:
+        return ContinuousVerifier(make_verifier=self.audit_verification, clock=self.clock)
 
     @cached_property
     def keyring(self) -> Keyring:
@@ -253,10 +253,7 @@ class CoreServices:
     @cached_property
     def setup(self) -> Setup:
         return Setup(
-            store=self.storage.accounts,
-            administration=self.administration,
-            recorder=self.recorder,
-            clock=self.clock,
+            store=self.storage.accounts, administration=self.administration, recorder=self.recorder, clock=self.clock
         )
 
     @cached_property
@@ -466,6 +463,7 @@ def guest_policy(wanted: GuestSettings) -> GuestPolicy:
         enabled=wanted.enabled,
         application_ids=frozenset(map(int, wanted.applications)),
         created_per_hour=wanted.created_per_hour,
+        total_per_hour=wanted.total_per_hour,
         idle_days=wanted.idle_days,
     )
 

@@ -114,6 +114,7 @@ class GameServices(OAuthServices):
             id_tokens=self.game_id_tokens,
             refusals=self.game_refusals,
             guests=self.storage.profile,
+            notifier=self.account_notifier,
             recorder=self.recorder,
             clock=self.clock,
         )

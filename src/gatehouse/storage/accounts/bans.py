@@ -67,6 +67,11 @@ LIVE_GAME_SESSIONS = Statement(
         game_sessions.c.user_id == bindparam("of"), game_sessions.c.ends_at > bindparam("now")
     )
 )
+HOLD_USER = Statement(
+    select(users.c.user_id)
+    .where(users.c.user_id == bindparam("of"))
+    .with_for_update(read=True)  # a concurrent erasure waits, and then deletes the device too
+)
 _NEW_DEVICE = upsert(user_devices)
 RECORD_DEVICE = Statement(
     _NEW_DEVICE.on_conflict_do_update(
@@ -189,6 +194,8 @@ def _move_devices(replaced: Sequence[Row], ban: Ban) -> Verb[None]:
 
 
 def record_device(user_id: str, device: str, now: int) -> Verb[None]:
+    if not (yield HOLD_USER(of=user_id)):
+        return  # erased meanwhile: nothing about the person is stored
     yield RECORD_DEVICE(user_id=user_id, device=device, seen_at=now)
     yield DROP_SURPLUS_DEVICES(of=user_id)
 

@@ -16,6 +16,7 @@ from gatehouse.accounts.model import GUEST_PROVIDER, GUEST_TAG, AccountKind, Lin
 from gatehouse.audit.model import AuditRecord
 from gatehouse.gamesessions.model import SessionConfirmation
 from gatehouse.images.model import picture_owner
+from gatehouse.mail.model import OutboxMail
 from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage import gamesessions, personal_data
@@ -32,6 +33,7 @@ from gatehouse.storage.accounts.users import (
 )
 from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.images import remove_image
+from gatehouse.storage.mail import queue_mails
 from gatehouse.storage.oauth.logout_calls import revoke_user_grants
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY, count_holders_of_roles
 from gatehouse.storage.permissions.row_readers import read_record
@@ -165,7 +167,12 @@ def is_merge(upgrade: GuestUpgrade) -> Verb[bool]:
     return not (yield NEW_ACCOUNT(of=upgrade.user_id, since=upgrade.session_created_at))
 
 
-def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[AuditRecord]], now: int) -> Verb[bool]:
+def complete_upgrade(
+    upgrade: GuestUpgrade,
+    records: Callable[[bool], Sequence[AuditRecord]],
+    mails: Callable[[bool], Sequence[OutboxMail]],
+    now: int,
+) -> Verb[bool]:
     yield from lock_structure()  # before any row is locked, as everywhere
     yield from _lock_both(upgrade)
     keys = yield DROP_DEVICE_KEY(of=upgrade.guest_id)
@@ -194,6 +201,7 @@ def complete_upgrade(upgrade: GuestUpgrade, records: Callable[[bool], Sequence[A
     if not (yield gamesessions.CONFIRM_SESSION(**gamesessions.confirmation_parameters(confirmation, now))):
         raise GuestNotUpgraded
     yield from add_audit_records(records(merged))
+    yield from queue_mails(mails(merged), kept)
     yield Notification(gamesessions.CHANNEL, upgrade.gsid)
     return merged
 

@@ -179,3 +179,19 @@ tallies = Table(  # how often people signed in, by the hour
     number_column("times"),
     PrimaryKeyConstraint("hour", "what"),
 )
+
+sign_in_targets = Table(  # how often people signed in to each application or client, by the hour
+    "sign_in_targets",
+    metadata,
+    time_column("hour"),
+    text_column("target"),  # "application <id>" or "client <id>"
+    number_column("times"),
+    PrimaryKeyConstraint("hour", "target"),
+)
+
+active_people = Table(  # who signed in, by the hour, as sketches (kernel/sketches.py)
+    "active_people",
+    metadata,
+    Column("hour", BigInteger, primary_key=True, autoincrement=False),
+    Column("sketch", LargeBinary, nullable=False),
+)

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,29 +19,34 @@ from gatehouse.admin.activity import (
     ActivityFilter,
     ActivityPage,
     ActivityStore,
+    RecordNames,
     RecordNotFound,
     VisibleAuditLog,
     redact_record,
     truncated_at,
 )
-from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import EXPORT_MOST, SEARCH_LONGEST
-from gatehouse.admin.search import SearchStore
 from gatehouse.audit.chain import HeadCodec, is_authentic, matches_commitment, problems_at_end
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditRecord, Refusal, Seal
+from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.audit.verification import ContinuousVerifier, VerifiedLog
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.rights import Rights
+from gatehouse.web.console.activity_sentences import (
+    APPLICATION_FIELDS,
+    icon_of,
+    ids_in,
+    reference_of,
+    sentence_of,
+    target_of,
+)
 from gatehouse.web.console.activity_text import (
     HIGH_SEVERITY_MARK,
     AuditReference,
     DetailLine,
-    applications_in,
-    changed_name,
     detail_lines,
     event_meaning,
-    people_in,
-    reference_of,
 )
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_file
@@ -58,6 +64,7 @@ from gatehouse.web.console.view import (
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.ACTIVITY
 EVENT_GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in AuditEvent))
@@ -92,20 +99,15 @@ class RecordView:
     record: AuditRecord
     actor: AuditReference
     subject: AuditReference
+    sentence: Markup | str
     lines: tuple[DetailLine, ...]
     application: str = ""  # the name of the one its details name
     authentic: bool = True
     address: str = ""
 
     @property
-    def meaning(self) -> str:
-        return event_meaning(self.record.event)
-
-    @property
-    def changed_name(self) -> str:
-        """The name of what was changed, unless the subject is that."""
-        name = changed_name(self.record.details)
-        return "" if name == self.subject.name else name
+    def icon(self) -> str:
+        return icon_of(self.record.event)
 
     @property
     def important(self) -> bool:
@@ -137,8 +139,10 @@ class ActivityContext(PageContext):
     groups: Sequence[str]
     picked: Mapping[str, ComboboxOption]
     problem: FormProblem | None = None
-    seal: Seal | None
-    log_problems: Sequence[str]  # as far as the end of the log shows
+    is_live: bool  # the newest records: the page is kept up to date
+    verified: VerifiedLog
+    sealed: int  # how many records there are to verify
+    log_problems: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,28 +155,79 @@ class ActivityEntryContext(PageContext):
     call: ApiCall
 
 
+class RecordDescriber:
+    """Records as pages show them, to a reader with these rights.
+
+    `mac_key`: what records are authenticated with, to see that none was changed since.
+    """
+
+    def __init__(self, *, store: ActivityStore, mac_key: bytes) -> None:
+        self._store = store
+        self._mac_key = mac_key
+
+    async def describe(self, records: Sequence[AuditRecord], rights: Rights, t: Translator) -> Sequence[RecordView]:
+        names = await self._store.record_names(ids_in(records))
+        return [self._describe_one(record, names, rights, t) for record in records]
+
+    def _describe_one(self, record: AuditRecord, names: RecordNames, rights: Rights, t: Translator) -> RecordView:
+        cut = redact_record(record, rights)
+        lines = detail_lines({name: value for name, value in cut.details.items() if name not in APPLICATION_FIELDS})
+        return RecordView(
+            record=cut,
+            actor=reference_of(cut.actor, names),
+            subject=reference_of(cut.subject, names),
+            sentence=sentence_of(t, cut, names, lines),
+            lines=lines,
+            application=target_of(cut, names),
+            authentic=is_authentic(record, self._mac_key) and matches_commitment(record),
+            address=(cut.personal or {}).get("address", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogState:
+    """How far the log is verified, and everything that is wrong with it."""
+
+    verified: VerifiedLog = field(default_factory=VerifiedLog)
+    sealed: int = 0
+    problems: Sequence[str] = ()
+
+
+class LogVerification:
+    def __init__(self, *, store: ActivityStore, verifier: ContinuousVerifier, head_codec: HeadCodec) -> None:
+        self._store = store
+        self._verifier = verifier
+        self._head_codec = head_codec
+
+    async def state(self) -> LogState:
+        """Verify what was sealed since the last time, up to a limit, and return the state."""
+        await self._verifier.run_once()
+        verified, end = self._verifier.result, await self._store.chain_end()
+        head = self._head_codec.decode(end.head)
+        return LogState(
+            verified=verified,
+            sealed=head.place - head.begins + 1 if head else 0,
+            problems=tuple(dict.fromkeys((*problems_at_end(head, end), *verified.problems))),
+        )
+
+
 class ActivityScreens:
     def __init__(
         self,
         *,
         log: VisibleAuditLog,
         store: ActivityStore,
-        names: NameStore,
-        finding: SearchStore,
+        describer: RecordDescriber,
         lookup: Lookup,
         view: ConsoleView,
-        mac_key: bytes,
-        box: HeadCodec,
+        verification: LogVerification,
     ) -> None:
-        """`mac_key`: what records are authenticated with, to see that none was changed since."""
         self._log = log
         self._store = store
-        self._names = names
-        self._finding = finding
+        self._describer = describer
         self._lookup = lookup
         self._view = view
-        self._mac_key = mac_key
-        self._box = box
+        self._verification = verification
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
         typed, problem = read_query(request, ActivityQuery), None
@@ -186,9 +241,9 @@ class ActivityScreens:
         if query.format:
             return await self._export(admin, query, looked)
         found = ActivityPage(records=()) if problem else await self._search(looked, query)
-        end = await self._store.chain_end() if admin.rights.administers else None
+        state = await self._verification.state() if admin.rights.administers else LogState()
         context = ActivityContext(
-            found=await self._describe(found.records, admin),
+            found=await self._describer.describe(found.records, admin.rights, self._view.words(request)),
             query=typed,
             picked=await self._lookup.describe(admin, typed, FIELDS),
             problem=problem,
@@ -199,8 +254,10 @@ class ActivityScreens:
             is_filtered=bool(filter_query(query)),
             administers=admin.rights.administers,
             groups=EVENT_GROUPS,
-            seal=end.seal if end else None,
-            log_problems=problems_at_end(self._box.decode(end.head), end) if end else (),
+            is_live=not query.after,
+            verified=state.verified,
+            sealed=state.sealed,
+            log_problems=state.problems,
         )
         return self._view.render(request, admin, ENTRY, context)
 
@@ -208,7 +265,7 @@ class ActivityScreens:
         record = await self._log.record(admin.authenticated, admin.visibility, request.path_params["record_id"])
         if not isinstance(record, AuditRecord):
             raise RecordNotFound
-        (entry,) = await self._describe([record], admin)
+        (entry,) = await self._describer.describe([record], admin.rights, self._view.words(request))
         context = ActivityEntryContext(
             entry=entry,
             administers=admin.rights.administers,
@@ -239,27 +296,6 @@ class ActivityScreens:
             since=parse_day(query.since),
             until=parse_day(query.until, days=1) or FOREVER,
             after=parse_cursor(query.after),
-        )
-
-    async def _describe(self, records: Sequence[AuditRecord], admin: AdminRequest) -> Sequence[RecordView]:
-        people = await self._names.people_by_id(people_in(records))
-        applications = await self._finding.application_names(applications_in(records))
-        nicks = {user_id: one.nick for user_id, one in people.items()}
-        return [self._describe_one(record, nicks, applications, admin) for record in records]
-
-    def _describe_one(
-        self, record: AuditRecord, nicks: Mapping[str, str], applications: Mapping[int, str], admin: AdminRequest
-    ) -> RecordView:
-        cut = redact_record(record, admin.rights)
-        number = cut.details.get("application_id")
-        return RecordView(
-            record=cut,
-            actor=reference_of(cut.actor, nicks, applications),
-            subject=reference_of(cut.subject, nicks, applications),
-            lines=detail_lines({name: value for name, value in cut.details.items() if name != "application_id"}),
-            application=applications.get(number, str(number)) if isinstance(number, int) else "",
-            authentic=is_authentic(record, self._mac_key) and matches_commitment(record),
-            address=(cut.personal or {}).get("address", ""),
         )
 
     async def _export(self, admin: AdminRequest, query: ActivityQuery, activity_filter: ActivityFilter) -> Response:

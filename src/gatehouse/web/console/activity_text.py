@@ -1,16 +1,16 @@
-"""An audit record in words: the values before and after, the person it is about and the actor.
+"""The details of an audit record in words: the values before and after a change.
 
 The log keeps differences as short texts of Python values (audit/recorder.py); they are read back here. What was
 too long to be kept whole is shown as it is.
 """
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.audit.model import Details
 from gatehouse.gamesessions.model import GSID_PATTERN, short_gsid
 from gatehouse.permissions.explanation.wording import time_text
 from gatehouse.permissions.model.rules import PROJECT_ACCESS, RuleSection
@@ -38,7 +38,7 @@ class DetailLine:
 class AuditReference:
     """A person or thing that a record names."""
 
-    kind: str  # person, application, project, group or text
+    kind: str  # person, application, project, group, client or text
     id: str
     name: str = ""
 
@@ -127,29 +127,7 @@ def _until(more: Mapping[object, object]) -> str:
     return f" until {time_text(end)}" if isinstance(end, int) and end else ""
 
 
-def reference_of(text: str, nicks: Mapping[str, str], applications: Mapping[int, str]) -> AuditReference:
-    kind, _, rest = text.partition(" ")
-    if kind in REFERENCE_KINDS and rest:
-        number = parse_application_subject(text)
-        return AuditReference(kind=kind, id=rest, name=applications.get(number, "") if number else "")
-    if text in nicks:
-        return AuditReference(kind="person", id=text, name=nicks[text])
-    return AuditReference(kind="text", id=short_gsid(text))
-
-
 def parse_application_subject(text: str) -> int:
     """Of `application 50001`; 0 for anything else."""
     kind, _, rest = text.partition(" ")
     return int(rest) if kind == "application" and rest.isascii() and rest.isdigit() else 0
-
-
-def people_in(records: Sequence[AuditRecord]) -> set[str]:
-    return {
-        name for record in records for name in (record.actor, record.subject) if name.isascii() and name.isdigit()
-    }
-
-
-def applications_in(records: Sequence[AuditRecord]) -> set[int]:
-    found = {parse_application_subject(name) for record in records for name in (record.actor, record.subject)}
-    numbers = {value for one in records if isinstance(value := one.details.get("application_id"), int)}
-    return (found | numbers) - {0}

@@ -1,6 +1,6 @@
-"""Home: sign-ins, pending items, what ends soon, and open setup tasks."""
+"""Home: figures of a period, what ends soon, open setup tasks and the latest activity; projects for their owners."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,28 +8,46 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.home import EndingSoon, HomeStore, InstallationCounts
+from gatehouse.admin.activity import ActivityFilter, ActivityStore, VisibleAuditLog
+from gatehouse.admin.home import (
+    EndingSoon,
+    HomeStore,
+    InstallationCounts,
+    Period,
+    PeriodFigures,
+    ProjectCard,
+    TimeBucket,
+    TopApplication,
+)
+from gatehouse.admin.names import NamedApplication
+from gatehouse.admin.search import SearchStore
 from gatehouse.admin.settings import Risk
-from gatehouse.audit.model import HourlyTally, TallyKind, TallyStore
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.times import HOUR
+from gatehouse.kernel.times import DAY, HOUR
+from gatehouse.web.console.activity import LogVerification, RecordDescriber, RecordView
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.setup import SampleCommands
 
-SHOWN_HOURS: Final = 24
-ENDING_SOON_SECONDS: Final = 14 * 86_400  # seconds
+PERIODS: Final[Mapping[str, Period]] = {
+    "24h": Period(hours=24, bucket_hours=1),
+    "7d": Period(hours=7 * 24, bucket_hours=6),
+    "30d": Period(hours=30 * 24, bucket_hours=24),
+}
+DEFAULT_PERIOD: Final = "24h"
+ENDING_SOON_SECONDS: Final = 14 * DAY
 MAX_ENDING: Final = 8
+MAX_TOP: Final = 5  # applications
+MAX_LATEST: Final = 8  # records
+MAX_CARDS: Final = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HourLine:
-    at: int
-    signed_in: int = 0
-    refused: int = 0
-    game: int = 0
+class PeriodQuery(msgspec.Struct, frozen=True, kw_only=True):
+    period: str = DEFAULT_PERIOD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,25 +63,32 @@ class SetupTask:
 class HomeContext(PageContext):
     template = "console/home.html"
 
-    hours: tuple[HourLine, ...]
-    chart: str  # the same as JSON, for the picture
+    period: str
+    figures: PeriodFigures
+    chart: str  # the buckets as JSON, for the picture
+    bucket_seconds: int
     amounts: InstallationCounts
+    top: Sequence[TopApplication]
     ending: Sequence[EndingSoon]
-    tasks: tuple[SetupTask, ...]
+    latest: Sequence[RecordView]
+    tasks: Sequence[SetupTask]  # none once all are done
     risks: Sequence[Risk]
+    log_problems: Sequence[str]
     samples: SampleCommands
+    periods: Sequence[str] = tuple(PERIODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GreetingContext(PageContext):
+class OwnerHomeContext(PageContext):
     """For those who administer only a part of the installation."""
 
-    template = "console/greeting.html"
+    template = "console/owner_home.html"
 
-    projects: int
-    applications: int
+    projects: Sequence[ProjectCard]
+    project_count: int
+    applications: Sequence[NamedApplication]
+    latest: Sequence[RecordView]
     may_publish: bool
-    has_anything: bool
 
 
 class HomeScreens:
@@ -73,78 +98,101 @@ class HomeScreens:
         self,
         *,
         store: HomeStore,
-        tallies: TallyStore,
+        log: VisibleAuditLog,
+        activity: ActivityStore,
+        describer: RecordDescriber,
+        verification: LogVerification,
+        finding: SearchStore,
         view: ConsoleView,
         clock: Clock,
         sends_mail: Callable[[], bool],
         risks: Callable[[], Sequence[Risk]],
         samples: SampleCommands,
     ) -> None:
-        self._risks = risks
-        self._samples = samples
         self._store = store
-        self._tallies = tallies
+        self._log = log
+        self._activity = activity
+        self._describer = describer
+        self._verification = verification
+        self._finding = finding
         self._view = view
         self._clock = clock
         self._sends_mail = sends_mail
+        self._risks = risks
+        self._samples = samples
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        visibility = admin.visibility
-        if not visibility.everything:
-            context = GreetingContext(
-                projects=len(visibility.projects),
-                applications=len(visibility.applications),
-                may_publish=visibility.may_publish,
-                has_anything=visibility.has_any,
-            )
-            return self._view.render(request, admin, ConsoleEntry.HOME, context)
-        now = self._clock.now()
-        first = now - now % HOUR - (SHOWN_HOURS - 1) * HOUR
-        hours = hour_lines(await self._tallies.counts_since(first), first)
-        amounts = await self._store.counts(now)
-        return self._view.render(
-            request,
-            admin,
-            ConsoleEntry.HOME,
-            HomeContext(
-                hours=hours,
-                chart=chart_json(hours),
-                amounts=amounts,
-                ending=await self._store.ending_soon(now, now + ENDING_SOON_SECONDS, MAX_ENDING),
-                tasks=setup_tasks(amounts, sends_mail=self._sends_mail()),
-                risks=self._risks(),
-                samples=self._samples,
-            ),
+        """The installation for administrators, projects for others; players are sent to their account."""
+        if not admin.visibility.has_any:
+            return see_other(Path.ACCOUNT)
+        if not admin.visibility.everything:
+            return await self._show_to_owner(request, admin)
+        asked = read_query(request, PeriodQuery).period
+        name = asked if asked in PERIODS else DEFAULT_PERIOD
+        period, now = PERIODS[name], self._clock.now()
+        figures = await self._store.period_figures(period, now)
+        amounts = await self._store.counts()
+        context = HomeContext(
+            period=name,
+            figures=figures,
+            chart=chart_json(figures.buckets),
+            bucket_seconds=period.bucket_hours * HOUR,
+            amounts=amounts,
+            top=await self._store.top_applications(period.start(now), MAX_TOP),
+            ending=await self._store.ending_soon(now, now + ENDING_SOON_SECONDS, MAX_ENDING),
+            latest=await self._latest(request, admin, ActivityFilter()),
+            tasks=open_tasks(setup_tasks(amounts, sends_mail=self._sends_mail())),
+            risks=self._risks(),
+            log_problems=(await self._verification.state()).problems,
+            samples=self._samples,
         )
+        return self._view.render(request, admin, ConsoleEntry.HOME, context)
+
+    async def _show_to_owner(self, request: Request, admin: AdminRequest) -> Response:
+        visibility, now = admin.visibility, self._clock.now()
+        latest: Sequence[RecordView] = ()
+        if visibility.projects:
+            subjects = await self._log.subjects(admin.authenticated, visibility)
+            latest = await self._latest(request, admin, ActivityFilter(subjects=subjects))
+        context = OwnerHomeContext(
+            projects=await self._store.project_cards(visibility.projects, now, now + ENDING_SOON_SECONDS, MAX_CARDS),
+            project_count=len(visibility.projects),
+            applications=await self._finding.applications(visibility, "", MAX_CARDS),
+            latest=latest,
+            may_publish=visibility.may_publish,
+        )
+        return self._view.render(request, admin, ConsoleEntry.HOME, context)
+
+    async def _latest(
+        self, request: Request, admin: AdminRequest, activity_filter: ActivityFilter
+    ) -> Sequence[RecordView]:
+        found = await self._activity.activity(activity_filter, MAX_LATEST)
+        return await self._describer.describe(found.records, admin.rights, self._view.words(request))
 
     def routes(self) -> Sequence[ConsoleRoute]:
         return [self._view.page("", self.show)]
 
 
-def hour_lines(tallied: Sequence[HourlyTally], first: int) -> tuple[HourLine, ...]:
-    times = {(one.hour, one.what): one.times for one in tallied}
-    return tuple(
-        HourLine(
-            at=at,
-            signed_in=times.get((at, TallyKind.SIGNED_IN), 0),
-            refused=times.get((at, TallyKind.REFUSED), 0),
-            game=times.get((at, TallyKind.GAME), 0),
-        )
-        for at in range(first, first + SHOWN_HOURS * HOUR, HOUR)
-    )
-
-
-def chart_json(hours: Sequence[HourLine]) -> str:
-    columns = [[getattr(line, name) for line in hours] for name in ("at", "signed_in", "refused", "game")]
+def chart_json(buckets: Sequence[TimeBucket]) -> str:
+    columns = [[getattr(bucket, name) for bucket in buckets] for name in ("at", "signed_in", "refused", "game")]
     return msgspec.json.encode(columns).decode()
 
 
-def setup_tasks(amounts: InstallationCounts, *, sends_mail: bool) -> tuple[SetupTask, ...]:
+def setup_tasks(amounts: InstallationCounts, *, sends_mail: bool) -> Sequence[SetupTask]:
     return (
-        SetupTask(name="factor", address=Path.ACCOUNT, done=amounts.administrators_with_factor > 0),
+        SetupTask(
+            name="factor",
+            address=f"{Path.TOTP}?next={ConsoleEntry.HOME.path}",
+            done=amounts.administrators_with_factor > 0,
+        ),
         SetupTask(name="mail", address=f"{ConsoleEntry.SETTINGS.path}/email", done=sends_mail),
         SetupTask(name="project", address=f"{ConsoleEntry.PROJECTS.path}/new", done=amounts.projects > 0),
         SetupTask(name="application", address=ConsoleEntry.APPLICATIONS.path, done=amounts.applications > 0),
         SetupTask(name="roles", address=ConsoleEntry.ROLES.path, done=amounts.roles > 0),
         SetupTask(name="client", address=ConsoleEntry.APPLICATIONS.path, done=amounts.clients > 0),
     )
+
+
+def open_tasks(tasks: Sequence[SetupTask]) -> Sequence[SetupTask]:
+    """The whole list while something is open, then none."""
+    return () if all(task.done for task in tasks) else tasks

@@ -1,6 +1,6 @@
 """People: the list, and a new one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.registration import Invitation
 from gatehouse.admin.paging import Page
 from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin
@@ -18,6 +19,7 @@ from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.frame import NewSecretContext
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people_selected import BulkAction
@@ -32,6 +34,7 @@ from gatehouse.web.console.view import (
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.PEOPLE
 FILTER_FIELDS: Final = {"application_id": ComboboxKind.APPLICATION, "role": ComboboxKind.ROLE}
@@ -134,14 +137,21 @@ class NewPersonForm(CsrfForm, frozen=True, kw_only=True):
     password: str = ""
 
 
-CREATED_MESSAGES: Final[Mapping[str, str]] = {
-    OnboardingMethod.INVITE: "person_invited",
-    OnboardingMethod.PASSWORD: "person_created",
-    OnboardingMethod.NONE: "person_created",
-}
+def invitation_page(t: Translator, invitation: Invitation, *, base_url: str, sends_mail: bool) -> NewSecretContext:
+    """The link of an invitation, to copy; an email takes it there only if there is a mail server."""
+    user = invitation.user
+    return NewSecretContext(
+        title=t("people.invited", nick=user.nick),
+        trail=[(user.nick, f"{ENTRY.path}/{user.user_id}")],
+        text=t(f"people.invited_{'by' if sends_mail else 'without'}_mail", email=user.login or ""),
+        value=f"{base_url}{invitation.path}",
+        back=f"{ENTRY.path}/{user.user_id}",
+    )
 
 
 class PeopleScreens:
+    """`sends_mail`: whether a mail server is configured."""
+
     def __init__(
         self,
         *,
@@ -150,12 +160,16 @@ class PeopleScreens:
         lookup: Lookup,
         view: ConsoleView,
         clock: Clock,
+        sends_mail: Callable[[], bool],
+        base_url: str,
     ) -> None:
         self._people_admin = people_admin
         self._lists = lists
         self._lookup = lookup
         self._view = view
         self._clock = clock
+        self._sends_mail = sends_mail
+        self._base_url = base_url
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
         require_operation(admin.rights, Operation.ADMINISTER)
@@ -183,20 +197,20 @@ class PeopleScreens:
         require_operation(admin.rights, Operation.ADMINISTER)
         return self._view.render(request, admin, ENTRY, NewPersonContext(form=NewPersonForm()))
 
-    async def create(self, request: Request, admin: AdminRequest, form: NewPersonForm) -> Response:  # noqa: ARG002
+    async def create(self, request: Request, admin: AdminRequest, form: NewPersonForm) -> Response:
         if form.entrance == OnboardingMethod.INVITE:
             invitation = await self._people_admin.invite(
                 admin.actor, login=form.login, nick=form.nick, lang=form.lang
             )
-            created = invitation.user
-        else:
-            password = form.password if form.entrance == OnboardingMethod.PASSWORD else None
-            created = await self._people_admin.create(
-                admin.actor, login=form.login, nick=form.nick, lang=form.lang, password=password
+            context = invitation_page(
+                self._view.words(request), invitation, base_url=self._base_url, sends_mail=self._sends_mail()
             )
-        return self._view.redirect_with_flash(
-            f"{ENTRY.path}/{created.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created")
+            return self._view.render(request, admin, ENTRY, context)
+        password = form.password if form.entrance == OnboardingMethod.PASSWORD else None
+        created = await self._people_admin.create(
+            admin.actor, login=form.login, nick=form.nick, lang=form.lang, password=password
         )
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{created.user_id}", "person_created")
 
     async def rerender_new(
         self, request: Request, admin: AdminRequest, form: NewPersonForm, problem: FormProblem

@@ -1,6 +1,6 @@
 """One person: the head of every tab, the account, and actions on it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -20,6 +20,7 @@ from gatehouse.web.api.permissions.users import user_entry
 from gatehouse.web.console.forms import FieldConflict, VersionedForm, conflicts_after, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.people import invitation_page
 from gatehouse.web.console.view import (
     AdminRequest,
     Confirmation,
@@ -180,9 +181,10 @@ class PersonLoader:
 
 
 class PersonScreens:
-    def __init__(self, loader: PersonLoader, *, base_url: str) -> None:
+    def __init__(self, loader: PersonLoader, *, base_url: str, sends_mail: Callable[[], bool]) -> None:
         self._loader = loader
         self._base_url = base_url
+        self._sends_mail = sends_mail
         self._people_admin = loader.people_admin
         self._view = loader.view
 
@@ -251,9 +253,22 @@ class PersonScreens:
         erases = action is PersonAction.ERASE
         if erases:
             require_confirmation_text(form.typed, user_id)
+        if action is PersonAction.LINK:
+            return await self._send_link(request, admin, user_id)
         await self._perform(admin, action, user_id)
         address = ENTRY.path if erases else f"{ENTRY.path}/{user_id}"
         return self._view.redirect_with_flash(address, f"person_{action}")
+
+    async def _send_link(self, request: Request, admin: AdminRequest, user_id: str) -> Response:
+        """Show the link of an invitation; a link to reset a password goes to its owner only."""
+        invitation = await self._people_admin.send_password_link(admin.actor, user_id)
+        sends_mail = self._sends_mail()
+        if invitation is not None:
+            t = self._view.words(request)
+            context = invitation_page(t, invitation, base_url=self._base_url, sends_mail=sends_mail)
+            return self._view.render(request, admin, ENTRY, context)
+        message = "person_link" if sends_mail else "person_link_waits"
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}", message)
 
     async def _perform(self, admin: AdminRequest, action: PersonAction, user_id: str) -> None:
         match action:
@@ -261,8 +276,6 @@ class PersonScreens:
                 await self._people_admin.block(admin.actor, user_id, blocked=action is PersonAction.BLOCK)
             case PersonAction.SIGN_OUT:
                 await self._people_admin.sign_out(admin.actor, user_id, keep=admin.signed_in.session)
-            case PersonAction.LINK:
-                await self._people_admin.send_password_link(admin.actor, user_id)
             case PersonAction.PROMOTE | PersonAction.DEMOTE:
                 admin = await self._view.for_application(admin, CENTRAL_APPLICATION)
                 central = admin.authenticated.require_application(Operation.ADMINISTER)

@@ -21,8 +21,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.web.api.permissions.users import methods_entry, user_sessions_entry
-from gatehouse.web.console.activity import RecordView
-from gatehouse.web.console.activity_text import detail_lines, reference_of
+from gatehouse.web.console.activity import RecordDescriber, RecordView
 from gatehouse.web.console.forms import ListQuery, csv_file
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
@@ -142,6 +141,7 @@ class PersonSessionScreens:
         profile: AccountProfile,
         names: NameStore,
         places: GeoIpLookup,
+        describer: RecordDescriber,
     ) -> None:
         self._loader = loader
         self._view = loader.view
@@ -150,6 +150,7 @@ class PersonSessionScreens:
         self._profile = profile
         self._names = names
         self._places = places
+        self._describer = describer
 
     async def list_sessions(self, request: Request, admin: AdminRequest) -> Response:
         user, head = await self._loader.load(request, admin, "sessions")
@@ -223,7 +224,7 @@ class PersonSessionScreens:
             return csv_file("activity", ACTIVITY_COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
         nicks = {one.user_id: one.nick for one in (await self._names.people_by_id(others)).values()}
-        records = [describe_record(record, nicks) for record in found.rows]
+        records = await self._describer.describe(page.rows, admin.rights, self._view.words(request))
         context = PersonActivityContext(head=head, found=found, records=records, side=query.chosen, nicks=nicks)
         return self._view.render(request, admin, ENTRY, context)
 
@@ -287,12 +288,3 @@ def parse_factor(text: str) -> Factor:
         return Factor(text)
     except ValueError:
         raise NotFound("no such factor") from None
-
-
-def describe_record(record: AuditRecord, nicks: Mapping[str, str]) -> RecordView:
-    return RecordView(
-        record=record,
-        actor=reference_of(record.actor, nicks, {}),
-        subject=reference_of(record.subject, nicks, {}),
-        lines=detail_lines(record.details),
-    )

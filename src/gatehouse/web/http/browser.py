@@ -12,6 +12,7 @@ from gatehouse.accounts.sessions import Sessions
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import Refused
 from gatehouse.kernel.ids import new_secret
+from gatehouse.kernel.times import DAY
 
 # The first match counts: Edge and Opera also contain Chrome, and Chrome also contains Safari.
 BROWSER_NAMES: Final = (
@@ -71,16 +72,22 @@ def refuse_foreign_page(request: Request, base_url: str) -> None:
 
 # The browser of a request: its cookies, its session, and the CSRF check of its forms.
 #
-# There are three cookies: `gh_browser` identifies the browser and gives no access; `gh_session` is the session;
-# `gh_device` records which login was used here before. Over https all carry `__Host-` and Secure (R8).
+# There are five cookies: `gh_browser` identifies the browser and gives no access; `gh_session` is the session;
+# `gh_device` records which login was used here before; `gh_age` that a person was too young, for a day; `gh_stay` the
+# choice to stay signed in, which a script may set as well. Over https all carry `__Host-` and Secure (R8).
 
 
 BROWSER_COOKIE: Final = "gh_browser"
 SESSION_COOKIE: Final = "gh_session"
 DEVICE_COOKIE: Final = "gh_device"
+AGE_COOKIE: Final = "gh_age"
+STAY_COOKIE: Final = "gh_stay"
+STAY_VALUE: Final = "1"
+OWN_COOKIES: Final = frozenset({BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE, AGE_COOKIE, STAY_COOKIE})
 YEAR_SECONDS: Final = 365 * 86_400
 MAX_COOKIE_LENGTH: Final = 256
-SIGNED_IN_LANG_KEY: Final = "reader_lang"  # the key in the state of a request
+SIGNED_IN_LANG_KEY: Final = "reader_lang"  # the keys in the state of a request
+SIGNED_IN_ZONE_KEY: Final = "reader_zone"
 PREFETCH_HEADERS: Final = (b"sec-purpose", b"purpose", b"x-moz")
 
 
@@ -94,8 +101,10 @@ class Browser:
     is_new: bool
     session: str | None  # the secret of gh_session, live or not
     device: str
+    age: str = ""  # of gh_age, signed
     signed_in: UserSession | None
     agent: str
+    stays: bool = False  # the person chose to stay signed in
 
 
 class BrowserSessions:
@@ -111,14 +120,18 @@ class BrowserSessions:
         session = cookies.get(SESSION_COOKIE)
         signed_in = None if session is None else await self._sessions.find(session)
         if signed_in is not None:
-            request.scope.setdefault("state", {})[SIGNED_IN_LANG_KEY] = signed_in.user.lang
+            state = request.scope.setdefault("state", {})
+            state[SIGNED_IN_LANG_KEY] = signed_in.user.lang
+            state[SIGNED_IN_ZONE_KEY] = signed_in.user.zoneinfo
         return Browser(
             browser_id=cookies.get(BROWSER_COOKIE) or new_secret(),
             is_new=BROWSER_COOKIE not in cookies,
             session=session,
             device=cookies.get(DEVICE_COOKIE, ""),
+            age=cookies.get(AGE_COOKIE, ""),
             signed_in=signed_in,
             agent=request.headers.get("user-agent", ""),
+            stays=cookies.get(STAY_COOKIE) == STAY_VALUE,
         )
 
     def csrf_token(self, browser: Browser) -> str:
@@ -139,10 +152,32 @@ class BrowserSessions:
             self._set_cookie(response, BROWSER_COOKIE, browser.browser_id, max_age=YEAR_SECONDS)
         return response
 
-    def set_session_cookie(self, response: Response, session: str, device: str = "") -> Response:
-        self._set_cookie(response, SESSION_COOKIE, session, max_age=None)
+    def set_session_cookie(
+        self, response: Response, session: str, device: str = "", *, stays: bool = False
+    ) -> Response:
+        """Set the cookie of a session; unless the person stays signed in, it ends with the browser."""
+        self._set_cookie(response, SESSION_COOKIE, session, max_age=YEAR_SECONDS if stays else None)
         if device:
             self._set_cookie(response, DEVICE_COOKIE, device, max_age=YEAR_SECONDS)
+        return response
+
+    @property
+    def stay_cookie(self) -> str:
+        return self._prefix + STAY_COOKIE
+
+    def set_stay_cookie(self, response: Response, *, stays: bool) -> Response:
+        response.set_cookie(
+            self.stay_cookie,
+            STAY_VALUE if stays else "",
+            max_age=YEAR_SECONDS if stays else 0,
+            path="/",
+            secure=self._https,
+            samesite="lax",
+        )
+        return response
+
+    def set_age_cookie(self, response: Response, age: str) -> Response:
+        self._set_cookie(response, AGE_COOKIE, age, max_age=DAY)
         return response
 
     def clear_session_cookie(self, response: Response) -> Response:
@@ -164,7 +199,7 @@ class BrowserSessions:
         for pair in "; ".join(request.headers.getlist("cookie")).split("; "):
             name, _, value = pair.partition("=")
             bare = name.removeprefix(self._prefix)
-            if name != self._prefix + bare or bare not in (BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE):
+            if name != self._prefix + bare or bare not in OWN_COOKIES:
                 continue
             ours[bare] = "" if bare in ours or len(value) > MAX_COOKIE_LENGTH else value
         return {name: value for name, value in ours.items() if value}
@@ -178,6 +213,11 @@ def is_full_session(signed_in: UserSession | None) -> TypeGuard[UserSession]:
 def signed_in_lang(scope: Scope) -> str:
     """The language of the signed-in account; empty if the browser of this request was not read yet."""
     return str(scope.get("state", {}).get(SIGNED_IN_LANG_KEY, ""))
+
+
+def signed_in_zone(scope: Scope) -> str:
+    """The time zone of the signed-in account; empty where none is known."""
+    return str(scope.get("state", {}).get(SIGNED_IN_ZONE_KEY, ""))
 
 
 def is_prefetch(request: Request) -> bool:

@@ -126,3 +126,12 @@ class DeleteAccountContext(PageContext):
     csrf: str
     login: str
     problem: PageProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryCodesContext(PageContext):
+    template = "recovery_codes.html"
+
+    codes: tuple[str, ...]
+    login: str
+    next: str = "/account#factors"

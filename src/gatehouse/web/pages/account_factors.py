@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Literal
 
 from starlette.requests import Request
@@ -24,11 +25,13 @@ from gatehouse.accounts.second_factors.model import (
 )
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.kernel.errors import Refused
+from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.account import AccountPage
-from gatehouse.web.pages.account_request import AccountRequest, AccountView, section_address
-from gatehouse.web.pages.contexts import PasskeySetupContext, RecoveryCodesContext, TotpSetupContext
+from gatehouse.web.pages.account_contexts import RecoveryCodesContext
+from gatehouse.web.pages.account_request import AccountRequest, AccountView, section_address, setup_address
+from gatehouse.web.pages.contexts import PasskeySetupContext, TotpSetupContext
 from gatehouse.web.pages.forms import BAD_REQUEST, FORBIDDEN, CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind
@@ -40,11 +43,15 @@ class PasskeysImpossible(Refused):
     public = "Passkeys need a host name, but this installation uses an IP address."
 
 
-class TotpCodeForm(CsrfForm, frozen=True, kw_only=True):
+class FactorSetupForm(CsrfForm, frozen=True, kw_only=True):
+    next: str = ""  # the page of the console that asked for a factor
+
+
+class TotpCodeForm(FactorSetupForm, frozen=True, kw_only=True):
     otp: str
 
 
-class PasskeySetupForm(CsrfForm, frozen=True, kw_only=True):
+class PasskeySetupForm(FactorSetupForm, frozen=True, kw_only=True):
     name: str
     credential: str
 
@@ -89,7 +96,7 @@ class FactorForms:
         if account.user.sealed_totp is not None:
             return see_other(section_address(AccountSection.FACTORS))
         try:
-            return await self._totp_form(request, account)
+            return await self._totp_form(request, account, own_next(request.query_params.get("next", "")))
         except EmailNotVerified:
             return await self._problem_page(request, account, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
 
@@ -101,10 +108,11 @@ class FactorForms:
                 account.user, form.otp.strip(), origin=account.origin, device=account.device
             )
         except SecondFactorWrong:
-            return await self._totp_form(request, account, ProblemKind.WRONG_CODE, status=FORBIDDEN)
+            back = own_next(form.next)
+            return await self._totp_form(request, account, back, ProblemKind.WRONG_CODE, status=FORBIDDEN)
         except EnrollmentGone:
-            return see_other(Path.TOTP)
-        return self._factor_added(request, account, codes, Notice.TOTP_ADDED)
+            return see_other(setup_address(Path.TOTP, form.next))
+        return self._factor_added(request, account, codes, Notice.TOTP_ADDED, own_next(form.next))
 
     async def remove_totp(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         try:
@@ -114,7 +122,13 @@ class FactorForms:
         return self._view.redirect_with_notice(Notice.TOTP_REMOVED)
 
     async def _totp_form(
-        self, request: Request, account: AccountRequest, trouble: ProblemKind | None = None, *, status: int = 200
+        self,
+        request: Request,
+        account: AccountRequest,
+        next_page: str,
+        trouble: ProblemKind | None = None,
+        *,
+        status: int = 200,
     ) -> Response:
         enrolment = await self._totp.pending_enrollment(account.user) or await self._totp.begin_enrollment(
             account.user
@@ -123,6 +137,8 @@ class FactorForms:
             csrf=self._view.csrf_token(account),
             uri=enrolment.uri,
             secret=enrolment.secret,
+            next=next_page,
+            other=setup_address(Path.PASSKEY, next_page) if self._passkeys.are_supported else "",
             problem=problem_from(trouble),
         )
         return self._view.show(request, context, status=status)
@@ -133,11 +149,12 @@ class FactorForms:
         if not self._passkeys.are_supported:
             raise PasskeysImpossible
         try:
-            return await self._passkey_form(request, account)
+            return await self._passkey_form(request, account, own_next(request.query_params.get("next", "")))
         except EmailNotVerified:
             return await self._problem_page(request, account, ProblemKind.EMAIL_UNVERIFIED, status=CONFLICT)
 
     async def add_passkey(self, request: Request, account: AccountRequest, form: PasskeySetupForm) -> Response:
+        again = partial(self._passkey_form, request, account, own_next(form.next), form.name)
         try:
             codes = await self._passkeys.register(
                 account.user,
@@ -148,12 +165,12 @@ class FactorForms:
                 device=account.device,
             )
         except (PasskeyRefused, PasskeyTaken):
-            return await self._passkey_form(request, account, form.name, ProblemKind.PASSKEY_FAILED, status=FORBIDDEN)
+            return await again(ProblemKind.PASSKEY_FAILED, status=FORBIDDEN)
         except BadPasskeyName:
-            return await self._passkey_form(request, account, form.name, ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
+            return await again(ProblemKind.PASSKEY_NAME, status=BAD_REQUEST)
         except TooManyPasskeys:
-            return await self._passkey_form(request, account, form.name, ProblemKind.PASSKEYS_FULL, status=CONFLICT)
-        return self._factor_added(request, account, codes, Notice.PASSKEY_ADDED)
+            return await again(ProblemKind.PASSKEYS_FULL, status=CONFLICT)
+        return self._factor_added(request, account, codes, Notice.PASSKEY_ADDED, own_next(form.next))
 
     async def rename_passkey(self, request: Request, account: AccountRequest, form: RenamePasskeyForm) -> Response:
         try:
@@ -185,6 +202,7 @@ class FactorForms:
         self,
         request: Request,
         account: AccountRequest,
+        next_page: str,
         name: str = "",
         trouble: ProblemKind | None = None,
         *,
@@ -192,7 +210,12 @@ class FactorForms:
     ) -> Response:
         options = await self._passkeys.registration_options(account.user, browser=account.browser_digest)
         context = PasskeySetupContext(
-            csrf=self._view.csrf_token(account), passkey_options=options, name=name, problem=problem_from(trouble)
+            csrf=self._view.csrf_token(account),
+            passkey_options=options,
+            name=name,
+            next=next_page,
+            other="" if account.user.sealed_totp is not None else setup_address(Path.TOTP, next_page),
+            problem=problem_from(trouble),
         )
         return self._view.show(request, context, status=status)
 
@@ -222,13 +245,21 @@ class FactorForms:
         return self._show_codes(request, account, codes)
 
     def _factor_added(
-        self, request: Request, account: AccountRequest, codes: Sequence[str], notice: Notice
+        self, request: Request, account: AccountRequest, codes: Sequence[str], notice: Notice, next_page: str = ""
     ) -> Response:
-        """Redirect to the account page, or show the recovery codes that the first factor created, once."""
-        return self._show_codes(request, account, codes) if codes else self._view.redirect_with_notice(notice)
+        """Continue with the next page, or show the recovery codes that the first factor created, once."""
+        if codes:
+            return self._show_codes(request, account, codes, next_page)
+        return see_other(next_page) if next_page else self._view.redirect_with_notice(notice)
 
-    def _show_codes(self, request: Request, account: AccountRequest, codes: Sequence[str]) -> Response:
-        context = RecoveryCodesContext(codes=tuple(codes), login=account.user.login or account.user.nick)
+    def _show_codes(
+        self, request: Request, account: AccountRequest, codes: Sequence[str], next_page: str = ""
+    ) -> Response:
+        context = RecoveryCodesContext(
+            codes=tuple(codes),
+            login=account.user.login or account.user.nick,
+            next=next_page or section_address(AccountSection.FACTORS),
+        )
         return self._view.show(request, context)
 
     # -- errors ---------------------------------------------------------------------------------------
@@ -309,6 +340,10 @@ class FactorForms:
                 fresh=True,
             ),
         ]
+
+
+def own_next(address: str) -> str:
+    return address if is_console_page(address) else ""
 
 
 def problem_from(trouble: ProblemKind | None) -> PageProblem | None:

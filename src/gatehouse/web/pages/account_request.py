@@ -7,7 +7,7 @@ address, so that no link can make a page claim something.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +16,8 @@ from gatehouse.accounts.model import Session, User, UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
+from gatehouse.sign_in_flow.flows import ACCOUNT_KIND, RETURN_TO, SignInFlows
+from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.browser import Browser, BrowserSessions, device_name, is_full_session
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
@@ -119,24 +121,54 @@ RETURN_ADDRESSES: Final[Mapping[str, str]] = {
 }
 
 
+# The pages that set up a second factor return to the console page that asked for it.
+FACTOR_SETUP_PAGES: Final = (Path.TOTP, Path.PASSKEY)
+
+
+def setup_address(path: Path, next_page: str) -> str:
+    """Return the address of a page that sets up a factor and then continues with `next_page`, if it is our own."""
+    return f"{path}?{urlencode({'next': next_page})}" if is_console_page(next_page) else path
+
+
+def next_of_setup(address: str) -> str:
+    """Return the page that such an address continues with; empty for any other."""
+    path, _, query = address.partition("?")
+    wanted = parse_qs(query).get("next", [""])[0]
+    return wanted if path in FACTOR_SETUP_PAGES and is_console_page(wanted) else ""
+
+
+def page_to_return_to(request: Request, path: Path) -> str:
+    if path not in FACTOR_SETUP_PAGES:
+        return path
+    return setup_address(path, request.query_params.get("next", ""))
+
+
 class AccountView:
     def __init__(
-        self, *, browsers: BrowserSessions, sessions: Sessions, pages: PageRenderer, notices: NoticeCookie
+        self,
+        *,
+        browsers: BrowserSessions,
+        sessions: Sessions,
+        sign_in_flows: SignInFlows,
+        pages: PageRenderer,
+        notices: NoticeCookie,
     ) -> None:
         self._browsers = browsers
         self._sessions = sessions
+        self._sign_in_flows = sign_in_flows
         self._pages = pages
         self._notices = notices
 
     def page(self, path: Path, show: PageHandler, *, name: str, summary: str, fresh: bool = False) -> Endpoint:
-        """Wrap a handler that shows a page to the account's owner."""
+        """Wrap a handler that shows a page to the account's owner; a sign-in leads back to it."""
 
         async def handler(request: Request) -> Response:
-            visit = await self._account_request(request)
+            browser = await self._browsers.read(request)
+            visit = self.request_of(request, browser)
             if visit is None:
-                return see_other(Path.SIGN_IN)
+                return await self._sign_in_first(browser, page_to_return_to(request, path))
             if fresh and not self.is_fresh(visit):
-                return self.reauthenticate(path)
+                return self.reauthenticate(page_to_return_to(request, path))
             return await show(request, visit)
 
         return account_endpoint("GET", path, handler, name=name, summary=summary)
@@ -179,6 +211,13 @@ class AccountView:
 
         endpoint = account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=RateClass.LOGIN)
         return replace(endpoint, body_limit=UPLOAD_BODY_LIMIT)
+
+    async def _sign_in_first(self, browser: Browser, address: str) -> Response:
+        if address not in RETURN_ADDRESSES and next_of_setup(address) == "":
+            return see_other(Path.SIGN_IN)
+        handle = await self._sign_in_flows.start(ACCOUNT_KIND, {RETURN_TO: address}, browser=browser.browser_id)
+        response = see_other(f"{Path.SIGN_IN}?{urlencode({'interaction': handle})}")
+        return self._browsers.set_browser_cookie(response, browser)
 
     def is_fresh(self, account: AccountRequest) -> bool:
         return self._sessions.is_fresh(account.signed_in)

@@ -76,6 +76,8 @@ class SignInContext(PageContext):
     login: str = ""  # typed before, or login_hint
     problem: PageProblem | None = None
     notice: Notice | None = None
+    stays: bool = False  # the choice of this browser
+    stay_cookie: str = ""  # its cookie, for sign-ins without the form
     application: str = ""  # its name; empty for the account pages
     returns_to: str = ""  # the host the browser is redirected to
     logo: str = ""  # path of the application's logo
@@ -259,6 +261,8 @@ class TotpSetupContext(PageContext):
     csrf: str
     uri: str  # otpauth://…, shown as QR code
     secret: str  # base32, shown in groups of four
+    next: str = ""  # the page of the console that asked for it
+    other: str = ""  # the address of the other method; empty where there is none
     problem: PageProblem | None = None
 
 
@@ -269,15 +273,9 @@ class PasskeySetupContext(PageContext):
     csrf: str
     passkey_options: str  # JSON of PublicKeyCredentialCreationOptions
     name: str = ""
+    next: str = ""
+    other: str = ""
     problem: PageProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryCodesContext(PageContext):
-    template = "recovery_codes.html"
-
-    codes: tuple[str, ...]
-    login: str
 
 
 # -- ended flows and errors ---------------------------------------------------------------------------

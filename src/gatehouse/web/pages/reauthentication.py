@@ -23,7 +23,13 @@ from gatehouse.web.http.browser import BrowserSessions
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
-from gatehouse.web.pages.account_request import RETURN_ADDRESSES, AccountRequest, AccountView, NoticeCookie
+from gatehouse.web.pages.account_request import (
+    RETURN_ADDRESSES,
+    AccountRequest,
+    AccountView,
+    NoticeCookie,
+    next_of_setup,
+)
 from gatehouse.web.pages.contexts import ReauthenticationContext
 from gatehouse.web.pages.forms import FORBIDDEN, CsrfForm
 from gatehouse.web.pages.paths import Path
@@ -104,7 +110,8 @@ class ReauthenticationPage:
             reauthentication_client(account),
         )
         device = self._devices.issue(account.user.login_key or "")
-        return self._browsers.set_session_cookie(see_other(return_address(form.interaction)), secret, device)
+        back = see_other(return_address(form.interaction))
+        return self._browsers.set_session_cookie(back, secret, device, stays=account.browser.stays)
 
     async def _send_code(self, account: AccountRequest, goal: str) -> Response:
         await self._email_codes.send(account.user, origin=account.origin, device=account.device)
@@ -164,11 +171,11 @@ class ReauthenticationPage:
 
 
 def is_return_target(goal: str) -> bool:
-    return goal in RETURN_ADDRESSES or is_console_page(goal)
+    return goal in RETURN_ADDRESSES or is_console_page(goal) or bool(next_of_setup(goal))
 
 
 def return_address(goal: str) -> str:
-    return goal if is_console_page(goal) else RETURN_ADDRESSES.get(goal, Path.ACCOUNT)
+    return goal if is_console_page(goal) or next_of_setup(goal) else RETURN_ADDRESSES.get(goal, Path.ACCOUNT)
 
 
 def reauthentication_client(account: AccountRequest) -> ReauthenticationClient:

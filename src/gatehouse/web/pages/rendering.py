@@ -19,7 +19,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.oauth.model import SCOPE_MARK
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.sign_in_flow.flows import NetworkNearness
-from gatehouse.web.http.browser import signed_in_lang
+from gatehouse.web.http.browser import signed_in_lang, signed_in_zone
 from gatehouse.web.http.responses import OffLoopHtmlResponse, html_response
 from gatehouse.web.pages import template_filters
 from gatehouse.web.pages.assets import Assets
@@ -57,6 +57,7 @@ class DisplayPreferences:
     lang: str
     theme: Theme = Theme.AUTO
     requested_lang: str = ""  # named by this address
+    zone: str = ""  # the time zone of the signed-in account
     query: str | None = None  # the rest of the query, or None where a link back here makes no sense
 
 
@@ -88,6 +89,7 @@ class DisplayPreferenceCookies:
             lang=lang,
             theme=THEMES_BY_VALUE.get(request.cookies.get(self._prefix + THEME_COOKIE, ""), Theme.AUTO),
             requested_lang=asked_for,
+            zone=signed_in_zone(scope),
             query=rest if scope["method"] in ("GET", "HEAD") else None,
         )
 
@@ -271,8 +273,9 @@ class PageRenderer:
             "demo": self._demo,
             "brand": self._brand(),
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._offered_languages()],
-            "moment": partial(template_filters.exact_time, t),
-            "ago": partial(template_filters.relative_time, t),
+            "moment": partial(template_filters.exact_time, t, zone=look.zone),
+            "ago": partial(template_filters.relative_time, t, zone=look.zone),
+            "day_of": partial(template_filters.day_heading, t, zone=look.zone),
             "wait": partial(template_filters.duration, t),
             "trouble": partial(self._problem_text, t),
             "happened": partial(_event_text, t),

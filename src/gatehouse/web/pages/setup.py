@@ -9,10 +9,12 @@ from starlette.responses import Response
 
 from gatehouse.accounts.administration import Setup
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.accounts.sign_in import DeviceCookies
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.throttle.limits import AttemptLimiter
-from gatehouse.web.http.browser import refuse_foreign_page
+from gatehouse.web.http.browser import BrowserSessions, refuse_foreign_page
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -51,12 +53,18 @@ class SetupPage:
         *,
         setup: Setup,
         attempts: AttemptLimiter,
+        sessions: Sessions,
+        devices: DeviceCookies,
+        browsers: BrowserSessions,
         pages: PageRenderer,
         base_url: str,
         samples: SampleCommands = NO_SAMPLES,
     ) -> None:
         self._setup = setup
         self._attempts = attempts
+        self._sessions = sessions
+        self._devices = devices
+        self._browsers = browsers
         self._pages = pages
         self._base_url = base_url
         self._samples = samples
@@ -67,6 +75,7 @@ class SetupPage:
         return self._pages.render(request, SetupContext(token=link.token))
 
     async def submit(self, request: Request) -> Response:
+        """Create the administrator and sign them in: the link and the password prove as much as a sign-in."""
         refuse_foreign_page(request, self._base_url)
         form = await read_form(request, SetupForm)
         await self._check_link(request, form.token)
@@ -83,7 +92,19 @@ class SetupPage:
             sample_app=self._samples.app,
             sample_game=self._samples.game,
         )
-        return self._pages.render(request, done)
+        return await self._signed_in(request, user, self._pages.render(request, done))
+
+    async def _signed_in(self, request: Request, user: User, response: Response) -> Response:
+        browser = await self._browsers.read(request)
+        opened = await self._sessions.open(
+            user,
+            SignInMethod.LOGIN,
+            origin=origin_of(request, user.user_id),
+            agent=browser.agent,
+            replaces=browser.session,
+        )
+        self._browsers.set_browser_cookie(response, browser)
+        return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
 
     async def _complete(self, form: SetupForm, origin: AuditOrigin) -> User:
         return await self._setup.complete(

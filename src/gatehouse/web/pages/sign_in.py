@@ -22,7 +22,7 @@ from gatehouse.kernel.errors import TooMany
 from gatehouse.providers.model import Provider
 from gatehouse.providers.sign_in import SIGN_IN_WITH, ProviderSignIn
 from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_session
-from gatehouse.web.http.browser import Browser, BrowserSessions
+from gatehouse.web.http.browser import STAY_VALUE, Browser, BrowserSessions
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -52,6 +52,7 @@ class SignInForm(FlowForm, frozen=True, kw_only=True):
     interaction: str = ""
     login: str
     password: str
+    stay: str = ""
 
 
 class PasskeySignInForm(FlowForm, frozen=True, kw_only=True):
@@ -134,9 +135,11 @@ class SignInPages:
             )
             answer.headers["Retry-After"] = str(closed.retry_after)
             return answer
-        return await self._completion.accept_first_factor(
-            request, browser, user, SignInMethod.LOGIN, form.interaction
+        stays = form.stay == STAY_VALUE
+        response = await self._completion.accept_first_factor(
+            request, replace(browser, stays=stays), user, SignInMethod.LOGIN, form.interaction
         )
+        return response if stays == browser.stays else self._browsers.set_stay_cookie(response, stays=stays)
 
     async def submit_passkey(self, request: Request) -> Response:
         """Sign in with a passkey alone: it names its owner, who unlocked it, which is two factors in one."""
@@ -184,6 +187,8 @@ class SignInPages:
             login=login or destination.login_hint,
             problem=problem,
             notice=notice,
+            stays=browser.stays,
+            stay_cookie=self._browsers.stay_cookie,
             application=destination.application,
             returns_to=destination.returns_to,
             logo=destination.logo,

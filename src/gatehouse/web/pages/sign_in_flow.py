@@ -249,10 +249,12 @@ class SignInCompletion:
             replaces=browser.session,
             mails=await self._new_device_mails(request, browser, user),
             second_factor=second_factor,
+            stays=browser.stays,
         )
         proof = proof_of_session(opened.session, is_new=True)
         response = await self.continue_flow(request, browser, proof, handle)
-        return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
+        device = self._devices.issue(user.login_key or "")
+        return self._browsers.set_session_cookie(response, opened.secret, device, stays=browser.stays)
 
     async def _show_ban(self, request: Request, browser: Browser, user: User, ban: UserBan, handle: str) -> Response:
         if handle:
@@ -304,7 +306,7 @@ async def continue_flow(
     if flow.step is FlowStep.DONE:
         return continue_browser(pages, request, await flows.finish(flow, origin_of(request, flow.user_id or "")))
     address = step_address(flow.step, handle)
-    if flow.step is FlowStep.LOGIN and flow.auth == SignInMethod.PROVIDER:
+    if flow.kind == GAME and flow.step is FlowStep.LOGIN and flow.auth == SignInMethod.PROVIDER:
         address = f"{address}&{urlencode({'notice': Notice.SIGN_IN_HERE.value})}"
     return see_other(address)
 

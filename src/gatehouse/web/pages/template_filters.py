@@ -3,10 +3,11 @@
 import re
 import zlib
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import partial
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
@@ -20,26 +21,64 @@ AVATAR_TONES: Final = 6  # classes of parts.css
 QR_LIBRARY: Final = "segno"  # imported with the first code: it takes 3 MB
 
 
-def exact_time(t: Translator, at: int) -> Markup:
-    """Format a time in UTC: a page without script cannot know the reader's zone."""
-    when = datetime.fromtimestamp(at, UTC)
-    shown = t("time.moment", day=when.day, month=t(f"time.month_{when.month}"), year=when.year, clock=f"{when:%H:%M}")
-    return Markup('<time datetime="{}" data-exact>{}</time>').format(_utc_stamp(when), shown)
+def exact_time(t: Translator, at: int, zone: str = "") -> Markup:
+    """Format a time in the reader's time zone; without one in UTC, and a script shows the browser's."""
+    marks = "" if _time_zone(zone) else " data-exact"
+    return Markup('<time datetime="{}"{}>{}</time>').format(_utc_stamp(at), marks, _exact_text(t, at, zone))
 
 
-def relative_time(t: Translator, at: int, now: int, *, to_the_second: bool = False) -> Markup:
-    """Format the time before now; a date when long ago, and seconds where they matter."""
-    past = max(0, now - at)
-    if past >= DATE_AFTER_SECONDS:
-        return exact_time(t, at)
-    when = datetime.fromtimestamp(at, UTC)
-    return Markup('<time datetime="{}">{}</time>').format(
-        _utc_stamp(when), _elapsed(t, past, to_the_second=to_the_second)
+def relative_time(t: Translator, at: int, now: int, zone: str = "", *, to_the_second: bool = False) -> Markup:
+    """Format the time before or after now, with the exact one as its title; a date when it is far away."""
+    past = now - at
+    if abs(past) >= DATE_AFTER_SECONDS:
+        return exact_time(t, at, zone)
+    marks = "" if _time_zone(zone) else " data-exact-title"
+    return Markup('<time datetime="{}" title="{}"{}>{}</time>').format(
+        _utc_stamp(at),
+        _exact_text(t, at, zone),
+        marks,
+        _remaining(t, -past) if past <= -MINUTE else _elapsed(t, max(0, past), to_the_second=to_the_second),
     )
 
 
-def _utc_stamp(when: datetime) -> str:
-    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
+def day_heading(t: Translator, at: int, now: int, zone: str = "") -> Markup:
+    """Name the day of a time: today, yesterday or the date."""
+    day, today = (_local(moment, zone).date() for moment in (at, now))
+    if day == today:
+        return t("time.today")
+    if day == today - timedelta(days=1):
+        return t("time.yesterday")
+    return t("time.day", day=day.day, month=t(f"time.month_{day.month}"), year=day.year)
+
+
+def _exact_text(t: Translator, at: int, zone: str) -> Markup:
+    when = _local(at, zone)
+    key = "time.local" if _time_zone(zone) else "time.moment"
+    return t(key, day=when.day, month=t(f"time.month_{when.month}"), year=when.year, clock=f"{when:%H:%M}")
+
+
+def _local(at: int, zone: str) -> datetime:
+    return datetime.fromtimestamp(at, _time_zone(zone) or UTC)
+
+
+@lru_cache(maxsize=1_000)
+def _time_zone(name: str) -> ZoneInfo | None:
+    """Return the zone; None for no name, or one that this machine does not know."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (KeyError, ValueError, OSError):
+        return None
+
+
+def _utc_stamp(at: int) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _remaining(t: Translator, seconds: int) -> Markup:
+    for unit, name in ((DAY, "time.in_days"), (HOUR, "time.in_hours")):
+        if seconds >= unit:
+            return t(name, count=seconds // unit)
+    return t("time.in_minutes", count=seconds // MINUTE)
 
 
 def _elapsed(t: Translator, past: int, *, to_the_second: bool) -> Markup:

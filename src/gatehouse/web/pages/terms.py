@@ -136,8 +136,12 @@ class TermsPage:
         age = self._terms.age_of(form.birth) if found.minimum_age else 0
         if age is None:
             return self._render(request, browser, asked, form, ProblemKind.BIRTH_DATE)
-        if age < found.minimum_age:
-            return await self._end(request, asked, TermsEnd.TOO_YOUNG)
+        earlier = self._terms.read_remembered_age(browser.age)
+        if age < found.minimum_age or (earlier is not None and earlier < found.minimum_age):
+            response = await self._end(request, asked, TermsEnd.TOO_YOUNG)
+            # The first answer counts for a day: another date must not help.
+            remembered = self._terms.remember_age(age) if earlier is None else ""
+            return self._browsers.set_age_cookie(response, remembered) if remembered else response
         await self._terms.accept(asked.user_id, found, age=age, origin=origin_of(request, asked.user_id))
         return await self._go_on(request, asked, form.interaction)
 

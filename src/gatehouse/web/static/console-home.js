@@ -1,4 +1,4 @@
-// Draws who came in over the day. The numbers stand on the page as a table as well.
+// Draws the sign-ins of the period. The page has the numbers as a table too.
 "use strict";
 
 const place = document.querySelector("[data-chart]");
@@ -10,11 +10,13 @@ const colour = (name) => {
   probe.remove();
   return found;
 };
-const named = (tag) => new Intl.DateTimeFormat(tag, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const HOUR = 3600;
+const bucket = Number(place?.dataset.bucket);
+const parts = bucket > HOUR ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 
 const draw = () => {
   const data = JSON.parse(place.dataset.chart);
-  const hour = named(document.documentElement.lang);
+  const label = new Intl.DateTimeFormat(document.documentElement.lang, parts);
   const bars = uPlot.paths.bars({ size: [0.7, 24] });
   const line = (label, name) => ({ label, stroke: colour(name), width: 2, points: { size: 5 } });
   const axis = { stroke: colour("--muted"), grid: { stroke: colour("--border"), width: 1 } };
@@ -25,9 +27,9 @@ const draw = () => {
       height: 220,
       legend: { live: false },
       cursor: { y: false },
-      scales: { x: { range: (_chart, first, last) => [first - 1800, last + 1800] }, y: { range: (_chart, _low, high) => [0, Math.max(4, high * 1.1)] } },
+      scales: { x: { range: (_chart, first, last) => [first - bucket / 2, last + bucket / 2] }, y: { range: (_chart, _low, high) => [0, Math.max(4, high * 1.1)] } },
       axes: [
-        { ...axis, values: (_chart, times) => times.map((time) => hour.format(time * 1000)) },
+        { ...axis, values: (_chart, times) => times.map((time) => label.format(time * 1000)) },
         { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10000, 100000] },
       ],
       series: [
@@ -51,7 +53,7 @@ if (place) {
   });
 }
 
-// Who asks for the numbers finds them unfolded.
+// A link to the numbers unfolds them.
 const unfold = () => {
   const asked = document.querySelector("#numbers");
   if (location.hash === "#numbers" && asked) asked.open = true;

@@ -1,4 +1,4 @@
-// What was typed stands in the form again when "Is it still you?" came between; it is sent only by pressing its button.
+// Restores what was typed into a form when a fresh sign-in interrupted it; it is sent only by pressing its button.
 //
 // A form marked data-typed is remembered as it is sent, for this tab and until the next page of the console, which
 // forgets it whatever becomes of it. It is filled in again only where the server says that it was not sent, for the

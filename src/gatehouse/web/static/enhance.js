@@ -44,6 +44,9 @@ const enhance = () => {
   for (const time of document.querySelectorAll("time[data-exact]")) {
     time.textContent = local.format(new Date(time.dateTime));
   }
+  for (const time of document.querySelectorAll("time[data-exact-title]")) {
+    time.title = local.format(new Date(time.dateTime));
+  }
 };
 document.addEventListener("htmx:afterSwap", enhance);
 enhance();

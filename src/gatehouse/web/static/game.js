@@ -37,7 +37,7 @@ const follow = async () => {
   if (following) setTimeout(follow, EVERY);
 };
 
-// The answer is on its way: what became of it tells the page that it leads to.
+// The answer is being delivered; the page that follows shows the result.
 document.addEventListener("submit", () => {
   following = false;
 });

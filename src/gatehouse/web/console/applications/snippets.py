@@ -108,7 +108,12 @@ SNIPPETS: Final = (
     ),
     Snippet(name="go", title="Go", kind=SnippetKind.WEB, files=("main.go", "install.sh")),
     Snippet(
-        name="spa", title="oidc-client-ts", kind=SnippetKind.PAGE, files=("main.js", "install.sh"), has_hint=True
+        name="spa",
+        title="oidc-client-ts",
+        kind=SnippetKind.PAGE,
+        files=("main.js", "install.sh"),
+        is_tested=False,
+        has_hint=True,
     ),
     Snippet(name="nginx", title="nginx", kind=SnippetKind.SITE, files=("site.conf",), has_hint=True),
     Snippet(name="caddy", title="Caddy", kind=SnippetKind.SITE, files=("Caddyfile",), has_hint=True),

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
+from urllib.parse import urlencode
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -30,7 +32,7 @@ from gatehouse.web.console.forms import (
 )
 from gatehouse.web.console.frame import ApiCall, project_call
 from gatehouse.web.console.lookup import Lookup
-from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.paths import ConsoleEntry, is_console_page
 from gatehouse.web.console.view import (
     AdminRequest,
     Confirmation,
@@ -40,8 +42,12 @@ from gatehouse.web.console.view import (
     FormProblem,
     require_confirmation_text,
 )
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.pages.account_request import setup_address
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.paths import Path
 
 T = TypeVar("T")
 
@@ -150,9 +156,20 @@ class ProjectContext(PageContext):
     conflicts: tuple[FieldConflict, ...] = ()
 
 
+FACTOR_PAGES: Final = {"totp": Path.TOTP, "passkey": Path.PASSKEY}
+
+
+class NewProjectQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What was typed before a second factor was set up."""
+
+    title: str = ""
+    user_id: str = ""
+
+
 class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
     title: str = ""
     user_id: str = ""
+    factor: str = ""  # set up this second factor first
 
 
 class ProjectForm(VersionedForm, frozen=True, kw_only=True):
@@ -205,10 +222,18 @@ class ProjectScreens:
 
     async def new(self, request: Request, admin: AdminRequest) -> Response:
         require_operation(admin.rights, Operation.PUBLISH)
-        context = NewProjectContext(lacks_factor=lacks_factor(admin), searches_people=admin.rights.administers)
+        typed = read_query(request, NewProjectQuery)
+        context = NewProjectContext(
+            lacks_factor=lacks_factor(admin),
+            searches_people=admin.rights.administers,
+            title=typed.title,
+            user_id=typed.user_id,
+        )
         return self._view.render(request, admin, ENTRY, context)
 
     async def publish(self, request: Request, admin: AdminRequest, form: NewProjectForm) -> Response:  # noqa: ARG002
+        if form.factor in FACTOR_PAGES:
+            return see_other(factor_address(form))
         form = await self._lookup.resolve(admin, form, NEW_FIELDS)
         project = await self._publishing.publish(
             admin.actor, admin.authenticated.evaluation_input.facts, form.title.strip(), form.user_id.strip() or None
@@ -329,6 +354,14 @@ def project_head(admin: AdminRequest, project: Project, tab: str) -> ProjectHead
         may_remove=is_open(admin.rights, Operation.PROJECT_DELETE, about) and not project.removed,
         may_erase=is_open(admin.rights, Operation.ADMINISTER) and project.removed,
     )
+
+
+def factor_address(form: NewProjectForm) -> str:
+    """The page that sets up a factor and then leads back to this form, with what was typed."""
+    typed = urlencode({"title": form.title, "user_id": form.user_id})
+    here = f"{ENTRY.path}/new"
+    with_typed = f"{here}?{typed}"
+    return setup_address(FACTOR_PAGES[form.factor], with_typed if is_console_page(with_typed) else here)
 
 
 def lacks_factor(admin: AdminRequest) -> bool:

@@ -75,7 +75,7 @@ def unmap_ipv4(address: Address) -> Address:
 def parse_network(text: str) -> Network:
     """Return a network given as CIDR; raise ValueError for host bits, netmask forms, leading zeros or a zone."""
     network = ip_network(text)
-    if "%" in text or text not in (str(network), str(network.network_address), _mapped_form(network)):
+    if "%" in text or text not in (str(network), str(network.network_address), *_mapped_forms(network)):
         raise ValueError(f"{text!r} must be written as {str(network)!r}")
     return network
 
@@ -88,10 +88,13 @@ def unmap_network(network: Network) -> Network:
     return IPv4Network((inner, network.prefixlen - MAPPED_PREFIX))
 
 
-def _mapped_form(network: Network) -> str:
-    """Return a mapped network as people write it; str() does so only in some versions of Python."""
+def _mapped_forms(network: Network) -> tuple[str, ...]:
+    """Return a mapped network in both forms that people write; str() has either, by the version of Python."""
     inner = unmap_network(network)
-    return f"::ffff:{inner.network_address}/{network.prefixlen}" if inner != network else str(network)
+    if inner == network:
+        return ()
+    high, low = divmod(int(inner.network_address), 2**16)
+    return (f"::ffff:{inner.network_address}/{network.prefixlen}", f"::ffff:{high:x}:{low:x}/{network.prefixlen}")
 
 
 def is_public_address(address: Address) -> bool:

@@ -127,7 +127,7 @@ async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
         "char_sources": "",
     }
     await ada.post(SETTINGS, **fields)
-    assert "<span>Saved</span>" in (await ada.follow()).text
+    assert "<p>Saved</p>" in (await ada.follow()).text
     stored = (await model_of(studio)).application
     assert stored.settings == {
         "restricted_domains": ["studio.example", "players.example"],

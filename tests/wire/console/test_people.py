@@ -186,7 +186,7 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     ada, page_of_pia = await console_browsers(ADA), f"{HERE}/{PIA}"
     await ada.get(page_of_pia)
     await ada.post(page_of_pia, nick="Pia B.", lang="de", country="se", tags="beta\r\nvip", purchases="skins")
-    assert "<span>Saved</span>" in (await ada.follow()).text
+    assert "<p>Saved</p>" in (await ada.follow()).text
     pia = await read_user(studio, PIA)
     assert (pia.nick, pia.lang, pia.country, pia.tags, pia.purchases) == (
         *("Pia B.", "de", "SE"),

@@ -34,12 +34,12 @@ async def test_a_project_is_saved_with_what_was_typed(
     await olga.get(PAGE)
     await olga.post(PAGE, title="Mind Games", description="New words", aliases="mg\r\nminds", tags="puzzle")
     page = await olga.follow()
-    assert "<span>Saved</span>" in page.text
+    assert "<p>Saved</p>" in page.text
     assert "New words" in page.text
     assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, like the API's response
     stored = (await studio.services.storage.projects.project(PROJECT)).project
     assert (stored.description, stored.aliases, stored.tags) == ("New words", ("mg", "minds"), ("puzzle",))
-    assert "<span>Saved</span>" not in (await olga.get(PAGE)).text  # shown once
+    assert "<p>Saved</p>" not in (await olga.get(PAGE)).text  # shown once
 
 
 async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(

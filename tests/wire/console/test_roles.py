@@ -97,7 +97,7 @@ async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
     response = await post_form(olga, BETA, do="edit", description="Now for staff", **AT_STUDIO)
     assert "Now for staff" in response.text
     await post_form(olga, BETA, do="apply", description="Now for staff", **AT_STUDIO)
-    assert "<span>Saved</span>" in (await olga.follow()).text
+    assert "<p>Saved</p>" in (await olga.follow()).text
     role = (await models.application_models([SHOP]))[SHOP].roles["beta"]
     assert role.condition is not None
     assert (role.description, role.condition.document) == ("Now for staff", {"domain": "studio.example"})

@@ -55,8 +55,11 @@ def test_every_language_has_the_same_texts(lang: str) -> None:
 
 def test_the_console_speaks_a_language_wholly_or_not_at_all() -> None:
     spoken = load_languages("console")
+    assert {"en", "de"} <= set(spoken)
     for lang in spoken:
         assert set(spoken[lang].texts) == set(spoken[FALLBACK_LANG].texts)
+        for key, text in spoken[lang].texts.items():
+            assert placeholders(text) == placeholders(spoken[FALLBACK_LANG].texts[key]), key
 
 
 @pytest.mark.parametrize("lang", OTHERS)

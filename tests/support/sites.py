@@ -91,7 +91,7 @@ class SiteBrowser:
         assert page.status_code == 303, page.text
         if page.headers["location"].startswith("/sign-in"):
             await self.browser.follow()
-            page = await self.browser.post("/sign-in", login=login, password=PASSWORD)
+            page = await self.browser.post("/sign-in", login=login, password=PASSWORD, stay="1")
         assert page.status_code == 303, page.text
         return str(page.headers["location"])
 

@@ -79,7 +79,7 @@ WITHOUT = {
     ),
     "people, each of whom has a page": ("assignments/table",),
     "no object at all": (
-        *("gallery", "greeting", "home", "refused", "search", "applications/kinds", "applications/connect"),
+        *("gallery", "home", "owner_home", "refused", "search", "applications/kinds", "applications/connect"),
     ),
 }
 

@@ -67,7 +67,7 @@ async def test_cl_03_an_uploaded_logo_is_encoded_anew_shown_and_removed_with_its
     consent = await person.follow()
     for page in (sign_in, consent):
         assert f'<img src="/images/{logo}" alt="' in page.text
-        assert 'alt="Logo of Web "shop" <1>" width="64" height="64"' in unescape(page.text)
+        assert 'alt="Logo of Web "shop" <1>" width="56" height="56"' in unescape(page.text)
         assert "<1>" not in page.text
         assert "img-src 'self';" in page.headers["content-security-policy"]
     await person.client.aclose()

@@ -224,6 +224,7 @@ async def test_however_it_ends_the_client_is_told_once(
 async def test_a_client_is_told_long_after_its_access_token_has_ended(
     logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
+    await account_browser.sign_in(ANNA, stays=True)
     await signed_in(oidc_client, account_browser, scope="openid")
     for _ in range(3):
         await logout_setup.service.clock.advance(86_400)

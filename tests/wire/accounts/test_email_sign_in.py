@@ -269,6 +269,7 @@ async def test_em_06_protected_role_is_refused_also_after_the_email_was_sent(
     assert "is off for your account" in (await only_message(service)).subject
 
 
+@pytest.mark.both_databases
 async def test_em_07_owner_of_the_address_takes_over_an_account_that_a_stranger_registered(
     service: RunningService, browser_client: HttpBrowser, other: HttpBrowser
 ) -> None:

@@ -294,6 +294,7 @@ async def test_pf_01_last_passkey_is_removed_only_where_email_signs_in(
     assert (await account_browser.submit("/account/passkey/remove")).status_code == 303
 
 
+@pytest.mark.both_databases
 async def test_pf_02_password_is_removed_beside_a_passkey_and_another_way_to_recover(
     service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:

@@ -73,7 +73,7 @@ async def test_the_console_is_wholly_in_a_language_it_has_words_for(german: Http
     """This includes its frame: a page in two languages is read out wrongly, whatever its `lang` says."""
     for path in ("/console/access", "/console/people", "/console/nowhere"):
         page = await german.get(path)
-        assert '<html lang="en"' in page.text
-        assert page.headers["content-language"] == "en"
-        assert "Sign out" in page.text
-        assert "Abmelden" not in page.text
+        assert '<html lang="de"' in page.text
+        assert page.headers["content-language"] == "de"
+        assert "Abmelden" in page.text
+        assert "Sign out" not in page.text

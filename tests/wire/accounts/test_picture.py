@@ -7,6 +7,7 @@ import sys
 import zlib
 
 import httpx2
+import pytest
 from PIL import Image
 
 from gatehouse.accounts.model import User
@@ -53,6 +54,7 @@ async def picture_of(service: RunningService, user: User) -> str:
     return (await service.services.storage.accounts.user(user.user_id)).picture
 
 
+@pytest.mark.both_databases
 async def test_lg_31_picture_is_encoded_anew_and_served_as_an_image_only(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:

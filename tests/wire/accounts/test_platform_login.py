@@ -320,6 +320,7 @@ async def test_pl_01_two_nodes_take_a_ticket_once_and_make_one_account(
             assert [answer.get("created") for answer in at_once].count(True) == 1
 
 
+@pytest.mark.both_databases
 async def test_ownership_becomes_a_purchase_and_ends_with_it(
     service: RunningService, steam: SteamWebApi, game: int
 ) -> None:

@@ -340,6 +340,7 @@ async def test_only_verified_addresses_of_the_allowed_domains_sign_in(
         assert (await sign_in_with(browser_client, vendor, **KIM)).status_code == 303
 
 
+@pytest.mark.both_databases
 async def test_listed_claims_set_and_remove_tags(service: RunningService, browser_client: HttpBrowser) -> None:
     async with a_vendor(service, tags=["groups=art:artist", "hd=studio.example:staff"]) as vendor:
         await sign_in_with(browser_client, vendor, **KIM, groups=["art", "code"], hd="studio.example")

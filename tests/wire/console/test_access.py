@@ -4,6 +4,8 @@ import csv
 import io
 import re
 
+import pytest
+
 from gatehouse.permissions.model.facts import Assignment, ProjectModel
 from gatehouse.permissions.model.rules import ROOT, End
 from gatehouse.permissions.questions.check import CheckDraft, read_question
@@ -99,6 +101,7 @@ async def test_the_beginnings_of_permissions_are_suggested_where_someone_may_rea
         assert f'<option value="{user_id}">' in offered
 
 
+@pytest.mark.both_databases
 async def test_holder_matrix_shows_the_source_and_end_of_each_cell(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

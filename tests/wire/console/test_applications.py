@@ -348,6 +348,7 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     assert (await ada.get(taken)).status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

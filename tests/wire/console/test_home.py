@@ -77,6 +77,7 @@ async def test_failures_latest_activity_and_what_ends_soon(
     assert "Done: </span>Create a project" in page
 
 
+@pytest.mark.both_databases
 async def test_counts_add_up_over_several_flushes(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
     await console_browsers(PIA)
     await studio.services.tally.flush()

@@ -98,6 +98,7 @@ async def publish(studio: RunningService, title: str, author: str, *, limit: int
     return await studio.services.storage.projects.publish_project(value, None, limit, (), lambda _: ())
 
 
+@pytest.mark.both_databases
 async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

@@ -140,6 +140,7 @@ async def test_gt_02_only_clients_of_the_same_application_with_the_switch_on_are
     assert (await ask_for(service, game_application)).status_code == 200
 
 
+@pytest.mark.both_databases
 async def test_gt_03_a_third_party_client_gets_nothing_without_consent(
     service: RunningService, browser_client: HttpBrowser, anna: User, game_application: Application
 ) -> None:

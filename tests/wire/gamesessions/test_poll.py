@@ -470,6 +470,7 @@ async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed
     await asyncio.gather(*polls)
 
 
+@pytest.mark.both_databases
 async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the_next_poll(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

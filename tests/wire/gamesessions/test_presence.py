@@ -265,6 +265,7 @@ async def test_late_socket_receives_the_current_state(service: RunningService) -
         assert await receive_json(socket) == {"event": "opened"}
 
 
+@pytest.mark.both_databases
 async def test_the_same_is_not_told_twice(service: RunningService) -> None:
     game = await register_game(service)
     async with connect_game_socket(game) as socket:

@@ -211,6 +211,7 @@ async def test_mt_03_a_token_of_a_machine_is_accepted_nowhere_else(
         assert oauth_error(await machine.refresh(token)) == (400, "invalid_grant")
 
 
+@pytest.mark.both_databases
 async def test_mt_04_introspection_and_revocation_cover_tokens_of_machines(
     studio: Studio, machine: RelyingPartyClient
 ) -> None:

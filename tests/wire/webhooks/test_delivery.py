@@ -159,6 +159,7 @@ async def test_failed_delivery_is_retried_with_backoff_same_id_and_new_signature
     assert all(is_signed(received, hook["secret"]) for received in webhook_setup.receiver.received)
 
 
+@pytest.mark.both_databases
 async def test_delivery_is_abandoned_after_a_day_and_repeated_failures_stop_the_webhook(
     webhook_setup: WebhookSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +314,7 @@ async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_
     assert wire.connected == []
 
 
+@pytest.mark.both_databases
 async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(webhook_setup: WebhookSetup) -> None:
     hook = await webhook_setup.create_webhook()
     anna = await webhook_setup.create_user()
@@ -347,6 +349,7 @@ async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(we
     assert anna.user_id not in str(message)
 
 
+@pytest.mark.both_databases
 async def test_events_of_a_disabled_webhook_are_delivered_later_unless_skipped(
     webhook_setup: WebhookSetup,
 ) -> None:

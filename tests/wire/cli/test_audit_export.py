@@ -7,8 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import LOOPBACK, Node
 
@@ -47,7 +45,6 @@ def test_audit_export_continues_where_it_ended(
     assert json_lines(gatehouse("audit", "export", "--after", "0"))[: len(first)] == first
 
 
-@pytest.mark.one_database
 def test_audit_export_refuses_a_state_that_is_not_its_own(
     installation: InstallationPaths, gatehouse: CommandLine, tmp_path: Path
 ) -> None:
@@ -64,7 +61,6 @@ def test_audit_export_refuses_a_state_that_is_not_its_own(
     assert installation.data.exists()
 
 
-@pytest.mark.one_database
 def test_audit_export_sends_counted_syslog_messages(
     installation: InstallationPaths, gatehouse: CommandLine, tmp_path: Path
 ) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from tests.support.capabilities import Capability, require_program
 from tests.support.command_line import InstallationPaths
@@ -53,7 +52,6 @@ class CollectorHandler(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-@pytest.mark.one_database
 def test_collector_gets_spans_and_metrics_without_paths_or_addresses(installation: InstallationPaths) -> None:
     require_program(OPENTELEMETRY)
     from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: PLC0415 - an extra
@@ -102,7 +100,6 @@ def test_collector_gets_spans_and_metrics_without_paths_or_addresses(installatio
     assert {"http.server.request.duration", "gatehouse_held_requests"} <= names
 
 
-@pytest.mark.one_database
 def test_nothing_of_opentelemetry_is_loaded_without_the_setting() -> None:
     code = (
         "import sys, json, gatehouse.cli.serve; print(json.dumps([n for n in sys.modules if 'opentelemetry' in n]))"

@@ -102,7 +102,6 @@ def comboboxes_in_templates() -> Iterator[str]:
         yield from re.findall(r'\bcombobox\("\w+", "(\w+)"', template.read_text())
 
 
-@pytest.mark.one_database
 async def test_every_combobox_keeps_nonsense_and_says_at_the_field_that_nothing_is_called_that(
     console_browsers: ConsoleBrowsers,
 ) -> None:

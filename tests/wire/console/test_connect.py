@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
 
-import pytest
-
 from gatehouse.oauth.model import ClientProfile
 from gatehouse.web.console.applications.schema_changes import rules_of
 from gatehouse.web.console.applications.snippets import BY_NAME, SNIPPETS, render_snippet
@@ -29,7 +27,6 @@ def environment_on(page: str) -> Mapping[str, str]:
     return {name: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
 
 
-@pytest.mark.one_database
 async def test_every_snippet_is_shown_with_the_values_of_the_installation(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -105,7 +102,6 @@ async def test_a_bad_redirect_uri_creates_nothing_and_keeps_what_was_typed(
     assert (await (await console_browsers(PIA)).get(f"{APPLICATIONS}/new")).status_code == 403
 
 
-@pytest.mark.one_database
 async def test_file_of_a_new_secret_is_sent_back_to_its_form_only(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     keys = f"{APPLICATIONS}/{SHOP}/access_keys"
@@ -128,7 +124,6 @@ async def test_file_of_a_new_secret_is_sent_back_to_its_form_only(console_browse
     assert (await pia.client.post(path, data=sent)).status_code == 403
 
 
-@pytest.mark.one_database
 async def test_snippet_that_checks_permissions_runs_as_it_is(
     studio: RunningService, console_browsers: ConsoleBrowsers, tmp_path: Path
 ) -> None:

@@ -69,7 +69,6 @@ async def test_metrics_count_sign_ins_games_and_connections(migrated_url: str, t
     assert limits == (['gatehouse_database_connections{state="limit"} 10.0'] if "postgresql" in migrated_url else [])
 
 
-@pytest.mark.one_database
 async def test_sealing_lag_grows_until_everything_is_sealed(migrated_url: str, tmp_path: Path) -> None:
     async with running_service(migrated_url, tmp_path, environment=ENVIRONMENT) as service:
         sealer = service.services.audit_sealer
@@ -79,7 +78,6 @@ async def test_sealing_lag_grows_until_everything_is_sealed(migrated_url: str, t
         assert "gatehouse_audit_sealing_lag_seconds 0.0" in (await read_metrics(service)).splitlines()
 
 
-@pytest.mark.one_database
 async def test_every_query_of_board_and_alerts_runs_on_live_metrics(migrated_url: str, tmp_path: Path) -> None:
     program = require_program(PROMETHEUS)
     async with running_service(migrated_url, tmp_path / "data", environment=ENVIRONMENT) as service:

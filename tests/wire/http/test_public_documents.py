@@ -102,7 +102,6 @@ async def test_an_unreadable_chain_of_addresses_is_refused(
     assert (good.status_code, bad.status_code) == (200, 400)
 
 
-@pytest.mark.one_database
 async def test_security_contact_is_served_from_the_operators_file(migrated_url: str, tmp_path: Path) -> None:
     contact = tmp_path / "security.txt"
     contact.write_text("Contact: mailto:security@example.org\nExpires: 2027-01-01T00:00:00Z\n")
@@ -115,6 +114,5 @@ async def test_security_contact_is_served_from_the_operators_file(migrated_url: 
     assert (head.status_code, head.text) == (200, "")
 
 
-@pytest.mark.one_database
 async def test_installation_without_a_security_contact_has_none(service: RunningService) -> None:
     assert (await service.client.get("/.well-known/security.txt")).status_code == 404

@@ -30,6 +30,7 @@ IN_THE_GUIDES: Final = (
     *("console-home", "console-matrix", "console-users", "console-groups", "console-check", "console-activity"),
 )
 ENDS: Final = {  # where pictures of long pages end
+    "home": "#numbers",
     "matrix": ".grid tbody:nth-of-type(4)",
     "activity": ".log > :nth-child(4)",
 }

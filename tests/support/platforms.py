@@ -58,10 +58,17 @@ class SteamWebApi:
         return {f"providers.steam.{name}": value for name, value in entered.items()}
 
     def ticket(self, **fields: str) -> str:
+        return self._add_ticket(178, SteamTicket(**fields))
+
+    def largest_ticket(self) -> str:
+        """2,560 bytes, of a player with many licenses."""
+        return self._add_ticket(2_560 - 3 * 4 - 20 - 24, SteamTicket())
+
+    def _add_ticket(self, ownership_bytes: int, ticket: SteamTicket) -> str:
         """Each part has its length before it: a game connect token, a session header, the proof of ownership."""
-        parts = (token_hex(20), token_hex(24), token_hex(178))
+        parts = (token_hex(20), token_hex(24), token_hex(ownership_bytes))
         made = "".join(f"{(len(part) // 2).to_bytes(4, 'little').hex()}{part}" for part in parts)
-        self.tickets[made] = SteamTicket(**fields)
+        self.tickets[made] = ticket
         return made
 
     def cancel(self, ticket: str) -> None:

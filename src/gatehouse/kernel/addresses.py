@@ -155,9 +155,9 @@ class WebUrl:
         return "." not in self.host or any(self.host.endswith(f".{name}") for name in INTERNAL_NAMES)
 
 
-def parse_web_url(text: str) -> WebUrl | None:
+def parse_web_url(text: str, *, max_length: int = MAX_URL_LENGTH) -> WebUrl | None:
     """Parse a URL; None for anything that is not exactly an http or https address."""
-    found = WEB_URL.fullmatch(text) if len(text) <= MAX_URL_LENGTH else None
+    found = WEB_URL.fullmatch(text) if len(text) <= max_length else None
     if found is None:
         return None
     host = found["host"].lower()

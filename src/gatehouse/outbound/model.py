@@ -5,6 +5,7 @@ The public part names no address: the person who set it may not see the internal
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from gatehouse.kernel.addresses import (
     DEFAULT_PORTS,
@@ -86,9 +87,12 @@ class OutboundRequest:
 # Which addresses are called at all (R6, checklist AP-08). Pure.
 
 
+MAX_REQUEST_URL_LENGTH: Final = 8_192  # longer than a stored URL: a Steam ticket of 2,560 bytes is in the query
+
+
 def parse_target(text: str) -> WebUrl:
     """Raises AddressRefused for anything that is not plainly a web address: file:, gopher:, 2130706433."""
-    url = parse_web_url(text)
+    url = parse_web_url(text, max_length=MAX_REQUEST_URL_LENGTH)
     if url is None or url.fragment:
         raise AddressRefused("not an http or https URL")
     return url

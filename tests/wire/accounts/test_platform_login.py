@@ -115,6 +115,8 @@ async def test_ticket_in_a_buffer_of_the_web_api_signs_in(
     """GetAuthTicketForWebApi fills 2,560 bytes, and some SDKs leave garbage after the ticket."""
     padded = steam.ticket().ljust(2 * 2_560, "a")
     assert (await log_in(service, ticket=padded, app_id=game))["status"] == "OK"
+    largest = steam.largest_ticket()
+    assert (len(largest), (await log_in(service, ticket=largest, app_id=game))["status"]) == (2 * 2_560, "OK")
 
 
 async def test_pl_02_two_first_tickets_at_once_make_one_account(

@@ -28,7 +28,7 @@ async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
             await run.progress()
             await asyncio.to_thread(cluster.stop, "immediate" if number % 2 else "fast")
             async with run.record_outage("database"):
-                await asyncio.sleep(1)  # let clients get errors
+                await run.failures()
             await asyncio.to_thread(cluster.start)
             await run.progress(20)
         await run.progress()

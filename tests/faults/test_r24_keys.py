@@ -47,7 +47,12 @@ class Prober:
         self._client = client
         self._tokens: list[str] = []
         self.kids: set[str] = set()
-        self.rounds = 0
+        self._finished_round = asyncio.Condition()
+
+    async def wait_for_rounds(self, number: int) -> None:
+        async with self._finished_round:
+            for _ in range(number):
+                await self._finished_round.wait()
 
     async def probe(self) -> None:
         while True:
@@ -57,7 +62,8 @@ class Prober:
             keys = KeySet.import_key_set((await self._client.get("/proxy/oauth/keys")).json())
             for token in self._tokens:  # raises if it does not verify
                 self.kids.add(jws.deserialize_compact(token, keys, algorithms=["RS256"]).headers()["kid"])
-            self.rounds += 1
+            async with self._finished_round:
+                self._finished_round.notify_all()
 
 
 @asynccontextmanager
@@ -69,9 +75,7 @@ async def run_prober(node: Node) -> AsyncIterator[Prober]:
         prober = Prober(client)
         task = probing.create_task(prober.probe())  # its failure ends the test
         yield prober
-        wanted = prober.rounds + 2
-        while prober.rounds < wanted:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await prober.wait_for_rounds(2)
         task.cancel()
 
 

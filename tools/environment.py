@@ -50,6 +50,8 @@ def install(place: Path, requirements: Path, *, anew: bool, builds_alone: bool) 
     """`builds_alone`: the build tools are not among the requirements, so pip gets them for the build only."""
     began = time.monotonic()
     say(f"installing {requirements.name} into {place.name}; about a minute, longer the first time")
+    if place.is_symlink():
+        sys.exit(f"gatehouse: {place} is a link; it would be emptied where it leads. Remove it first.")
     if anew:
         run(sys.executable, "-m", "venv", "--clear", place)
     pip = (place / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install")

@@ -192,14 +192,18 @@ def check_wheel(wheel: Path) -> str:
 
 
 def check_sdist(archive: Path, tracked: Sequence[str]) -> str:
-    """Compare the source archive with what git tracks: `make test` must run in it."""
+    """Compare the source archive with what git tracks: `make test` must run in it.
+
+    A link is stray: it leads to a file of the machine where it was made.
+    """
     with tarfile.open(archive) as tar:
-        names = {member.name.partition("/")[2] for member in tar if not member.isdir()}
-    missing = sorted(set(tracked) - names)
-    stray = sorted(names - set(tracked) - {"PKG-INFO"})
+        members = {member.name.partition("/")[2]: member for member in tar if not member.isdir()}
+    names = {"PKG-INFO", *tracked}
+    missing = sorted(names - members.keys())
+    stray = sorted(name for name, member in members.items() if name not in names or not member.isfile())
     if missing or stray:
         raise NotReady(f"{archive.name} lacks {missing[:5]}, contains {stray[:5]}")
-    return f"{archive.name}: {len(names)} files, everything that git tracks"
+    return f"{archive.name}: {len(members)} files, everything that git tracks"
 
 
 def tracked_files() -> list[str]:

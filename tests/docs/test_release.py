@@ -67,6 +67,17 @@ def test_op_10_a_source_archive_has_exactly_what_git_tracks(tmp_path: Path) -> N
         check_sdist(archive, ["Makefile"])
 
 
+def test_op_10_a_source_archive_contains_no_links(tmp_path: Path) -> None:
+    archive = tmp_path / "gatehouse-1.tar.gz"
+    link = tarfile.TarInfo("gatehouse-1/.venv")
+    link.type, link.linkname = tarfile.SYMTYPE, "/elsewhere"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("gatehouse-1/PKG-INFO"))
+        tar.addfile(link)
+    with pytest.raises(NotReady, match=r"contains \['.venv'\]"):
+        check_sdist(archive, [".venv"])
+
+
 @pytest.mark.parametrize("report", ["", "no JSON", "{}", '{"dependencies": [{"name": "click", "skip_reason": "?"}]}'])
 def test_op_10_no_answer_is_no_audit(report: str) -> None:
     with pytest.raises(NotReady, match="audit not possible: no result for 1 of 1"):

@@ -70,19 +70,36 @@ async def test_the_menu_of_a_phone_opens_and_closes(admin: Page) -> None:
 
 
 async def test_unsaved_changes_are_shown_and_leaving_asks(admin: Page, demo: Demo) -> None:
-    await admin.goto(f"{demo[0]}/console/gallery")
-    await expect(admin.get_by_text("No changes", exact=True)).to_be_visible()
-    await admin.get_by_label("Text", exact=False).first.fill("Sky")
-    await expect(admin.get_by_text("Unsaved changes", exact=True)).to_be_visible()
     asked: list[str] = []
 
     async def stay(dialog: Dialog) -> None:
         asked.append(dialog.type)
         await dialog.dismiss()
 
-    admin.once("dialog", stay)
-    await admin.get_by_role("link", name="Roles", exact=True).click()
-    await expect(admin.get_by_text("Unsaved changes", exact=True)).to_be_visible()
+    admin.on("dialog", stay)
+    await admin.goto(f"{demo[0]}/console/roles/50001/game_master")
+    unsaved, unchanged = admin.get_by_text("Unsaved changes", exact=True), admin.get_by_text("No changes", exact=True)
+    await expect(unchanged).to_be_in_viewport()
+    await admin.get_by_role("button", name="Add condition", exact=True).first.click()  # answered by htmx
+    await expect(unsaved).to_be_in_viewport()
+    await admin.get_by_role("link", name="Roles", exact=True).first.click()
+    await expect(unsaved).to_be_visible()
     assert asked == ["beforeunload"]
-    await admin.get_by_label("Text", exact=False).first.fill("Sky Raiders")
-    await expect(admin.get_by_text("No changes", exact=True)).to_be_visible()
+    await admin.get_by_role("button", name="Remove row").last.click()
+    await expect(unchanged).to_be_visible()
+    await admin.get_by_label("Seat limit").fill("many")
+    await admin.keyboard.press("Control+s")
+    await expect(admin.get_by_role("alert")).to_be_visible()
+    await expect(unsaved).to_be_visible()  # the answer holds what was typed, which is not stored
+    assert asked == ["beforeunload"]  # saving does not ask
+
+
+async def test_each_form_of_the_account_tells_its_own_changes(admin: Page, demo: Demo) -> None:
+    await admin.goto(f"{demo[0]}/account")
+    await admin.get_by_label("User name").fill("mara.lindgren.2")
+    states = admin.locator(".save-bar .state")
+    await expect(states).to_have_text(["No changes", "Unsaved changes", "No changes"])
+    await admin.get_by_label("User name").fill("---")
+    await admin.get_by_role("button", name="Save user name").click()
+    await expect(admin.get_by_role("alert")).to_be_visible()
+    await expect(states).to_have_text(["No changes", "Unsaved changes", "No changes"])

@@ -1,5 +1,6 @@
 """Fixtures for all tests: databases and a browser; plus a summary of the programs that were missing."""
 
+import gc
 import re
 import zlib
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -43,6 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+    gc.freeze()  # thousands of tests live as long as the process: the garbage collector need not visit them
     items.sort(key=needs_no_browser)  # the first worker gets the first tests, so only one worker starts a browser
 
 

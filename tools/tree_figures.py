@@ -75,12 +75,13 @@ IRREGULAR: Final = frozenset(
     ]
 )
 ASGI: Final = ["self", "scope", "receive", "send"]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
     path: str
-    tree: ast.Module
+    definitions: "Sequence[Function | ast.ClassDef]"
     lines: int
 
 
@@ -139,13 +140,14 @@ def read_modules() -> list[Module]:
     found = []
     for path in sorted(SOURCE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        found.append(Module(str(path.relative_to(SOURCE)), ast.parse(text), text.count("\n")))
+        definitions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, Function | ast.ClassDef)]
+        found.append(Module(str(path.relative_to(SOURCE)), definitions, text.count("\n")))
     return found
 
 
 def classes(modules: Sequence[Module]) -> Iterator[tuple[str, ast.ClassDef]]:
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.definitions:
             if isinstance(node, ast.ClassDef):
                 yield module.path, node
 
@@ -182,7 +184,7 @@ def protocol_implementations(modules: Sequence[Module]) -> Mapping[str, Sequence
 
 
 def method_names(node: ast.ClassDef) -> frozenset[str]:
-    defined = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+    defined = {one.name for one in node.body if isinstance(one, Function)}
     assigned = {ast.unparse(target) for one in node.body if isinstance(one, ast.Assign) for target in one.targets}
     return frozenset(defined | assigned)
 
@@ -190,8 +192,8 @@ def method_names(node: ast.ClassDef) -> frozenset[str]:
 def participles(modules: Sequence[Module]) -> Iterator[str]:
     """Functions and methods, not properties, whose whole name is one past participle."""
     for module in modules:
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
+        for node in module.definitions:
+            if isinstance(node, Function) and not node.decorator_list:
                 name = node.name.lstrip("_")
                 if "_" not in name and (name in IRREGULAR or (name.endswith("ed") and not name.endswith("eed"))):
                     yield f"{module.path}:{node.lineno}: {node.name}"
@@ -204,7 +206,7 @@ def banned_words() -> Iterator[tuple[str, str]]:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(text.splitlines() if WORD.search(text) else [], start=1):
             for match in WORD.finditer(line):
                 yield f"{path.relative_to(ROOT)}:{number}", match.group().lower()
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]
 MUTATIONS_FILE: Final = Path(__file__).parent / "mutations" / "mutations.toml"
-TIMEOUT: Final = 300.0  # seconds for one test
+TIMEOUT: Final = 300.0  # seconds for one run
 FAILED: Final = 1  # pytest's exit code for failed tests; collecting nothing has a different one
 
 
@@ -55,21 +55,23 @@ def mutations() -> list[Mutation]:
     return [Mutation(**entry) for entry in tomllib.loads(MUTATIONS_FILE.read_text())["mutation"]]
 
 
-def try_mutation(mutation: Mutation, directory: Path) -> Verdict:
+def try_mutations(mutations: Sequence[Mutation], directory: Path) -> Verdict:
+    """Apply all of them to one copy and run their tests."""
     package = directory / "gatehouse"
     shutil.copytree(ROOT / "src" / "gatehouse", package)  # with its bytecode, which the other modules can use
-    mutation.apply(package)
-    return run(mutation.test, directory)
+    for mutation in mutations:
+        mutation.apply(package)
+    return run([mutation.test for mutation in mutations], directory)
 
 
-def run(test: str, directory: Path) -> Verdict:
-    """Run the test with `directory` first on the path."""
+def run(tests: Sequence[str], directory: Path) -> Verdict:
+    """Run the tests with `directory` first on the path."""
     finished = subprocess.run(
         [
             sys.executable,
             "-m",
             "pytest",
-            test,
+            *tests,
             "-rfE",
             "--database",
             "both",

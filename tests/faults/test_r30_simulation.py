@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from tests.conftest import SUMMARY_PROPERTY
-from tests.faults.run_record import FULL_RUN, pick_seed
+from tests.faults.run_record import FULL_RUN, in_full_run, pick_seed
 from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]
@@ -47,6 +47,7 @@ def test_r_30_every_schedule_keeps_every_invariant(record_property: Callable[[st
             assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
 
 
+@in_full_run
 def test_r_30_a_seed_is_the_same_life_each_time() -> None:
     options = ("--seeds", str(REPLAYED), "--from", str(pick_seed()))
     first, second = (DIGEST.search(run_simulation(*options).stdout) for _ in range(2))

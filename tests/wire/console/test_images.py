@@ -1,6 +1,7 @@
 """Logos of applications and of the installation, and pictures by URL: one way in for every image (R9)."""
 
 import io
+from functools import cache
 from typing import Any, Final
 
 import httpx2
@@ -22,11 +23,16 @@ from tests.wire.console.test_privileged_clients import ORDINARY, create_client
 
 PAGE: Final = f"/console/applications/{SHOP}/settings"
 BRANDING: Final = "/console/settings/branding"
-BOMB: Final = png("navy", (6_000, 5_000))  # 30 million pixels in 90 KB
 INTERNAL: Final = (
     *("https://127.0.0.1:1/a.png", "https://[::ffff:10.0.0.5]/a.png", "http://93.184.215.14/a.png"),
     *("file:///etc/passwd", "/etc/passwd", "https://user@a.example/a.png", "data:image/svg+xml;base64,PHN2Zy8+"),
 )
+
+
+@cache
+def bomb() -> bytes:
+    """Return 30 million pixels in 90 KB."""
+    return png("navy", (6_000, 5_000))
 
 
 class ImageCalls:
@@ -102,7 +108,7 @@ async def test_cl_05_an_applications_logo_is_shown_for_clients_without_their_own
     assert all(f'src="/images/{logo}"' in page.text for page in pages)
     await person.client.aclose()
 
-    for content, problem in ((b"", "PNG, JPEG or WebP"), (SVG, "PNG, JPEG or WebP"), (BOMB, "too many pixels")):
+    for content, problem in ((b"", "PNG, JPEG or WebP"), (SVG, "PNG, JPEG or WebP"), (bomb(), "too many pixels")):
         refused = await upload(olga, PAGE, f"{PAGE}/logo", content)
         assert (refused.status_code, problem in refused.text) == (400, True), problem
     assert (await ImageCalls(studio).stored())[0] == logo
@@ -154,7 +160,7 @@ async def test_cl_06_images_by_url_are_fetched_once_encoded_anew_and_served_here
         "/moved": http_response(b"", "302 Found", Location=pictures.url("/good")),
         "/svg": http_response(SVG, Content_Type="image/svg+xml"),
         "/false": http_response(SVG, Content_Type="image/png"),
-        "/bomb": http_response(BOMB, Content_Type="image/png"),
+        "/bomb": http_response(bomb(), Content_Type="image/png"),
         "/large": http_response(b"\x89PNG\r\n\x1a\n" + b"\0" * MAX_UPLOAD_BYTES, Content_Type="image/png"),
     }.items():
         pictures.documents[path] = response

@@ -7,6 +7,7 @@ HEAVY = (
     "OpenSSL",
     "pyasn1",
     "asyncpg",
+    "babel",
     "yaml",
     "alembic",
     "maxminddb",

@@ -6,9 +6,10 @@ Plain text on a page was not translated; a layout that breaks would also break i
 import re
 from typing import Final
 
-from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, load_languages
+from gatehouse.languages import FALLBACK_LANG
+from gatehouse.web.pages.translations import Languages, Translator, load_languages
 
-LANG: Final = "en-XA"
+LANG: Final = "en-150"  # European English: Babel must know it, and no browser asks for it
 LONGER: Final = 0.3
 ACCENTED: Final = str.maketrans("ACDEGILNORSTUYZacdegilnorstuyz", "ÅÇÐÉĞÎĹÑÖŔŠŢÛÝŽåçðéğîĺñöŕšţûýž")
 PLACEHOLDERS: Final = re.compile(r"(\{[^}]*\}|<[^>]*>)")  # placeholders and tags

@@ -9,6 +9,7 @@ from gatehouse.app.management import add_management
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.keys.jwks import KeySetPublisher
+from gatehouse.languages import LANGUAGES
 from gatehouse.oauth.discovery import provider_metadata
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.model.facts import ApplicationModel
@@ -65,7 +66,6 @@ from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.access_denied import AccessDeniedPage
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.site_sign_in import SiteCookies, SiteDeniedPage, SiteSignInPages
-from gatehouse.web.pages.translations import LANGUAGES
 from gatehouse.web.server.server import ShutdownSignal
 
 

@@ -6,7 +6,7 @@ from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import run_with_services
-from gatehouse.mail.composer import LANGUAGES
+from gatehouse.languages import LANGUAGES
 from gatehouse.mail.model import MailTemplate
 
 

@@ -25,7 +25,7 @@ from gatehouse.cli.common import (
 )
 from gatehouse.cli.groups import CommandGroup
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
-from gatehouse.mail.composer import LANGUAGES
+from gatehouse.languages import LANGUAGES
 from gatehouse.personal_data.model import DataCall, DataRequest
 
 POLL_SECONDS: Final = 1.0  # seconds

@@ -8,7 +8,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,6 +19,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.graphics import BLACK, TEXT_CONTRAST, WHITE, Color, adjust_for_contrast
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.text import is_plain_line, nfc
+from gatehouse.languages import LANGUAGES, plural_category
 from gatehouse.mail.model import (
     BadMessage,
     MailTemplate,
@@ -63,7 +64,6 @@ def mail_brand(name: str, accent: str) -> MailBrand:
     return MailBrand(name, theme_for_accent(Color.parse(accent)) if accent else DEFAULT_THEME)
 
 
-LANGUAGES: Final = ("en", "de")  # complete ones; the first one is the fallback
 MAX_VALUE_LENGTH: Final = 200  # characters; some browsers have long names
 # A path of this service without characters that a reader or a mail program could take for its end.
 PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
@@ -132,6 +132,7 @@ class Composer:
         return context | {
             "to": to,
             "lang": lang,
+            "plural": partial(plural_form, lang),
             "words": self._texts.get_template(f"{lang}/words.jinja").module,
             "name": brand.name,
             "theme": brand.theme,
@@ -161,6 +162,11 @@ def mail_language(tag: str, languages: Sequence[str] = LANGUAGES) -> str:
     """Return the language to write in for a language tag: de for de-AT, the first one for unsupported ones."""
     primary = tag.replace("_", "-").partition("-")[0].lower()
     return primary if primary in languages else languages[0]
+
+
+def plural_form(lang: str, count: str, /, **forms: str) -> str:
+    """Return one of the forms: `plural(minutes, one="minute", other="minutes")`."""
+    return forms[plural_category(lang, int(count))]
 
 
 def subject_of(words: Words, context: Mapping[str, object]) -> str:

@@ -1,8 +1,9 @@
 """Settings of what people see: the brand and the languages."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
+from gatehouse.languages import FALLBACK_LANG, LANGUAGES
 from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingInfo, image, text
 
@@ -41,9 +42,11 @@ class LanguageSettings:
     """Languages of pages and emails."""
 
     default: Annotated[
-        Literal["en", "de"],
-        SettingInfo("Language when neither person nor browser asks for an offered one.", stored=True),
-    ] = "en"
+        str,
+        SettingInfo(
+            "Language when neither person nor browser asks for an offered one.", choices=LANGUAGES, stored=True
+        ),
+    ] = FALLBACK_LANG
     offered: Annotated[
         tuple[str, ...],
         text("Languages people can choose, like `en` and `de`.", grammar.language, without="all", stored=True),

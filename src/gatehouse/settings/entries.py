@@ -152,7 +152,7 @@ def setting_of_field(section: str, key: str, hint: object, default: Value) -> Se
         key=key,
         kind=get_args(kind)[0] if is_list else kind,
         is_list=is_list,
-        choices=get_args(kind) if get_origin(kind) is Literal else (),
+        choices=get_args(kind) if get_origin(kind) is Literal else about.choices,
         about=about,
         default=default,
     )

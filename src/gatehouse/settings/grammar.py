@@ -19,6 +19,7 @@ from gatehouse.kernel.addresses import (
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import Color
 from gatehouse.keys.sealing import parse_master_key
+from gatehouse.languages import LANGUAGES
 from gatehouse.mail.model import is_mailable
 
 ORIGIN: Final = re.compile(r"([a-z]+)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?", re.ASCII)
@@ -29,7 +30,6 @@ POSTGRESQL: Final = re.compile(r"postgresql://[^/?#\s]+/[^/?#\s]+(?:\?[^#\s]*)?"
 SQLITE: Final = re.compile(r"sqlite:///[^?#]+")
 
 MAX_BRAND_NAME_LENGTH: Final = 40
-LANGUAGES: Final = ("en", "de")  # that pages and emails are written in
 
 # The vendor nickname is added to these fields of the login data (R1) and must not replace one of them.
 # fmt: off

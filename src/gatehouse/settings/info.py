@@ -20,6 +20,7 @@ class SettingInfo:
     high: int = 0
     shortest: int = 0  # characters of a secret
     grammar: Callable[[str], object] | None = None  # raises ValueError
+    choices: tuple[str, ...] = ()  # where they are not the type's
     without: str = ""  # the effect when it is not set
     dev: str = ""  # the default with --dev, where it differs
     stored: bool = False  # administrators may change it while the service runs; it is kept in the database

@@ -13,8 +13,9 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import DOMAIN, LOCAL_PART, check_login
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.kernel.graphics import Color
+from gatehouse.languages import LANGUAGES
 from gatehouse.mail import composer as composer_module
-from gatehouse.mail.composer import LANGUAGES, MAX_VALUE_LENGTH, mail_brand, mail_language, theme_for_accent
+from gatehouse.mail.composer import MAX_VALUE_LENGTH, mail_brand, mail_language, theme_for_accent
 from gatehouse.mail.model import (
     BadMessage,
     MailTemplate,

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.web.pages.translations import LANGUAGES, choose_language
+from gatehouse.languages import LANGUAGES
+from gatehouse.web.pages.translations import choose_language
 
 
 @pytest.mark.parametrize(

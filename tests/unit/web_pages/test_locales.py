@@ -1,11 +1,17 @@
 """The texts: complete, consistent in every language, and all in use."""
 
+import json
 import re
-from collections.abc import AsyncIterator, Iterator
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from string import Formatter
 
 import pytest
+from babel.core import Locale
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
@@ -15,8 +21,10 @@ from gatehouse.accounts.profile_fields import check_name, check_username, check_
 from gatehouse.audit.events import AuditEvent
 from gatehouse.images import conversion
 from gatehouse.kernel.errors import GatehouseError
+from gatehouse.languages import FALLBACK_LANG
 from gatehouse.oauth.model import SCOPES
-from gatehouse.web.pages.translations import FALLBACK_LANG, load_languages
+from gatehouse.web.pages.translations import PLURAL_CATEGORIES, load_languages
+from tests.support.find_programs import ROOT
 from tests.support.pseudo_locale import LANG as PSEUDO
 from tests.support.pseudo_locale import languages_with_pseudo
 
@@ -34,8 +42,7 @@ ALIKE = {
     "theme.auto",
     "method.passkey",
     "signed_in_with.passkey",
-    "time.month_4",
-} | {f"time.month_{month}" for month in (8, 9, 11)}
+}
 
 NEVER_ABOUT_A_PERSON = (
     *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),
@@ -48,28 +55,29 @@ def placeholders(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
 
 
-@pytest.mark.parametrize("lang", OTHERS)
-def test_every_language_has_the_same_texts(lang: str) -> None:
-    assert set(LANGUAGES[lang].texts) == set(ENGLISH.texts)
+def plural_forms(texts: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The forms of each text by plural category; a text without a count has one, without a name."""
+    forms: dict[str, dict[str, str]] = {}
+    for key, text in texts.items():
+        base, _, category = key.rpartition("_")
+        base, category = (base, category) if category in PLURAL_CATEGORIES else (key, "")
+        forms.setdefault(base, {})[category] = text
+    return forms
 
 
-def test_the_console_speaks_a_language_wholly_or_not_at_all() -> None:
+@pytest.mark.parametrize("lang", list(LANGUAGES))
+def test_every_language_has_every_text_and_every_plural_form(lang: str) -> None:
+    """A form may leave the count out: "every day". Languages differ in which texts need forms."""
     spoken = load_languages("console")
-    assert {"en", "de"} <= set(spoken)
-    for lang in spoken:
-        assert set(spoken[lang].texts) == set(spoken[FALLBACK_LANG].texts)
-        for key, text in spoken[lang].texts.items():
-            assert placeholders(text) == placeholders(spoken[FALLBACK_LANG].texts[key]), key
-
-
-@pytest.mark.parametrize("lang", OTHERS)
-def test_the_same_things_are_filled_in(lang: str) -> None:
-    differing = {
-        key: text
-        for key, text in LANGUAGES[lang].texts.items()
-        if placeholders(text) != placeholders(ENGLISH.texts[key])
-    }
-    assert differing == {}
+    assert lang in spoken, "the console lacks it"
+    english, forms = plural_forms(spoken[FALLBACK_LANG].texts), plural_forms(spoken[lang].texts)
+    assert set(forms) == set(english)
+    for key, texts in forms.items():
+        assert set(texts) in ({""}, {*Locale.parse(lang, sep="-").plural_form.tags, "other"}), key
+        wanted = placeholders(english[key].get("other", english[key].get("", "")))
+        for text in texts.values():
+            assert placeholders(text) | {"count"} == wanted | {"count"}, key
+        assert placeholders(texts.get("other", texts.get("", ""))) == wanted, key
 
 
 @pytest.mark.parametrize("lang", OTHERS)
@@ -94,12 +102,73 @@ def test_the_german_reader_is_addressed_as_sie() -> None:
     assert {key for key, text in LANGUAGES["de"].texts.items() if familiar.search(text)} == set()
 
 
-def test_counted_texts_have_singular_and_plural_forms() -> None:
-    ones = {key.removesuffix("_one") for key in ENGLISH.texts if key.endswith("_one")}
-    assert ones
-    assert ones <= {key.removesuffix("_other") for key in ENGLISH.texts if key.endswith("_other")}
-    assert LANGUAGES["de"]("time.minutes", count=1) == "1 Minute"
-    assert LANGUAGES["de"]("time.minutes", count=0) == "0 Minuten"
+def test_counts_choose_the_plural_form_and_have_the_separators_of_the_language() -> None:
+    german = load_languages("console")["de"]
+    assert german("time.minutes", count=1) == "1 Minute"
+    assert german("time.minutes", count=0) == "0 Minuten"
+    assert german("list.range", first=1, last=1_000, total=1_234_567) == "1 bis 1.000 von 1.234.567"
+    assert ENGLISH("time.minutes", count=12_345) == "12,345 minutes"
+    assert json.loads(german.forms("staging.review")) == {
+        "one": "{count} Änderung prüfen",
+        "other": "{count} Änderungen prüfen",
+    }
+
+
+POLISH_MINUTES = """\
+minutes_one = "{count} minuta"
+minutes_few = "{count} minuty"
+minutes_many = "{count} minut"
+minutes_other = "{count} minuty"
+"""
+POLISH_DAYS = 'plural(days, one="dzień", few="dni", many="dni", other="dnia")'
+ASK_POLISH = """
+import json
+from gatehouse.languages import LANGUAGES
+from gatehouse.mail.model import MailTemplate
+from gatehouse.web.pages.translations import choose_language, load_languages
+from tests.support.clock import MovableClock
+from tests.support.mail import TO, a_composer
+
+t = load_languages("console")["pl"]
+composer = a_composer(MovableClock())
+print(json.dumps({
+    "languages": LANGUAGES,
+    "chosen": choose_language(accept_language="pl-PL, en;q=0.5"),
+    "minutes": [t("time.minutes", count=count) for count in (1, 3, 5, 22, 12345)],
+    "mails": [
+        composer.render(MailTemplate.INVITE, to=TO, lang="pl", path="/invite", days=days).text for days in ("1", "7")
+    ],
+}))
+"""
+
+
+def test_adding_a_language_is_adding_its_files(tmp_path: Path) -> None:
+    """Polish has more plural forms than English. All other texts of it are English here."""
+    package = tmp_path / "gatehouse"
+    shutil.copytree(ROOT / "src" / "gatehouse", package, ignore=shutil.ignore_patterns("__pycache__", "static"))
+    locales, templates = package / "web" / "locales", package / "mail" / "templates"
+    for there in (locales / "console", templates):
+        shutil.copytree(there / "en", there / "pl")
+    texts = re.sub(
+        r"^minutes_one = .*\nminutes_other = .*\n",
+        POLISH_MINUTES,
+        (locales / "en.toml").read_text(),
+        flags=re.MULTILINE,
+    )
+    (locales / "pl.toml").write_text(texts)
+    invite = templates / "pl" / "invite.jinja"
+    invite.write_text(re.sub(r"plural\(.*?\)", POLISH_DAYS, invite.read_text()))
+    answer = subprocess.run(
+        [sys.executable, "-c", ASK_POLISH],
+        env={"PYTHONPATH": f"{tmp_path}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
+        check=True,
+        capture_output=True,
+    )
+    found = json.loads(answer.stdout)
+    assert found["languages"] == ["en", "de", "pl"]
+    assert found["chosen"] == "pl"
+    assert found["minutes"] == ["1 minuta", "3 minuty", "5 minut", "22 minuty", "12\xa0345 minut"]
+    assert ["1 dzień" in found["mails"][0], "7 dni" in found["mails"][1]] == [True, True]
 
 
 def test_placeholder_values_are_escaped_and_not_expanded_again() -> None:

@@ -14,9 +14,9 @@ NAMES = RecordNames(
 )
 
 
-def sentence(event: AuditEvent, actor: str = "1", subject: str = "1", **details: str | int) -> str:
+def sentence(event: AuditEvent, actor: str = "1", subject: str = "1", lang: str = "en", **details: str | int) -> str:
     record = replace(a_record(), event=event.value, actor=actor, subject=subject, details=details)
-    return str(sentence_of(load_languages("console")["en"], record, NAMES, detail_lines(details)))
+    return str(sentence_of(load_languages("console")[lang], record, NAMES, detail_lines(details)))
 
 
 def test_every_event_has_a_sentence_in_every_language() -> None:
@@ -35,8 +35,11 @@ def test_sentences_name_people_applications_and_what_was_changed() -> None:
     assert sentence(AuditEvent.USER_ERASED) == f"{jonas} deleted their account"
     gained = {"application_id": 50001, "roles": "[] -> [{'name': 'moderator', 'expired': 0}]"}
     assert sentence(AuditEvent.USER_SCHEMA_SAVED, subject="2", **gained) == (
-        f"{jonas} assigned <bdi>moderator</bdi> to <bdi>Noor</bdi> in <bdi>Sky Raiders</bdi>"
+        f"{jonas} assigned the role <bdi>moderator</bdi> to <bdi>Noor</bdi> in <bdi>Sky Raiders</bdi>"
     )
+    lost = {"application_id": 50001, "roles": "[{'name': 'a', 'expired': 0}, {'name': 'b', 'expired': 0}] -> []"}
+    assert "removed the roles <bdi>a, b</bdi> from" in sentence(AuditEvent.USER_SCHEMA_SAVED, subject="2", **lost)
+    assert "die Rollen <bdi>a, b</bdi>" in sentence(AuditEvent.USER_SCHEMA_SAVED, subject="2", lang="de", **lost)
 
 
 def test_sentences_say_what_has_no_name_by_its_kind() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
+from gatehouse.languages import FALLBACK_LANG
 from gatehouse.permissions.login_rules import LoginRefusalReason
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages.assets import STATIC_DIRECTORY, Assets
@@ -24,7 +25,7 @@ from gatehouse.web.pages.template_filters import (
     exact_time,
     relative_time,
 )
-from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, load_languages
+from gatehouse.web.pages.translations import Languages, Translator, load_languages
 from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
 from tests.support.gallery import CSRF, FORM_POST, FULL_ACCOUNT, NOW, SIGN_IN, STATES, WHY_DENIED
 
@@ -119,8 +120,6 @@ def test_every_text_is_used() -> None:
     ]
     for context in [*STATES.values(), *problems, *notices, *denials, SITE_DENIED]:
         pages.render_html(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))
-    for month in range(12):
-        exact_time(words, NOW + month * 30 * DAY)
     for past in (0, 30, MINUTE, 2 * MINUTE, HOUR, 2 * HOUR, DAY, 2 * DAY, 30 * DAY):
         relative_time(words, NOW - past, NOW)
         relative_time(words, NOW + past, NOW)

@@ -88,7 +88,7 @@ async def test_activity_is_filtered_and_paged(studio: RunningService, console_br
     pages = {
         f"q={SHOP}": "created application",
         f"subject=application+{SHOP}": "created application",
-        f"application_id={SHOP}": "assigned <bdi>moderator</bdi> to",
+        f"application_id={SHOP}": "assigned the role <bdi>moderator</bdi> to",
         "group=key": "created a signing key",
         "q=mind_games": "created project",
         "since=2001-01-01&until=2999-01-01&group=project": "created project",
@@ -312,5 +312,5 @@ async def test_times_are_in_the_time_zone_of_the_reader(
     at = studio.clock.now()
     page = (await ada.get(LOG)).text
     tokyo = datetime.fromtimestamp(at, ZoneInfo("Asia/Tokyo"))
-    assert f', {tokyo:%H:%M}">' in page
+    assert f', {tokyo:%-I:%M}\u202f{tokyo:%p}">' in page
     assert "data-exact" not in page.partition('<ul class="log"')[2].partition("</ul>")[0]

@@ -44,7 +44,7 @@ async def test_a_file_is_planned_confirmed_and_reported(
     plan = await upload(browser, content)
     assert plan.status_code == 200, plan.text
     assert len(PARTS.findall(plan.text)) > 1
-    assert "Import accounts: 1500" in plan.text
+    assert "Import accounts: 1,500" in plan.text
     assert f"the login belongs to user {ADA}" in plan.text
     assert "&lt;b&gt;bad" in plan.text
     assert await find(studio, "p0@studio.example") is None

@@ -28,7 +28,8 @@ from gatehouse.kernel.errors import Unavailable
 from gatehouse.keys.keyring import AuditSigner, Keyring
 from gatehouse.keys.rotation import MAX_CLOCK_SKEW, KeyRotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
-from gatehouse.mail.composer import LANGUAGES, Composer, MailBrand, mail_brand
+from gatehouse.languages import LANGUAGES
+from gatehouse.mail.composer import Composer, MailBrand, mail_brand
 from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.oauth.clients import Clients

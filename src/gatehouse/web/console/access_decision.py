@@ -171,7 +171,7 @@ def missing_nodes(missing: Iterable[MissingRequirement]) -> Iterator[DecisionNod
             values={
                 "role": one.role,
                 "groups": ", ".join(map(group_label, one.groups)),
-                "limit": one.limit,
+                "count": one.limit,
                 "project": one.scope.project_id,
             },
             decides=place == 0,

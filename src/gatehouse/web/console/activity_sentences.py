@@ -119,6 +119,7 @@ def sentence_of(
         actor=_bold_name(t, reference_of(record.actor, names)),
         subject=_bold_name(t, reference_of(record.subject, names)),
         target=_bold(target or t("activity.unnamed")),
+        count=len(gained or lost),
         name=_bold(", ".join(gained or lost) or name or t("activity.unnamed")),
     )
 

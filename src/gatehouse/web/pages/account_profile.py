@@ -21,6 +21,7 @@ from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChang
 from gatehouse.accounts.sign_in import PasswordAttempt
 from gatehouse.images.model import BadImage
 from gatehouse.kernel.errors import BadInput, TooMany
+from gatehouse.languages import LANGUAGES
 from gatehouse.web.console.paths import is_console_page
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import see_other
@@ -30,7 +31,6 @@ from gatehouse.web.pages.account_request import AccountRequest, AccountView, sec
 from gatehouse.web.pages.forms import BAD_REQUEST, FORBIDDEN, CsrfForm, problem_with, refuse_different_passwords
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.translations import LANGUAGES
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind, Theme
 
 CONFLICT: Final = 409

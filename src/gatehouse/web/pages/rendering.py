@@ -16,6 +16,7 @@ from starlette.types import Scope
 
 from gatehouse import __version__
 from gatehouse.audit.events import AuditEvent
+from gatehouse.languages import FALLBACK_LANG
 from gatehouse.oauth.model import SCOPE_MARK
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.sign_in_flow.flows import NetworkNearness
@@ -27,7 +28,6 @@ from gatehouse.web.pages.branding import Brand
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.translations import (
-    FALLBACK_LANG,
     LanguagePolicy,
     Languages,
     Translator,
@@ -333,4 +333,4 @@ def _scope_text(t: Translator, scope: str) -> str:
 
 def _error_key(t: Translator, kind: str, status: int) -> str:
     key = f"error.{kind}_{status}"
-    return key if t.knows(key) else f"error.{kind}_other"
+    return key if t.knows(key) else f"error.{kind}_unknown"

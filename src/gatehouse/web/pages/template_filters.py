@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup, escape
 
 from gatehouse.kernel.times import DAY, HOUR, MINUTE
+from gatehouse.languages import format_clock, format_day
 from gatehouse.web.pages.translations import Translator
 
 DATE_AFTER_SECONDS: Final = 30 * DAY  # seconds after which a date is shown
@@ -48,13 +49,13 @@ def day_heading(t: Translator, at: int, now: int, zone: str = "") -> Markup:
         return t("time.today")
     if day == today - timedelta(days=1):
         return t("time.yesterday")
-    return t("time.day", day=day.day, month=t(f"time.month_{day.month}"), year=day.year)
+    return escape(format_day(t.lang, day))
 
 
 def _exact_text(t: Translator, at: int, zone: str) -> Markup:
     when = _local(at, zone)
     key = "time.local" if _time_zone(zone) else "time.moment"
-    return t(key, day=when.day, month=t(f"time.month_{when.month}"), year=when.year, clock=f"{when:%H:%M}")
+    return t(key, day=format_day(t.lang, when), clock=format_clock(t.lang, when))
 
 
 def _local(at: int, zone: str) -> datetime:

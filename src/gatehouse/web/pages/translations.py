@@ -1,9 +1,11 @@
 """Texts of pages, in the reader's language.
 
 The texts are flat keys in locales/<language>.toml. They are trusted and may contain `<strong>` and `<bdi>`;
-inserted values are escaped. A text with a count has the keys `<key>_one` and `<key>_other`.
+inserted values are escaped. A text with a count has one key for each plural category of its language, like
+`<key>_one` and `<key>_other`.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,10 +18,10 @@ from typing import Final
 
 from markupsafe import Markup
 
+from gatehouse.languages import FALLBACK_LANG, LANGUAGES, format_number, plural_category
 from gatehouse.settings.appearance import LanguageSettings
 
-FALLBACK_LANG: Final = "en"
-LANGUAGES: Final = ("en", "de")
+PLURAL_CATEGORIES: Final = frozenset(("zero", "one", "two", "few", "many", "other"))  # all there are, in CLDR
 
 MAX_PREFERENCE_LENGTH: Final = 512  # characters of Accept-Language or ui_locales; a longer one is ignored
 MAX_PREFERENCES: Final = 32
@@ -41,17 +43,27 @@ class Translator:
 
     def __call__(self, key: str, /, **values: object) -> Markup:
         """Return a text: `t("time.minutes", count=2)`. An unknown key or a missing value raises KeyError."""
-        return Markup(self.texts[self._plural_key(key, values)]).format(**values)  # noqa: S704 - the text is ours
+        shown = {name: self.number(value) if type(value) is int else value for name, value in values.items()}
+        return Markup(self.texts[self._plural_key(key, values)]).format(**shown)  # noqa: S704 - the text is ours
+
+    def number(self, number: int) -> str:
+        """Return a number with the separators of the language."""
+        return format_number(self.lang, number)
 
     def knows(self, key: str) -> bool:
-        return key in self.texts
+        return key in self.texts or f"{key}_other" in self.texts
+
+    def forms(self, key: str) -> str:
+        """Return the plural forms of a text as JSON, by category, for a script that counts."""
+        start = f"{key}_"
+        forms = {name.removeprefix(start): text for name, text in self.texts.items() if name.startswith(start)}
+        return json.dumps({category: text for category, text in forms.items() if category in PLURAL_CATEGORIES})
 
     def _plural_key(self, key: str, values: Mapping[str, object]) -> str:
-        # `one` for 1 and `other` for the rest is right for English and German; another language may need more
-        # forms.
-        if "count" not in values or f"{key}_one" not in self.texts:
+        count = values.get("count")
+        if not isinstance(count, int) or f"{key}_other" not in self.texts:
             return key
-        return f"{key}_one" if values["count"] == 1 else f"{key}_other"
+        return f"{key}_{plural_category(self.lang, count)}"
 
 
 class Languages:

@@ -5,6 +5,7 @@
 "use strict";
 
 const DELAY = 150; // milliseconds after the last key
+const plurals = new Intl.PluralRules(document.documentElement.lang);
 let made = 0;
 
 const fieldOf = (box) => box.querySelector("input");
@@ -78,7 +79,8 @@ const enhance = (box) => {
     mark(null);
     list.hidden = options.length === 0;
     input.setAttribute("aria-expanded", String(options.length > 0));
-    status.textContent = options.length ? box.dataset.count.replace("{count}", options.length) : box.dataset.none;
+    const form = JSON.parse(box.dataset.counted)[plurals.select(options.length)];
+    status.textContent = options.length ? form.replace("{count}", options.length) : box.dataset.none;
   };
 
   const soon = () => {

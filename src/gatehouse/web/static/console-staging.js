@@ -126,7 +126,8 @@ const tell = (text) => {
 
 const count = () => {
   const number = Object.keys(staged).length;
-  const text = (number === 1 ? bar.dataset.one : bar.dataset.many).replace("{count}", number);
+  const forms = JSON.parse(bar.dataset.counted);
+  const text = forms[new Intl.PluralRules(document.documentElement.lang).select(number)].replace("{count}", number);
   bar.hidden = number === 0;
   bar.querySelector("[data-staging-count]").textContent = text;
   for (const input of document.querySelectorAll("input[name=edits]")) input.value = asSent(staged);

@@ -29,6 +29,13 @@ FORBIDDEN: Final = 403
 NO_VISITOR: Final[Mapping[str, str]] = dict.fromkeys(
     ("X-Auth-User", "X-Auth-Email", "X-Auth-Name", "X-Auth-Roles", "X-Auth-Token"), ""
 )
+FORWARDED_HEADERS: Final[Mapping[str, str]] = {
+    "X-Forwarded-Host": "The host of the protected site",
+    "X-Forwarded-Proto": "Its scheme",
+    "X-Forwarded-Uri": "The path and query that were asked for",
+    "X-Forwarded-Method": "The method of the request",
+    "Accept": "That of the request: pages are redirected, other requests are answered with 401",
+}
 PLAIN_CHARACTERS: Final = "".join(map(chr, range(0x21, 0x7F))).replace("%", "").replace(",", "")
 
 
@@ -90,10 +97,7 @@ class ForwardAuthEndpoint:
             section="interface R9",
             summary="Ask whether a request to a protected site may pass; for reverse proxies",
             request=ForwardAuthQuery,
-            examples={
-                "nginx": {"rule": "page.edit"},
-                "Caddy or Traefik": {"application_id": "50001", "redirect": "1"},
-            },
+            headers=FORWARDED_HEADERS,
             answers={200: None, FOUND: None, UNAUTHORIZED: PlainFailure, FORBIDDEN: HtmlPageOrFailure},
             error_headers=NO_VISITOR,
         )

@@ -1,6 +1,5 @@
 """The login of guests: POST /proxy/api/guest (R10)."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -24,17 +23,6 @@ from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.rendering import PageRenderer
 
 ACTOR: Final = "guest"  # until the account is known
-GUEST_EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
-    "Ask for a challenge": {"app_id": 50010},
-    "Sign in with the signed challenge": {
-        "app_id": 50010,
-        "device_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
-        "challenge": "guest.1794916800.bWFkZSBieSB0aGUgc2VydmVy.5c1f…",
-        "signature": "5VZDAMNgrHKQhuLMgGjnpVUJyLLn…",
-        "factor": "a random text that the game stores on the device",
-    },
-    "second factor": {"request_id": "b1c2", "otp": "123456"},
-}
 
 
 class GuestRequest(LoginFields, frozen=True, kw_only=True):
@@ -128,7 +116,6 @@ class GuestEndpoint:
             request=GuestRequest,
             accepts=ANY_BODY,
             answers={200: GuestResponse, 403: Failure},
-            examples=GUEST_EXAMPLES,
         )
 
 

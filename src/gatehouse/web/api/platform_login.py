@@ -1,8 +1,6 @@
 """The login operation for game clients that know their player: a platform's ticket instead of a password (R10)."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,11 +15,6 @@ from gatehouse.web.http.errors import Dialect, Failure
 from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.rendering import PageRenderer
-
-EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
-    "Steam": {"platform": "steam", "ticket": "140000009f2b", "app_id": 50001, "factor": "9d5c1a"},
-    "second factor": {"request_id": "b1c2", "otp": "123456"},
-}
 
 
 class PlatformLoginRequest(LoginFields, frozen=True, kw_only=True):
@@ -82,5 +75,4 @@ class PlatformLoginEndpoint:
             request=PlatformLoginRequest,
             accepts=ANY_BODY,
             answers={200: PlatformLoginResponse, 403: Failure},
-            examples=EXAMPLES,
         )

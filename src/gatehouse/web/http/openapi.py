@@ -1,6 +1,5 @@
 """The OpenAPI 3.1 document, made from the same table that routes the requests."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.web.http.errors import Dialect, Failure, OAuthFailure, PlainFailure
+from gatehouse.web.http.operation_texts import (
+    NO_BODY,
+    PATH_PARAMETER,
+    OperationText,
+    OperationTexts,
+    example_requests,
+    operation_texts,
+)
 from gatehouse.web.http.parse import ANY_BODY
 from gatehouse.web.http.responses import cacheable_response
 from gatehouse.web.http.routing import Endpoint, HtmlPage, HtmlPageOrFailure, RateClass, RequiredAuth
@@ -23,8 +30,6 @@ JSON: Final = "application/json"
 HTML: Final = "text/html"
 EVENT_STREAM: Final = "text/event-stream"
 COMPONENT_REFERENCE: Final = "#/components/schemas/{name}"
-PATH_PARAMETER: Final = re.compile(r"\{([a-zA-Z_]+)(:[a-z]+)?\}")
-NO_BODY: Final = frozenset({"GET", "HEAD"})
 
 # How a request may fail: at any endpoint, by its authentication, and by its subject. A 500 is a bug, so no endpoint
 # lists it.
@@ -158,14 +163,22 @@ AUTH_SCHEMES: Final[Mapping[RequiredAuth, tuple[tuple[str, ...], ...]]] = {
 }
 
 
-def openapi_document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> bytes:
+def openapi_document(
+    endpoints: Sequence[Endpoint], *, base_url: str, version: str, texts: OperationTexts | None = None
+) -> bytes:
     """Render the document; the same table gives the same bytes."""
+    texts = texts or operation_texts()
     visible_endpoints = [endpoint for endpoint in endpoints if not endpoint.hidden]
     schemas = Schemas(visible_endpoints)
     paths: dict[str, Json] = {}
     for endpoint in visible_endpoints:
         item = paths.setdefault(PATH_PARAMETER.sub(r"{\1}", endpoint.path), {})
-        item.update({method.lower(): _operation(endpoint, method, schemas) for method in endpoint.methods})
+        item.update(
+            {
+                method.lower(): _operation(endpoint, method, schemas, texts.about(endpoint), base_url)
+                for method in endpoint.methods
+            }
+        )
     whole = {
         "openapi": OPENAPI_VERSION,
         "info": {"title": "Gatehouse", "version": version},
@@ -239,6 +252,7 @@ def _types_of(endpoint: Endpoint) -> Iterator[type]:
     for kind in (
         endpoint.request,
         endpoint.also_request,
+        endpoint.also_answer,
         *endpoint.answers.values(),
         FAILURE_TYPES[endpoint.dialect],
     ):
@@ -246,18 +260,17 @@ def _types_of(endpoint: Endpoint) -> Iterator[type]:
             yield kind
 
 
-def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
+def _operation(endpoint: Endpoint, method: str, schemas: Schemas, text: OperationText, base_url: str) -> Json:
     name = endpoint.name if len(endpoint.methods) == 1 else f"{endpoint.name}.{method.lower()}"
     operation: Json = {"operationId": name, "summary": endpoint.summary, "tags": [group_of(endpoint.path).name]}
-    parameters = [*_path_parameters(endpoint), *_query_parameters(endpoint, method, schemas)]
-    if endpoint.idempotent:
-        parameters.append(IDEMPOTENCY_PARAMETER)
-    if parameters:
+    if text.description:
+        operation["description"] = text.description
+    if parameters := list(_parameters(endpoint, method, schemas, text)):
         operation["parameters"] = parameters
     if endpoint.request is not None and method not in NO_BODY:
         kinds = sorted(kind.value for kind in endpoint.accepts)
         schema = _request_schema(endpoint.request, endpoint.also_request, schemas)
-        examples = {title: {"value": body} for title, body in endpoint.examples.items()}
+        examples = {title: {"value": body} for title, body in text.examples.items()}
         content = {"schema": schema, "examples": examples} if examples else {"schema": schema}
         operation["requestBody"] = {
             "content": dict.fromkeys(kinds, content),
@@ -265,6 +278,10 @@ def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
         }
     operation["responses"] = _responses(endpoint, schemas)
     operation["security"] = [{name: [] for name in together} for together in AUTH_SCHEMES[endpoint.auth]]
+    if requests := example_requests(endpoint, method, text):
+        operation["x-codeSamples"] = [
+            {"lang": "Shell", "label": request.title, "source": request.curl(base_url)} for request in requests
+        ]
     return operation
 
 
@@ -274,28 +291,26 @@ def _request_schema(kind: type, other: type | None, schemas: Schemas) -> Json:
     return {"oneOf": [schemas.reference(kind), schemas.reference(other)]}
 
 
-def _path_parameters(endpoint: Endpoint) -> Iterator[Json]:
+def _parameters(endpoint: Endpoint, method: str, schemas: Schemas, text: OperationText) -> Iterator[Json]:
     for found in PATH_PARAMETER.finditer(endpoint.path):
-        yield {"name": found[1], "in": "path", "required": True, "schema": {"type": "string"}}
+        yield _parameter(found[1], "path", {"type": "string"}, text, required=True)
+    if endpoint.request is not None and method in NO_BODY:
+        for name, required, schema in schemas.fields(endpoint.request):
+            yield _parameter(name, "query", schema, text, required=required)
+    for name, description in endpoint.headers.items():
+        yield {**_parameter(name, "header", {"type": "string"}, text), "description": description}
+    if endpoint.idempotent:
+        yield IDEMPOTENCY_PARAMETER
 
 
-def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iterator[Json]:
-    if endpoint.request is None or method not in NO_BODY:
-        return
-    for name, required, schema in schemas.fields(endpoint.request):
-        parameter: Json = {"name": name, "in": "query", "required": required, "schema": schema}
-        if examples := _parameter_examples(endpoint, name):
-            parameter["examples"] = examples
-        yield parameter
-
-
-def _parameter_examples(endpoint: Endpoint, name: str) -> Json:
-    """Return each value of the parameter once, under the title of the first example that has it."""
+def _parameter(name: str, place: str, schema: object, text: OperationText, *, required: bool = False) -> Json:
+    """Return a parameter with each of its example values once, under the title of the first that has it."""
+    parameter: Json = {"name": name, "in": place, "required": required, "schema": schema}
     examples: Json = {}
-    for title, given in endpoint.examples.items():
+    for title, given in text.examples.items():
         if name in given and {"value": given[name]} not in examples.values():
             examples[title] = {"value": given[name]}
-    return examples
+    return {**parameter, "examples": examples} if examples else parameter
 
 
 def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
@@ -304,6 +319,9 @@ def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
     responses = {
         status: _response(HTTPStatus(status).phrase, kind, schemas) for status, kind in sorted(answers.items())
     }
+    if endpoint.also_answer is not None:
+        content = responses[HTTPStatus.OK]["content"][JSON]
+        content["schema"] = {"anyOf": [content["schema"], schemas.reference(endpoint.also_answer)]}
     if endpoint.also_as:
         responses[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
     if endpoint.event_stream:

@@ -96,8 +96,8 @@ class Endpoint:
     accepts: frozenset[BodyKind] = JSON_ONLY
     answers: Mapping[int, type | None] = field(default_factory=dict)
     also_request: type[msgspec.Struct] | None = None  # another body that it accepts
-    # For the OpenAPI document: bodies by title, or the parameters of a query.
-    examples: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    also_answer: type[msgspec.Struct] | None = None  # its 200 response to that body
+    headers: Mapping[str, str] = field(default_factory=dict)  # that it reads, with their descriptions
     idempotent: bool = False  # takes the header Idempotency-Key
     also_as: str = ""  # another media type of its 200 response
     event_stream: str = ""  # an example, if its 200 response is a stream of server-sent events

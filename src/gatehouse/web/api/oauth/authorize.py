@@ -1,6 +1,5 @@
 """The authorize endpoint, and its page for a request with an unknown client or a redirect URI that is not its own."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal
 from urllib.parse import urlencode
@@ -123,33 +122,6 @@ class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
     claims: str = ""
     acr_values: str = ""
     resource: str = ""
-
-
-BASIC_EXAMPLE: Final = {
-    "client_id": "hub",
-    "redirect_uri": "https://hub.example/callback",
-    "response_type": "code",
-    "scope": "openid email profile",
-    "state": "af0ifjsldkj",
-    "nonce": "n-0S6_WzA2Mj",
-    "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
-    "code_challenge_method": "S256",
-}
-AUTHORIZE_EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
-    "sign in": BASIC_EXAMPLE,
-    "answer as a form": {**BASIC_EXAMPLE, "response_mode": ResponseMode.FORM_POST.value},
-    "choose an account": {**BASIC_EXAMPLE, "prompt": "select_account", "login_hint": "bob@studio.example"},
-    "second factor": {**BASIC_EXAMPLE, "acr_values": "urn:gatehouse:2", "max_age": 300},
-    "claims by name": {
-        **BASIC_EXAMPLE,
-        "claims": '{"id_token": {"email": {"essential": true}}, "userinfo": {"nickname": null}}',
-    },
-    "token for an API": {
-        **BASIC_EXAMPLE,
-        "scope": "openid offline_access match.read",
-        "resource": "https://api.sky.example/matches",
-    },
-}
 
 
 class AuthorizeEndpoint:
@@ -282,7 +254,6 @@ class AuthorizeEndpoint:
             summary="Sign a person in to a client; answers with a redirect or a form",
             auth=RequiredAuth.SESSION,
             request=AuthorizeFields,
-            examples=AUTHORIZE_EXAMPLES,
             accepts=FORM_ONLY,
             answers={200: HtmlPage, 303: None},
         )

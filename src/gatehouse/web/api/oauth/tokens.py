@@ -1,13 +1,11 @@
 """POST /proxy/oauth/token (interface §4.2, R3)."""
 
-from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.oauth import token_exchange
 from gatehouse.oauth.errors import InvalidRequest
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.introspection import Introspection
@@ -15,7 +13,7 @@ from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import TokenEndpoint, TokenRequest
 from gatehouse.oauth.tokens import TokenSet
 from gatehouse.oauth.userinfo import UserInfo
-from gatehouse.oauth.vocabulary import TOKEN_PATH, GrantName
+from gatehouse.oauth.vocabulary import TOKEN_PATH
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.api.oauth.credentials import (
     ClientCredentialFields,
@@ -31,41 +29,6 @@ from gatehouse.web.http.parse import JSON_OR_FORM, read_body
 from gatehouse.web.http.responses import NO_STORE, json_response
 from gatehouse.web.http.routing import Cors, Endpoint, RateClass, RequiredAuth
 
-RESOURCE: Final = "https://api.sky.example/matches"
-# For the OpenAPI document: one for each grant type. The client authenticates in a header.
-TOKEN_EXAMPLES: Final[Mapping[str, Mapping[str, object]]] = {
-    "code": {
-        "grant_type": GrantName.AUTHORIZATION_CODE.value,
-        "code": "Ux2mQ7c0",
-        "redirect_uri": "https://hub.example/callback",
-        "code_verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
-    },
-    "refresh": {"grant_type": GrantName.REFRESH_TOKEN.value, "refresh_token": "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"},
-    "refresh for an API": {
-        "grant_type": GrantName.REFRESH_TOKEN.value,
-        "refresh_token": "eyJhbGciOiJSUzI1NiJ9.e30.c2ln",
-        "resource": RESOURCE,
-        "scope": "match.read",
-    },
-    "device": {"grant_type": GrantName.DEVICE_CODE.value, "device_code": "GmRhmhcxhwAzkoEqiMEg"},
-    "client credentials": {
-        "grant_type": GrantName.CLIENT_CREDENTIALS.value,
-        "resource": RESOURCE,
-        "scope": "match.report roles",
-    },
-    "exchange an access token for a user JWT": {
-        "grant_type": GrantName.TOKEN_EXCHANGE.value,
-        "subject_token": "eyJhbGciOiJSUzI1NiJ9.e30.c2ln",
-        "subject_token_type": token_exchange.ACCESS_TOKEN,
-        "requested_token_type": token_exchange.JWT,
-    },
-    "exchange a user JWT for an ID token": {
-        "grant_type": GrantName.TOKEN_EXCHANGE.value,
-        "subject_token": "eyJhbGciOiJSUzI1NiJ9.e30.c2ln",
-        "subject_token_type": token_exchange.JWT,
-        "requested_token_type": token_exchange.ID_TOKEN,
-    },
-}
 PRAGMA_NO_CACHE: Final = {"Pragma": "no-cache"}  # beside no-store (RFC 6749 §5.1)
 
 
@@ -139,7 +102,6 @@ class TokenHttpEndpoint:
             request=TokenFields,
             accepts=JSON_OR_FORM,
             answers={200: TokenResponse},
-            examples=TOKEN_EXAMPLES,
             auth=RequiredAuth.CLIENT,
             cors=Cors.CLIENTS,
         )

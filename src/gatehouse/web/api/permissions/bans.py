@@ -1,7 +1,6 @@
 """POST /api/permissions/user/ban: bans of people (interface §4.17, R10)."""
 
-from dataclasses import replace
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 from starlette.requests import Request
@@ -25,18 +24,6 @@ from gatehouse.web.api.permissions.listing import DEFAULT_LIMIT, MAX_LIMIT, Curs
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.routing import Endpoint
-
-PLAYER: Final = "1000000002"
-EXAMPLES: Final = {
-    "save": {
-        "action": "save",
-        "user_id": PLAYER,
-        "application_id": 50001,
-        "data": {"reason": "ticket 4711", "public_text": "Cheating in ranked games", "until": 1_900_000_000},
-    },
-    "lift": {"action": "lift", "user_id": PLAYER, "application_id": 50001},
-    "list": {"action": "list", "application_id": 50001, "data": {"filters": {"state": "active"}, "limit": 50}},
-}
 
 
 class BanListFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -130,7 +117,7 @@ class BanEndpoint:
         return untagged_response(BanListResponse(status="OK", data=entries, after=after))
 
     def endpoint(self) -> Endpoint:
-        made = permission_endpoint(
+        return permission_endpoint(
             "user/ban",
             self.handle,
             name="user_ban",
@@ -139,7 +126,6 @@ class BanEndpoint:
             summary="Bans of people: save, lift, list",
             answers=BanResponse,
         )
-        return replace(made, examples=EXAMPLES)
 
 
 def require_user_id(ask: BanRequest) -> str:

@@ -106,7 +106,6 @@ class ChangesEndpoint:
             summary="Changes as server-sent events; continues after Last-Event-ID",
             request=ChangesQuery,
             answers={200: ChangeEntry},
-            examples={"roles of an application": {"application_id": "50001", "kind": ["record", "application"]}},
             event_stream=EXAMPLE,
             auth=RequiredAuth.USER_OR_APPLICATION,
         )

@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from gatehouse.kernel.background import MAX_INLINE_WEIGHT, OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.permissions.errors import MAX_ANSWER_BYTES, AnswerTooLarge, Malformed
-from gatehouse.web.api.permissions.examples import PERMISSION_EXAMPLES
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import NO_STORE, NOT_MODIFIED, entity_tag, json_response
 from gatehouse.web.http.routing import DEFAULT_BODY_LIMIT, Endpoint, Handler, RateClass, RequiredAuth
@@ -212,5 +211,4 @@ def permission_endpoint(
         auth=RequiredAuth.USER_JWT_AND_FACTOR,
         body_limit=body_limit,
         also_as=also_as,
-        examples=PERMISSION_EXAMPLES.get(name, {}),
     )

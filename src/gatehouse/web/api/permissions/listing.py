@@ -142,6 +142,7 @@ class Lists:
             handler=handle,
             summary=f"{endpoint.summary}, {action}",
             also_request=ListRequest,
+            also_answer=ListResponse,
         )
 
     async def _answer(self, request: Request, path: str, filters: frozenset[str], read_page: ReadPage) -> Response:

@@ -133,9 +133,9 @@ class GameSessionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     address: str = ""
 
 
-class GameSessionResponse(msgspec.Struct, frozen=True, kw_only=True):
+class GameSessionResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
-    data: GameSessionEntry
+    data: GameSessionEntry | None = None  # none for close
 
 
 class GameSessionEndpoint:

@@ -133,9 +133,9 @@ class NewServiceTokenEntry(ServiceTokenEntry, frozen=True, kw_only=True):
     jwt: str  # never shown again
 
 
-class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
-    data: tuple[ServiceTokenEntry, ...] | NewServiceTokenEntry
+    data: tuple[ServiceTokenEntry, ...] | NewServiceTokenEntry | None = None  # none for delete
 
 
 class ServiceTokenEndpoint:
@@ -209,9 +209,9 @@ class NewEmailSecretEntry(msgspec.Struct, frozen=True, kw_only=True):
     secret: str  # never shown again
 
 
-class EmailSecretResponse(msgspec.Struct, frozen=True, kw_only=True):
+class EmailSecretResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
-    data: tuple[EmailSecretEntry, ...] | NewEmailSecretEntry
+    data: tuple[EmailSecretEntry, ...] | NewEmailSecretEntry | None = None  # none for delete
 
 
 class EmailSecretEndpoint:

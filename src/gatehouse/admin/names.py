@@ -41,6 +41,14 @@ class NamedProjectGroup:
     project_id: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRole:
+    application_id: int
+    application: str
+    role_key: str
+    name: str
+
+
 _PERSON_COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login)
 _IS_PERSON: Final = users.c.kind == "person"
 PEOPLE_BY_ID = Statement(select(*_PERSON_COLUMNS).where(InStringList(users.c.user_id, "user_ids")))

@@ -4,16 +4,23 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, ColumnElement, Text, bindparam, func, or_, select
+from sqlalchemy import BigInteger, Boolean, ColumnElement, Text, and_, bindparam, exists, func, or_, select
 
-from gatehouse.accounts.model import login_key
-from gatehouse.admin.names import NamedApplication, NamedPerson, NamedProject, NamedProjectGroup
+from gatehouse.accounts.model import CENTRAL_APPLICATION, login_key
+from gatehouse.admin.names import NamedApplication, NamedPerson, NamedProject, NamedProjectGroup, NamedRole
 from gatehouse.admin.paging import contains_pattern, contains_search, has_prefix, prefix_parameters
 from gatehouse.admin.visibility import Visibility
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import Bytewise, InNumberList, InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.permissions import applications, groups, project_names, projects
+from gatehouse.storage.tables.permissions import (
+    applications,
+    groups,
+    project_names,
+    projects,
+    role_assignments,
+    roles,
+)
 
 APPLICATION_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _IN_PROJECT: Final = bindparam("here", type_=Text())
@@ -61,6 +68,34 @@ FIND_APPLICATIONS = Statement(
         ),
     )
     .order_by(func.lower(applications.c.name), applications.c.application_id)
+    .limit(bindparam("most"))
+)
+
+_HOLDS_ROLE_THERE: Final = exists().where(
+    role_assignments.c.user_id == bindparam("of", type_=Text()),
+    role_assignments.c.application_id == roles.c.application_id,
+)
+FIND_ROLES = Statement(
+    select(roles.c.application_id, applications.c.name.label("application"), roles.c.role_key, roles.c.name)
+    .join(applications, applications.c.application_id == roles.c.application_id)
+    .where(
+        applications.c.removed.is_(False),
+        or_(
+            contains_search(roles.c.name + " " + applications.c.name),
+            and_(
+                roles.c.application_id == bindparam("number", type_=BigInteger()),
+                roles.c.role_key == bindparam("key", type_=Text()),
+            ),
+        ),
+    )
+    .order_by(
+        roles.c.application_id == CENTRAL_APPLICATION,
+        roles.c.is_default,  # everyone has it
+        _HOLDS_ROLE_THERE.desc(),
+        func.lower(applications.c.name),
+        roles.c.application_id,
+        roles.c.role_key,
+    )
     .limit(bindparam("most"))
 )
 
@@ -185,6 +220,18 @@ def search_applications(visibility: Visibility, search: str, limit: int) -> Verb
     return [NamedApplication(application_id=row.application_id, name=row.name) for row in rows]
 
 
+def search_roles(search: str, limit: int, *, user_id: str = "") -> Verb[Sequence[NamedRole]]:
+    """Return roles of applications that are not removed, with the text in their name and the application's.
+
+    `<application id>/<role>` is found whole. Applications in which `user_id` has a role come first, the central one
+    last.
+    """
+    application, slash, role = search.partition("/")
+    number = int(application) if slash and APPLICATION_NUMBER.fullmatch(application) else 0
+    rows = yield FIND_ROLES(search=contains_pattern(search), number=number, key=role.lower(), of=user_id, most=limit)
+    return [NamedRole(**row._asdict()) for row in rows]
+
+
 class SearchStore(SqlStore):
     people = snapshot_read(search_people)
     application_names = snapshot_read(application_names)
@@ -192,3 +239,4 @@ class SearchStore(SqlStore):
     people_exactly = read(find_people_exactly)
     projects = snapshot_read(search_projects)
     groups = snapshot_read(search_groups)
+    roles = snapshot_read(search_roles)

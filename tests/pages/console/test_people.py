@@ -66,3 +66,44 @@ async def test_a_search_narrows_the_list_while_it_is_typed(studio: RunningServic
     await expect(page.get_by_role("link", name="Olga")).to_have_count(0)
     assert page.url.endswith("among=administrators&tag=&provider=&seen=any&application_id=&role=")
     assert PIA not in await page.content()
+
+
+COUNT_CLICKS: Final = """addEventListener("click", (event) => {
+  if (event.isTrusted) sessionStorage.clicks = Number(sessionStorage.clicks ?? 0) + 1;
+}, true)"""
+
+
+async def test_moderator_until_friday_takes_three_clicks_from_the_page_of_a_person(
+    studio: RunningService, page: Page
+) -> None:
+    await sign_in_to_console(studio, page, ADA, "/console/people")
+    errors = listen(page)
+    await page.add_init_script(COUNT_CLICKS)
+    await page.evaluate("sessionStorage.removeItem('clicks')")
+    await page.goto(f"{studio.base_url}{PERSON}")
+    await page.get_by_role("button", name="moderator · Shop", exact=True).click()
+    await page.get_by_role("button", name="Friday", exact=True).click()
+    review = page.get_by_role("region", name="Impact")
+    await expect(review.get_by_text("1 person gains", exact=True)).to_be_visible()
+    assert await axe_violations(page) == []
+    await page.get_by_role("button", name="Assign role", exact=True).click()
+    await expect(page.get_by_role("status").filter(has_text="Role assigned")).to_be_visible()
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="moderator", exact=True))
+    assert (await row.get_by_role("time").get_attribute("datetime")) is not None
+    assert await page.evaluate("sessionStorage.clicks") == "3"
+    # The same by keyboard, on a phone.
+    await page.set_viewport_size(PHONE)
+    await page.goto(f"{studio.base_url}{PERSON}")
+    await page.get_by_label("Role", exact=True).focus()
+    await page.keyboard.type("shop")
+    await expect(page.get_by_role("option")).to_have_count(3)
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_label("Role", exact=True)).to_have_value("cashier · Shop")
+    await page.get_by_role("button", name="30 days", exact=True).press("Enter")
+    await expect(page.get_by_role("heading", name="Assign cashier to Olga?")).to_be_visible()
+    assert await page.evaluate(FITS)
+    await page.get_by_role("button", name="Assign role", exact=True).press("Enter")
+    await expect(page.get_by_role("link", name="cashier", exact=True)).to_be_visible()
+    assert errors == []

@@ -145,9 +145,7 @@ async def test_selected_people_are_tagged_blocked_and_given_roles_after_a_review
     assert tagged.status_code == 303
     assert "league" in (await read_user(studio, PIA)).tags & (await read_user(studio, DEV)).tags
     assert "beta" in (await read_user(studio, PIA)).tags
-    review = await ada.client.post(
-        path, data={**people, "action": "role", "application_id": "shop", "role": "cashier", "end": "month"}
-    )
+    review = await ada.client.post(path, data={**people, "action": "role", "role": "cashier", "end": "month"})
     assert (review.status_code, review.text.count("<strong>cashier</strong>")) == (200, 2)
     people["user_id"] = [DEV, ADA]
     blocked = await ada.client.post(path, data={**people, "action": "block"})

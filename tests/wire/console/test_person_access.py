@@ -1,33 +1,76 @@
 """What an administrator gives a person from the person's page: a role until a day, a group, a project."""
 
-from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers
+import pytest
+
+from gatehouse.permissions.model.facts import Assignment
+from gatehouse.permissions.model.rules import End, Scope
+from tests.support.console import ADA, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
+from tests.support.staged_tables import record_of
 from tests.wire.console.test_access import project_of
 
-ACCESS = f"/console/people/{OLGA}/access"
+PERSON = f"/console/people/{OLGA}"
+ACCESS = f"{PERSON}/access"
 
 
-async def test_role_is_assigned_until_friday_from_the_page_of_a_person(console_browsers: ConsoleBrowsers) -> None:
+@pytest.mark.both_databases
+async def test_role_is_assigned_until_friday_from_the_page_of_a_person(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
     ada = await console_browsers(ADA)
-    await ada.get(ACCESS)
-    review = await ada.post(f"{ACCESS}/role", application_id="Shop", role="Moderator", project_id="mg", end="friday")
+    overview = (await ada.get(PERSON)).text
+    assert f'data-value="{SHOP}/moderator"' in overview
+    path = f"{ACCESS}/role?role=Moderator&project_id=mg&end=friday"
+    review = await ada.get(path)
     assert review.status_code == 200
-    assert "<strong>moderator</strong>" in review.text
-    done = await ada.post(f"/console/applications/{SHOP}/users/apply")
-    assert f'href="{ACCESS}"' in done.text
-    page = (await ada.get(ACCESS)).text
-    assert "moderator" in page
-    assert 'datetime="2027-01-23T00:00:00Z"' in page  # the end of the next Friday: it is one today
-    for end, problem in (
-        ({"end": "date"}, "choose when the role ends"),
-        ({"end": "date", "until": "2027-01-14"}, "choose a day that is not over"),
+    assert "Assign moderator to Olga?" in review.text
+    assert "1 person gains" in review.text
+    assert "user.kick" in review.text
+    assert 'datetime="2027-01-22T23:59:00Z"' in review.text  # the end of the next Friday: it is one today
+    assert (await record_of(studio, SHOP, OLGA)).scopes == {}
+    await ada.post(path)
+    page = (await ada.follow()).text
+    assert "Role assigned" in page
+    assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
+    end = End(expired=1_800_662_400)
+    assert (await record_of(studio, SHOP, OLGA)).scopes[Scope(PROJECT)].roles == (
+        Assignment(role="moderator", end=end),
+    )
+    again = await ada.get(path)
+    assert "No changes." in again.text
+    assert "Assign role</button>" not in again.text
+    longer = (await ada.get(path.replace("friday", "month"))).text
+    assert "Already assigned: " in longer
+
+
+async def test_role_form_keeps_what_was_typed_and_says_what_is_wrong(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
+    for query, problem in (
+        ("role=cashier&end=date", "choose when the role ends"),
+        ("role=cashier&end=date&until=2027-01-14", "choose a day that is not over"),
+        ("role=", "fill in this field"),
+        ("role=nothing", "No role called “nothing”."),
+        ("role=cashier&project_id=nowhere", "No project called “nowhere”."),
     ):
-        await ada.get(ACCESS)
-        refused = await ada.post(f"{ACCESS}/role", application_id="Shop", role="cashier", **end)
-        assert (refused.status_code, problem in refused.text) == (400, True)
-        assert 'value="cashier"' in refused.text
-    nothing = await ada.post(f"{ACCESS}/role", application_id="", role="")
-    assert (nothing.status_code, "fill in this field" in nothing.text) == (400, True)
+        refused = await ada.get(f"{ACCESS}/role?{query}")
+        assert (refused.status_code, problem in refused.text) == (400, True), query
+        assert f'name="role" value="{query.partition("=")[2].partition("&")[0]}"' in refused.text
+
+
+async def test_role_that_was_reviewed_is_not_saved_over_a_later_change(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, path = await console_browsers(ADA), f"{ACCESS}/role?role={SHOP}/moderator"
+    await ada.get(path)
+    await apply_document(
+        studio, f'applications: [{{application_id: $shop, name: Shop, users: {{"{OLGA}": {{roles: [cashier]}}}}}}]'
+    )
+    refused = await ada.post(path)
+    assert (refused.status_code, "Assign moderator to Olga?" in refused.text) == (409, True)
+    assert [one.role for one in (await record_of(studio, SHOP, OLGA)).root.roles] == ["cashier"]
+    await ada.post(path)
+    assert (await ada.follow()).status_code == 200
+    assert {one.role for one in (await record_of(studio, SHOP, OLGA)).root.roles} == {"cashier", "moderator"}
 
 
 async def test_person_is_added_to_a_group_and_led_to_a_project(

@@ -168,7 +168,10 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         *bans.list_routes(),
         *ImportScreens(people=PeopleImport(services.importer), view=console.view).routes(),
         *PersonScreens(
-            persons, base_url=services.base_url, sends_mail=lambda: bool(services.settings.mail.host)
+            persons,
+            lookup=console.lookup,
+            base_url=services.base_url,
+            sends_mail=lambda: bool(services.settings.mail.host),
         ).routes(),
         *access.routes(),
         *assign.routes(),

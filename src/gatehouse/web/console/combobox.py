@@ -16,6 +16,7 @@ class ComboboxKind(StrEnum):
     PROJECT = "project"
     GROUP = "group"
     ROLE = "role"
+    APPLICATION_ROLE = "application_role"  # `<application id>/<role>`
     PERMISSION = "permission"
     RESOURCE = "resource"  # an application, service or group, by the field `kind` of the form
 

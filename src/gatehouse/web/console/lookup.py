@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import login_key, search_key
-from gatehouse.admin.names import NamedPerson, NamedProjectGroup, NameStore
+from gatehouse.admin.names import NamedPerson, NamedProjectGroup, NamedRole, NameStore
 from gatehouse.admin.paging import SEARCH_LONGEST
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
 from gatehouse.admin.search import APPLICATION_NUMBER, SearchStore
@@ -178,6 +178,8 @@ class Lookup:
             return await self._search_projects(admin, text, limit)
         if kind is ComboboxKind.GROUP:
             return await self._search_groups(admin, text, query.project_id, limit)
+        if kind is ComboboxKind.APPLICATION_ROLE:
+            return await self.search_roles(admin, text, limit)
         found = await self._options_of_application(admin, kind, query.application_id)
         return [one for one in found if text.lower() in one.label.lower()][:limit]
 
@@ -221,6 +223,14 @@ class Lookup:
             for one in visible[:limit]
         ]
 
+    async def search_roles(
+        self, admin: AdminRequest, text: str, limit: int, *, user_id: str = ""
+    ) -> Sequence[ComboboxOption]:
+        """Roles of all applications, for administrators; first those where the person already has a role."""
+        if not admin.rights.administers:
+            return ()
+        return list(map(application_role_option, await self._finding.roles(text, limit, user_id=user_id)))
+
     async def _options_of_application(
         self, admin: AdminRequest, kind: ComboboxKind, application: str
     ) -> Sequence[ComboboxOption]:
@@ -254,6 +264,15 @@ def clean_search(text: str) -> str:
 
 def person_option(one: NamedPerson) -> ComboboxOption:
     return ComboboxOption(kind=ComboboxKind.PERSON, value=one.user_id, label=one.nick, detail=one.login)
+
+
+def application_role_option(one: NamedRole) -> ComboboxOption:
+    return ComboboxOption(
+        kind=ComboboxKind.APPLICATION_ROLE,
+        value=f"{one.application_id}/{one.role_key}",
+        label=f"{one.name} · {one.application}",
+        names=(one.name, f"{one.name} {one.application}"),
+    )
 
 
 def rule_options(admin: AdminRequest) -> Sequence[ComboboxOption]:

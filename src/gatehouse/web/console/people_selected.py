@@ -36,8 +36,7 @@ from gatehouse.web.pages.forms import CsrfForm
 ENTRY: Final = ConsoleEntry.PEOPLE
 MAX_SELECTED: Final = 50  # people; a page of the list has 25
 FIELDS: Final = {
-    "application_id": ComboboxKind.APPLICATION,
-    "role": ComboboxKind.ROLE,
+    "role": ComboboxKind.APPLICATION_ROLE,
     "project_id": ComboboxKind.PROJECT,
     "group_id": ComboboxKind.GROUP,
 }
@@ -59,7 +58,6 @@ class SelectedForm(CsrfForm, frozen=True, kw_only=True):
     action: str = ""
     tag: str = ""
     group_id: str = ""
-    application_id: str = ""
     role: str = ""
     project_id: str = ""
     end: str = RoleEnd.NONE.value
@@ -138,14 +136,13 @@ class SelectedPeopleScreens:
     async def _review_role(
         self, request: Request, admin: AdminRequest, form: SelectedForm, user_ids: Sequence[str]
     ) -> Response:
-        if not form.application_id:
-            raise BadInput("application_id: choose an application")
         if not form.role:
             raise BadInput("role: choose a role")
+        application_id, _, role = form.role.partition("/")
         until = parse_role_end(admin, form.end, form.until, self._clock.now())
-        admin = await self._view.for_application(admin, int(form.application_id))
+        admin = await self._view.for_application(admin, int(application_id))
         return await self._assignments.review_roles(
-            request, admin, user_ids, role=form.role, project_id=form.project_id, until=until
+            request, admin, user_ids, role=role, project_id=form.project_id, until=until
         )
 
     async def _change(

@@ -1,7 +1,7 @@
 """One person: the head of every tab, the account, and actions on it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -17,10 +17,13 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.users import user_entry
+from gatehouse.web.console.combobox import ComboboxOption
 from gatehouse.web.console.forms import FieldConflict, VersionedForm, conflicts_after, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.people import invitation_page
+from gatehouse.web.console.person_role_form import AssignRoleForm, AssignRolePanel, role_panel
 from gatehouse.web.console.view import (
     AdminRequest,
     Confirmation,
@@ -102,7 +105,9 @@ class PersonContext(PageContext):
     user: User
     state: AccountState
     form: "PersonForm"
+    assign: AssignRolePanel
     call: ApiCall
+    picked: Mapping[str, ComboboxOption] = field(default_factory=dict)
     problem: FormProblem | None = None
     conflicts: tuple[FieldConflict, ...] = ()
 
@@ -181,8 +186,11 @@ class PersonLoader:
 
 
 class PersonScreens:
-    def __init__(self, loader: PersonLoader, *, base_url: str, sends_mail: Callable[[], bool]) -> None:
+    def __init__(
+        self, loader: PersonLoader, *, lookup: Lookup, base_url: str, sends_mail: Callable[[], bool]
+    ) -> None:
         self._loader = loader
+        self._lookup = lookup
         self._base_url = base_url
         self._sends_mail = sends_mail
         self._people_admin = loader.people_admin
@@ -190,7 +198,7 @@ class PersonScreens:
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         user, state = await self._loader.load_with_state(request, admin)
-        return self._render_overview(request, admin, user, state, form_of(user))
+        return await self._render_overview(request, admin, user, state, form_of(user))
 
     async def save(self, request: Request, admin: AdminRequest, form: PersonForm) -> Response:
         return await self._save(request, admin, form)
@@ -221,7 +229,7 @@ class PersonScreens:
     ) -> Response:
         user, state = await self._loader.load_with_state(request, admin)
         conflicts = conflicts_after(problem, form, form_of(user))
-        return self._render_overview(request, admin, user, state, form, problem=problem, conflicts=conflicts)
+        return await self._render_overview(request, admin, user, state, form, problem=problem, conflicts=conflicts)
 
     async def confirm_action(self, request: Request, admin: AdminRequest) -> Confirmation:
         user, head = await self._loader.load(request, admin, "overview")
@@ -284,7 +292,7 @@ class PersonScreens:
             case PersonAction.ERASE:
                 await self._people_admin.erase(admin.actor, user_id)
 
-    def _render_overview(
+    async def _render_overview(
         self,
         request: Request,
         admin: AdminRequest,
@@ -295,11 +303,13 @@ class PersonScreens:
         problem: FormProblem | None = None,
         conflicts: tuple[FieldConflict, ...] = (),
     ) -> Response:
+        now = self._loader.clock.now()
         context = PersonContext(
-            head=person_head(admin, user, state, "overview", self._loader.clock.now()),
+            head=person_head(admin, user, state, "overview", now),
             user=user,
             state=state,
             form=form,
+            assign=await role_panel(admin, user.user_id, AssignRoleForm(), lookup=self._lookup, now=now),
             call=ApiCall(
                 path="user",
                 body={"action": "get", "data": {"user_id": user.user_id}},

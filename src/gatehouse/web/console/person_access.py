@@ -24,8 +24,8 @@ from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
+from gatehouse.web.console.person_role_form import ROLE_FIELDS, AssignRoleForm, AssignRolePanel, role_panel
 from gatehouse.web.console.projects.holdings import OWNER
-from gatehouse.web.console.role_ends import RoleEnd, quick_ends
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
@@ -54,24 +54,18 @@ ROLE_COLUMNS: Final = {
 }
 
 
-ASSIGN_FIELDS: Final = {
-    "application_id": ComboboxKind.APPLICATION,
-    "role": ComboboxKind.ROLE,
-    "project_id": ComboboxKind.PROJECT,
-}
-ALL_FIELDS: Final = {**ASSIGN_FIELDS, "group_id": ComboboxKind.GROUP, "member_of": ComboboxKind.PROJECT}
+JOIN_FIELDS: Final = {"group_id": ComboboxKind.GROUP, "member_of": ComboboxKind.PROJECT}
 
 
-class AssignForm(CsrfForm, frozen=True, kw_only=True):
-    """A role to assign; or a group, or a project, to add the person to."""
+class JoinForm(CsrfForm, frozen=True, kw_only=True):
+    """A group, or a project, to add the person to."""
 
-    application_id: str = ""
-    role: str = ""
-    project_id: str = ""  # where; empty for the whole application
-    end: str = RoleEnd.NONE.value
-    until: str = ""  # a day, included
     group_id: str = ""
     member_of: str = ""
+
+
+NOTHING_TYPED: Final = JoinForm()
+NO_ROLE: Final = AssignRoleForm()
 
 
 class PersonPermissionsQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,11 +95,10 @@ class PersonRolesContext(PageContext):
     template = "console/people/access.html"
 
     head: PersonHead
-    form: AssignForm
+    assign: AssignRolePanel
+    form: JoinForm
     picked: Mapping[str, ComboboxOption]
-    ends: Mapping[RoleEnd, int]
     problem: FormProblem | None = None
-    choices: Sequence[RoleEnd] = tuple(RoleEnd)
     assignments: DirectPermissions
     owned_projects: Sequence[DirectRole]
     call: ApiCall
@@ -148,10 +141,16 @@ class PersonAccessScreens:
             user, _ = await self._loader.load(request, admin, "access")
             assignments = await self._loader.lists.direct_permissions(user.user_id)
             return csv_file("roles", ROLE_COLUMNS, assignments.roles)
-        return await self.render_access(request, admin, AssignForm())
+        return await self.render_access(request, admin)
 
     async def render_access(
-        self, request: Request, admin: AdminRequest, form: AssignForm, problem: FormProblem | None = None
+        self,
+        request: Request,
+        admin: AdminRequest,
+        *,
+        role: AssignRoleForm = NO_ROLE,
+        join: JoinForm = NOTHING_TYPED,
+        problem: FormProblem | None = None,
     ) -> Response:
         user, head = await self._loader.load(request, admin, "access")
         assignments = await self._loader.lists.direct_permissions(user.user_id)
@@ -162,9 +161,12 @@ class PersonAccessScreens:
         call = ApiCall(path="user/roles", body=body, record=user_roles_entry(assignments))
         context = PersonRolesContext(
             head=head,
-            form=form,
-            picked=await self._lookup.describe(admin, form, ALL_FIELDS),
-            ends=quick_ends(admin, self._loader.clock.now()),
+            assign=await role_panel(admin, user.user_id, role, lookup=self._lookup, now=self._loader.clock.now()),
+            form=join,
+            picked={
+                **await self._lookup.describe(admin, role, ROLE_FIELDS),
+                **await self._lookup.describe(admin, join, JOIN_FIELDS),
+            },
             problem=problem,
             assignments=assignments,
             owned_projects=owned_projects,

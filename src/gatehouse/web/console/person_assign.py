@@ -1,25 +1,38 @@
-"""One person: assign a role, add them to a group or a project; each with the review of the screen that saves it."""
+"""One person: assign a role, add them to a group or a project; each shows its impact before it is saved."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.store import GroupStore
-from gatehouse.web.console.applications.assignment_edits import AssignmentEditor
-from gatehouse.web.console.combobox import ComboboxKind
+from gatehouse.web.console.applications.assignment_edits import AssignmentEditor, AssignmentsReviewContext
+from gatehouse.web.console.applications.staged_edits import ApplyForm
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.person import PersonLoader
-from gatehouse.web.console.person_access import ASSIGN_FIELDS, AssignForm, PersonAccessScreens
+from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
+from gatehouse.web.console.person_access import JOIN_FIELDS, JoinForm, PersonAccessScreens
+from gatehouse.web.console.person_role_form import ROLE_FIELDS, AssignRoleForm
 from gatehouse.web.console.projects.group_access import GroupAccessScreens
 from gatehouse.web.console.role_ends import parse_role_end
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
+from gatehouse.web.console.view import (
+    EXPECTED_ERRORS,
+    AdminRequest,
+    Confirmation,
+    ConsoleRoute,
+    FormProblem,
+    problem_from,
+)
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
+from gatehouse.web.pages.template_filters import exact_time
+from gatehouse.web.pages.translations import Translator
 
 PATH: Final = "/people/{user_id}/access"
+MINUTE: Final = 60  # seconds: a day that ends at midnight is named by its last minute
 
 
 class PersonAssignScreens:
@@ -41,46 +54,105 @@ class PersonAssignScreens:
         self._groups = groups
         self._lookup = lookup
 
-    async def assign_role(self, request: Request, admin: AdminRequest, form: AssignForm) -> Response:
-        """Show the review of the application's table of people and roles; it saves the assignment."""
-        user = await self._loader.people_admin.person(admin.actor, request.path_params["user_id"])
-        form = await self._lookup.resolve(admin, form, ASSIGN_FIELDS)
-        require_fields(form, "application_id", "role")
+    async def review_role(self, request: Request, admin: AdminRequest) -> Response:
+        """Show what the role gives the person; the page's form assigns it."""
+        _, head = await self._loader.load(request, admin, "access")
+        form = read_query(request, AssignRoleForm)
+        try:
+            context = await self._confirm_role(request, admin, head, form)
+        except EXPECTED_ERRORS as error:
+            return await self._access.render_access(request, admin, role=form, problem=problem_from(error))
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def assign_role(self, request: Request, admin: AdminRequest, form: ApplyForm) -> Response:
+        """Save what was reviewed."""
+        _, head = await self._loader.load(request, admin, "access")
+        role = read_query(request, AssignRoleForm)
+        there = await self._for_application(admin, await self._lookup.resolve(admin, role, ROLE_FIELDS))
+        problem = await self._assignments.save_reviewed(there, form.edits)
+        if problem is None:
+            return self._view.redirect_with_flash(f"{head.path}/access", "role_assigned")
+        context = await self._confirm_role(request, admin, head, role)
+        return self._view.render(request, admin, ENTRY, context.after(form, problem))
+
+    async def _confirm_role(
+        self, request: Request, admin: AdminRequest, head: PersonHead, form: AssignRoleForm
+    ) -> Confirmation:
+        form = await self._lookup.resolve(admin, form, ROLE_FIELDS)
+        require_field("role", form.role)
         until = parse_role_end(admin, form.end, form.until, self._loader.clock.now())
-        admin = await self._view.for_application(admin, int(form.application_id))
-        return await self._assignments.review_roles(
-            request, admin, [user.user_id], role=form.role, project_id=form.project_id, until=until
+        there = await self._for_application(admin, form)
+        role = form.role.partition("/")[2]
+        review = await self._assignments.prepare_roles(
+            there, [head.user_id], role=role, project_id=form.project_id, until=until
+        )
+        t = self._view.words(request)
+        return Confirmation(
+            title=t("people.assign_title", role=role, nick=head.nick),
+            trail=[(head.nick, head.path)],
+            text=t("review.lead") if review.may_apply else t("staging.nothing") if not review.groups else "",
+            warning=warning_of(t, review),
+            consequences=list(role_lines(t, review, until, admin.user.zoneinfo)),
+            impacts=[review.impact] if review.impact else [],
+            is_destructive=False,
+            hidden=[("edits", review.reviewed)],
+            button=t("people.assign_role") if review.may_apply else "",
         )
 
-    async def add_to_group(self, request: Request, admin: AdminRequest, form: AssignForm) -> Response:
+    async def _for_application(self, admin: AdminRequest, form: AssignRoleForm) -> AdminRequest:
+        return await self._view.for_application(admin, int(form.role.partition("/")[0]))
+
+    async def add_to_group(self, request: Request, admin: AdminRequest, form: JoinForm) -> Response:
         user = await self._loader.people_admin.person(admin.actor, request.path_params["user_id"])
-        require_fields(form, "group_id")
-        form = await self._lookup.resolve(admin, form, {"group_id": ComboboxKind.GROUP})
+        require_field("group_id", form.group_id)
+        form = await self._lookup.resolve(admin, form, JOIN_FIELDS)
         group = await self._groups.group(form.group_id)
         return await self._group_access.add_people(request, admin, group, [user.user_id])
 
-    async def add_to_project(self, request: Request, admin: AdminRequest, form: AssignForm) -> Response:
+    async def add_to_project(self, request: Request, admin: AdminRequest, form: JoinForm) -> Response:
         """Lead to the person's page in the project, where roles are chosen and reviewed."""
         user = await self._loader.people_admin.person(admin.actor, request.path_params["user_id"])
-        require_fields(form, "member_of")
-        form = await self._lookup.resolve(admin, form, {"member_of": ComboboxKind.PROJECT})
+        require_field("member_of", form.member_of)
+        form = await self._lookup.resolve(admin, form, JOIN_FIELDS)
         return see_other(f"{ConsoleEntry.PROJECTS.path}/{form.member_of}/members/{user.user_id}")
 
-    async def rerender(
-        self, request: Request, admin: AdminRequest, form: AssignForm, problem: FormProblem
-    ) -> Response:
-        return await self._access.render_access(request, admin, form, problem)
+    async def rerender(self, request: Request, admin: AdminRequest, form: JoinForm, problem: FormProblem) -> Response:
+        return await self._access.render_access(request, admin, join=form, problem=problem)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view = self._view
-        actions = {"role": self.assign_role, "group": self.add_to_group, "project": self.add_to_project}
         return [
-            view.form(f"{PATH}/{name}", AssignForm, action, rerender=self.rerender)
-            for name, action in actions.items()
+            view.page(f"{PATH}/role", self.review_role, fresh=True),
+            view.form(f"{PATH}/role", ApplyForm, self.assign_role, fresh=True),
+            view.form(f"{PATH}/group", JoinForm, self.add_to_group, rerender=self.rerender),
+            view.form(f"{PATH}/project", JoinForm, self.add_to_project, rerender=self.rerender),
         ]
 
 
-def require_fields(form: AssignForm, *names: str) -> None:
-    for name in names:
-        if not getattr(form, name).strip():
-            raise Malformed(f"{name}: fill in this field")
+def require_field(name: str, typed: str) -> None:
+    if not typed.strip():
+        raise Malformed(f"{name}: fill in this field")
+
+
+def warning_of(t: Translator, review: AssignmentsReviewContext) -> str:
+    """Why the role cannot be assigned."""
+    troubles = [t(f"staging.trouble_{one.word}", **one.values) for one in review.troubles]
+    return " ".join([*troubles, *(one.problem.text for one in review.groups if one.problem)])
+
+
+def role_lines(t: Translator, review: AssignmentsReviewContext, until: int, zone: str) -> Iterator[Markup]:
+    """Where the role counts and until when, and how many people hold it."""
+    line = Markup("{}: <strong>{}</strong>")
+    yield line.format(t("people.application"), review.head.name)
+    for change in (one for group in review.groups for one in group.changes):
+        where = t("people.in_project", title=change.project) if change.project else t("people.at_root")
+        yield line.format(t("people.where"), where)
+        yield line.format(t("people.until"), end_words(t, until, zone))
+        if change.edit.was.isdigit():
+            yield t("people.assigned_already", end=end_words(t, int(change.edit.was), zone))
+    for seat in review.seats:
+        yield line.format(t("assignments.seats_title"), t("assignments.seats", taken=seat.then, limit=seat.limit))
+
+
+def end_words(t: Translator, until: int, zone: str) -> Markup:
+    return exact_time(t, until - MINUTE, zone) if until else t("people.no_end")

@@ -134,7 +134,7 @@ document.addEventListener("click", ({ target }) => {
   const input = document.getElementById(button.dataset.choose);
   choose(input, button.dataset.value, button.dataset.label);
   input.removeAttribute("aria-invalid");
-  button.closest(".wrong").remove();
+  button.closest(".wrong")?.remove();
   input.form.querySelector("[type=submit]:not(.away)")?.focus();
 });
 

@@ -29,7 +29,7 @@ from gatehouse.web.console.applications.assignments import (
     readable_model,
     sees_roles,
 )
-from gatehouse.web.console.applications.head import application_head, application_path
+from gatehouse.web.console.applications.head import ENTRY, application_head, application_path
 from gatehouse.web.console.applications.staged_edits import (
     CellConflict,
     CellEdit,
@@ -41,6 +41,7 @@ from gatehouse.web.console.applications.staged_edits import (
     StagedResultContext,
     StagedReviewContext,
     encode_edits,
+    parse_edits,
 )
 from gatehouse.web.console.combobox import ComboboxKind
 from gatehouse.web.console.impact import Impact, describe_impact, may_see_names, without_names
@@ -299,14 +300,23 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
         project_id: str,
         until: int,
     ) -> Response:
-        """The review of one role for these people, requested on another screen; `admin` has the application's rights.
+        """The review of one role for these people, requested on another screen."""
+        context = await self.prepare_roles(admin, user_ids, role=role, project_id=project_id, until=until)
+        return self._view.render(request, admin, ENTRY, context)
 
-        `until`: 0 for no end.
-        """
+    async def prepare_roles(
+        self, admin: AdminRequest, user_ids: Sequence[str], *, role: str, project_id: str, until: int
+    ) -> AssignmentsReviewContext:
+        """What assigning the role would do; `admin` has the application's rights. `until`: 0 for no end."""
         state = await self.load_state(admin)
         line = {"role": role, "scope": project_id, "until": str(until)}
         edits = await self.edits_from_lines(state, [{"user": user_id, **line} for user_id in user_ids])
-        return await self._render_review(request, admin, state, edits)
+        return await self.review_edits(admin, state, edits, None)
+
+    async def save_reviewed(self, admin: AdminRequest, edits: str) -> FormProblem | None:
+        """Save edits as they were reviewed; the first problem, if a save is refused."""
+        result = await self.save_edits(admin, await self.load_state(admin), parse_edits(edits), 0)
+        return next((one.problem for one in result.failed), None)
 
     async def review_edits(
         self, admin: AdminRequest, state: AssignmentState, edits: Sequence[CellEdit], problem: FormProblem | None

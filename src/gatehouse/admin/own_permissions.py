@@ -298,13 +298,7 @@ class OwnPermissionsLoader:
 
     async def load(self, user_id: str, address: Address | None) -> OwnPermissions:
         """Load the user's permissions; `address` is their proven IP address, for conditions."""
-        person = await self._permission_loader.load_facts(user_id, {CENTRAL_APPLICATION})
-        if person is None:
-            return NO_PERMISSIONS
-        written = await self._store.applications_of_user(user_id, MAX_APPLICATIONS + 1)
-        conditional = await self._store.conditional_grants(MAX_CONDITIONS)
-        met = [one.application for one in conditional if _is_met(one, person.subject, address)]
-        named = sorted({*written, *met}, key=_application_order)[: MAX_APPLICATIONS + 1]
+        named = await self.find_applications(user_id, address)
         facts = await self._permission_loader.load_facts(
             user_id, {CENTRAL_APPLICATION, *(one.application_id for one in named)}
         )
@@ -317,6 +311,16 @@ class OwnPermissionsLoader:
         places = [place for one in held for place in await self._own_scopes(authenticated, one, address)]
         is_cut = len(named) > MAX_APPLICATIONS or len(places) > MAX_SCOPES
         return OwnPermissions(places=places[:MAX_SCOPES], is_cut=is_cut)
+
+    async def find_applications(self, user_id: str, address: Address | None) -> Sequence[NamedApplication]:
+        """Return applications in which the user may have permissions; one more than MAX_APPLICATIONS at most."""
+        person = await self._permission_loader.load_facts(user_id, {CENTRAL_APPLICATION})
+        if person is None:
+            return ()
+        written = await self._store.applications_of_user(user_id, MAX_APPLICATIONS + 1)
+        conditional = await self._store.conditional_grants(MAX_CONDITIONS)
+        met = [one.application for one in conditional if _is_met(one, person.subject, address)]
+        return sorted({*written, *met}, key=_application_order)[: MAX_APPLICATIONS + 1]
 
     async def _own_scopes(
         self, request: AuthenticatedRequest, one: NamedApplication, address: Address | None

@@ -18,6 +18,7 @@ from sqlalchemy import (
     select,
 )
 
+from gatehouse.accounts.bans.model import BanScope
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedApplication
 from gatehouse.admin.paging import (
@@ -35,7 +36,7 @@ from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import EMPTY_DOCUMENT, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions
 from gatehouse.storage.tables.installation import audit_events
-from gatehouse.storage.tables.oauth import grants
+from gatehouse.storage.tables.oauth import clients, grants
 from gatehouse.storage.tables.permissions import (
     applications,
     group_members,
@@ -119,6 +120,14 @@ class PersonErasureImpact:
     clients: int  # that have grants of the person
     sessions: int
     sole_owner_of: Sequence[str]  # titles of projects that would have no owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BanReach:
+    """What stops working while a ban lasts."""
+
+    clients: int  # of the scope, that have grants of the person
+    sessions: int  # in browsers; only a ban from the installation stops them
 
 
 THIS_USER: Final = bindparam("of", type_=Text())
@@ -237,6 +246,30 @@ ACTIVITY_LISTS: Final = {
     ActivitySide.ABOUT: _record_list(audit_events.c.subject == THIS_USER),
     ActivitySide.BY: _record_list(audit_events.c.actor == THIS_USER, audit_events.c.actor != audit_events.c.subject),
 }
+_LIVE_GRANT: Final = (grants.c.user_id == THIS_USER, grants.c.revoked_at == 0, grants.c.ends_at > _NOW)
+_LIVE_SESSIONS: Final = (
+    select(func.count())
+    .where(sessions.c.user_id == THIS_USER, sessions.c.ends_at > _NOW, sessions.c.idle_ends_at > _NOW)
+    .scalar_subquery()
+    .label("sessions")
+)
+_BAN_APPLICATION: Final = bindparam("application", type_=BigInteger())
+_BAN_PROJECT: Final = bindparam("project", type_=Text())
+BAN_REACH = Statement(
+    select(
+        select(func.count(grants.c.client_id.distinct()))
+        .join(clients, clients.c.client_id == grants.c.client_id)
+        .join(applications, applications.c.application_id == clients.c.application_id)
+        .where(
+            *_LIVE_GRANT,
+            or_(_BAN_APPLICATION == 0, applications.c.application_id == _BAN_APPLICATION),
+            or_(_BAN_PROJECT == "", applications.c.project_id == _BAN_PROJECT),
+        )
+        .scalar_subquery()
+        .label("clients"),
+        _LIVE_SESSIONS,
+    )
+)
 ERASURE_IMPACT = Statement(
     select(
         select(func.count())
@@ -244,14 +277,8 @@ ERASURE_IMPACT = Statement(
         .scalar_subquery()
         .label("roles"),
         select(func.count()).where(group_members.c.user_id == THIS_USER).scalar_subquery().label("groups"),
-        select(func.count(grants.c.client_id.distinct()))
-        .where(grants.c.user_id == THIS_USER, grants.c.revoked_at == 0, grants.c.ends_at > _NOW)
-        .scalar_subquery()
-        .label("clients"),
-        select(func.count())
-        .where(sessions.c.user_id == THIS_USER, sessions.c.ends_at > _NOW, sessions.c.idle_ends_at > _NOW)
-        .scalar_subquery()
-        .label("sessions"),
+        select(func.count(grants.c.client_id.distinct())).where(*_LIVE_GRANT).scalar_subquery().label("clients"),
+        _LIVE_SESSIONS,
     )
 )
 PROJECT_TITLES = Statement(
@@ -307,6 +334,13 @@ def erasure_impact(user_id: str, now: int) -> Verb[PersonErasureImpact]:
     return PersonErasureImpact(**row._asdict(), sole_owner_of=titles)
 
 
+def ban_reach(user_id: str, scope: BanScope, now: int) -> Verb[BanReach]:
+    """Return what a ban of this scope stops."""
+    (row,) = yield BAN_REACH(of=user_id, application=scope.application_id, project=scope.project_id, now=now)
+    from_installation = not (scope.application_id or scope.project_id)
+    return BanReach(clients=row.clients, sessions=row.sessions if from_installation else 0)
+
+
 class PeopleListStore(SqlStore):
     people = snapshot_read(list_people)
     providers = snapshot_read(list_providers)
@@ -315,3 +349,4 @@ class PeopleListStore(SqlStore):
     applications = snapshot_read(applications_by_name)
     activity = snapshot_read(list_activity)
     erasure_impact = snapshot_read(erasure_impact)
+    ban_reach = snapshot_read(ban_reach)

@@ -16,7 +16,19 @@ from gatehouse.keys.encoding import encode_base64url
 from gatehouse.oauth.model import Consent
 from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import NOW, a_passkey, a_record
-from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document
+from tests.support.console import (
+    ADA,
+    DEV,
+    MAX,
+    OLGA,
+    PIA,
+    PROJECT,
+    SHOP,
+    STUDIO,
+    WIKI,
+    ConsoleBrowsers,
+    apply_document,
+)
 from tests.support.guests import Device, confirm_upgrade, register_upgrade, turn_guests_on
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
@@ -417,7 +429,17 @@ async def test_a_person_is_banned_listed_and_let_in_again(
     await ada.get(path)
     wrong = await ada.post(path, until="2001-01-01T00:00", public_text="Cheating", reason="=1+1")
     assert "must be in the future" in wrong.text
-    await ada.post(path, until="2099-01-31T12:00", public_text="Cheating", reason="=1+1", application_id=str(SHOP))
+    ban = {"until": "2099-01-31T12:00", "public_text": "Cheating", "reason": "=1+1", "application_id": str(SHOP)}
+    review = await ada.post(path, **ban)
+    assert "Ban Pia?" in review.text
+    impact = review.text.partition('class="forecast"')[2]
+    assert ("Impact in Shop" in impact, "1 person loses" in impact, "user.kick" in impact) == (True, True, True)
+    assert "browser session" not in review.text  # they stay signed in elsewhere
+    assert (await read_user(studio, PIA)).bans == ()
+    back = await ada.post(path, do="edit")
+    assert ('value="Cheating"' in back.text, 'value="2099-01-31T12:00"' in back.text) == (True, True)
+    await ada.post(path, **ban)
+    await ada.post(path, do="apply")
     page = await ada.follow()
     assert all(text in page.text for text in ("Cheating", "Person banned", "Lift", "banned"))
     (ban,) = (await read_user(studio, PIA)).bans
@@ -443,6 +465,30 @@ async def test_devices_are_banned_and_shared_ones_are_confirmed(
     asked = await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes")
     assert "More than 3 accounts used a device" in asked.text
     assert "Ban shared devices" in asked.text
-    await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes", confirm="yes")
+    review = await ada.post(path, public_text="Cheating", application_id=str(SHOP), device="yes", confirm="yes")
+    assert "<strong>3</strong> other accounts are banned" in review.text
+    await ada.post(path, do="apply")
     assert "Devices: 1" in (await ada.follow()).text
     assert len(await studio.services.sign_in_devices.find_bans(FACTOR)) == 1
+
+
+@pytest.mark.both_databases
+async def test_review_of_a_ban_from_the_installation_names_all_that_it_stops(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    ada, pia = await console_browsers(ADA), await console_browsers(PIA)
+    path = f"{HERE}/{PIA}/bans"
+    await ada.get(path)
+    review = await ada.post(path, public_text="Cheating")
+    assert "<strong>1</strong> browser session stops working" in review.text
+    assert "<strong>no end</strong>" in review.text
+    assert "user.kick" in review.text
+    elsewhere = await ada.post(path, public_text="Cheating", project_id="nowhere")
+    assert elsewhere.status_code == 400
+    await ada.get(path)
+    from_project = await ada.post(path, public_text="Cheating", project_id=PROJECT)
+    assert ("user.kick" in from_project.text, "browser session" in from_project.text) == (True, False)
+    await ada.get(f"{HERE}/{MAX}/bans")
+    nothing_held = await ada.post(f"{HERE}/{MAX}/bans", application_id=str(WIKI))
+    assert ("Ban Max?" in nothing_held.text, 'class="forecast"' in nothing_held.text) == (True, False)
+    assert (await pia.get("/account")).status_code == 200

@@ -153,7 +153,14 @@ def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         view=console.view,
         clock=services.clock,
     )
-    bans = PersonBanScreens(persons, bans=services.ban_commands, names=console.names, lookup=console.lookup)
+    bans = PersonBanScreens(
+        persons,
+        bans=services.ban_commands,
+        names=console.names,
+        permission_loader=services.permission_loader,
+        own_permissions=services.own_permissions,
+        lookup=console.lookup,
+    )
     return [
         *PeopleScreens(
             people_admin=console.people_admin,

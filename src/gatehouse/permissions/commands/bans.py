@@ -1,6 +1,6 @@
 """Bans: save, lift, list (R10)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -78,6 +78,15 @@ class BanTarget:
     project_id: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedBan:
+    """A ban that may be saved."""
+
+    target: BanTarget
+    fields: Mapping[str, Any]  # of the draft
+    others: frozenset[str]  # other accounts on the devices that it covers
+
+
 class BanCommands:
     def __init__(
         self,
@@ -96,16 +105,23 @@ class BanCommands:
         self._recorder = recorder
         self._clock = clock
 
-    async def save(self, actor: Actor, user_id: str, scope: BanScope, draft: BanDraft) -> Ban:
-        """Ban a person, or replace their ban of the same scope."""
+    async def check(self, actor: Actor, user_id: str, scope: BanScope, draft: BanDraft) -> CheckedBan:
+        """Return what would be banned. Raises what a save would raise."""
         target = await self._allowed_target(actor, scope)
-        now, by = self._clock.now(), author_of(actor)
-        fields = draft_fields(draft, now)
+        fields = draft_fields(draft, self._clock.now())
         if user_id == actor.user_id:
             raise NotYourself
         await self._refuse_above(actor, await self._person(actor, user_id, target), target)
+        others: frozenset[str] = frozenset()
         if draft.device is True:
-            await self._refuse_shared_devices(actor, user_id, target, confirmed=draft.confirm)
+            others = await self._refuse_shared_devices(actor, user_id, target, confirmed=draft.confirm)
+        return CheckedBan(target=target, fields=fields, others=others)
+
+    async def save(self, actor: Actor, user_id: str, scope: BanScope, draft: BanDraft) -> Ban:
+        """Ban a person, or replace their ban of the same scope."""
+        checked = await self.check(actor, user_id, scope, draft)
+        target, fields = checked.target, checked.fields
+        now, by = self._clock.now(), author_of(actor)
         new = Ban(
             ban_id=new_record_id(now),
             user_id=user_id,
@@ -218,17 +234,24 @@ class BanCommands:
         if rank_in_project(held, facts, target.project_id, self._clock.now()) > await self._rank(actor, target):
             raise NotAboveTarget(f"{facts.subject.user_id} owns or manages project {target.project_id}")
 
-    async def _refuse_shared_devices(self, actor: Actor, user_id: str, target: BanTarget, *, confirmed: bool) -> None:
-        """Refuse devices that many accounts use, unless it is confirmed, and those of people above the caller."""
+    async def _refuse_shared_devices(
+        self, actor: Actor, user_id: str, target: BanTarget, *, confirmed: bool
+    ) -> frozenset[str]:
+        """Return the other accounts on the person's devices.
+
+        Refuse devices that many accounts use, unless it is confirmed, and those of people above the caller.
+        """
         found = await self._store.accounts_on_devices(user_id, earliest_device_use(self._clock.now()))
         if any(actor.user_id in accounts for accounts in found):
             raise NotYourself
         if any(len(accounts) > MAX_SILENT_ACCOUNTS for accounts in found) and not confirmed:
             raise DeviceShared
-        for other in sorted({one for accounts in found for one in accounts} - {user_id}):
+        others = frozenset(one for accounts in found for one in accounts) - {user_id}
+        for other in sorted(others):
             facts = await self._permission_loader.load_facts(other, (CENTRAL_APPLICATION,))
             if facts is not None:
                 await self._refuse_above(actor, facts, target)
+        return others
 
     async def _rank(self, actor: Actor, target: BanTarget) -> int:
         facts = await self._permission_loader.load_facts(actor.user_id, (CENTRAL_APPLICATION,))

@@ -207,16 +207,7 @@ class ModelComparison:
             address=None,
             compiled=self._new,
         )
-        gains, loses = changed_rules(before, after, self._prefix)
-        old = set(render_shape(before, Shape.ROLES, DEFAULT_OPTIONS, now))
-        new = set(render_shape(after, Shape.ROLES, DEFAULT_OPTIONS, now))
-        return Effect(
-            user_id=facts.subject.user_id,
-            gains=gains,
-            loses=loses,
-            gains_roles=tuple(sorted(new - old)),
-            loses_roles=tuple(sorted(old - new)),
-        )
+        return compare_evaluations(facts.subject.user_id, before, after, now=now, prefix=self._prefix)
 
     def weight(self, facts: Facts) -> int:
         """Estimated work of the effect: most verdicts of the person's roles are unchanged."""
@@ -224,6 +215,26 @@ class ModelComparison:
         held = (role.role for holdings in record.scopes.values() for role in holdings.roles)
         given = sum(self._old.roles[key].verdicts.work for key in held if key in self._old.roles)
         return person_weight(facts) + (given + self._old.unassigned_work) // UNCHANGED_WEIGHT_DIVISOR
+
+
+def compare_evaluations(
+    user_id: str,
+    before: EffectivePermissions,
+    after: EffectivePermissions,
+    *,
+    now: int,
+    prefix: RulePrefix | None = None,
+) -> Effect:
+    gains, loses = changed_rules(before, after, prefix)
+    old = set(render_shape(before, Shape.ROLES, DEFAULT_OPTIONS, now))
+    new = set(render_shape(after, Shape.ROLES, DEFAULT_OPTIONS, now))
+    return Effect(
+        user_id=user_id,
+        gains=gains,
+        loses=loses,
+        gains_roles=tuple(sorted(new - old)),
+        loses_roles=tuple(sorted(old - new)),
+    )
 
 
 def changed_rules(

@@ -248,6 +248,7 @@ class ReviewContext(PageContext):
     fields: Sequence[tuple[str, str]]
     impacts: Sequence[Impact]
     trail: Sequence[tuple[str, str]] = ()  # from the entry to the page of what is changed
+    consequences: Sequence[str] = ()  # other than permissions
     question: str = "form"  # the texts are `review.title_<question>` and `review.apply_<question>`
     is_danger: bool = False
     may_edit: bool = True  # the form goes back with `do` as `edit`; if not, a link leads back

@@ -1,32 +1,51 @@
 """Bans: those of one person, with ban and lift, and the list of all."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.bans.model import MAX_PUBLIC_TEXT, MAX_REASON, Ban, BanScope, BanState
+from gatehouse.accounts.bans.model import (
+    INSTALLATION,
+    MAX_PUBLIC_TEXT,
+    MAX_REASON,
+    Ban,
+    BanScope,
+    BanState,
+    UserBan,
+)
+from gatehouse.accounts.model import User
 from gatehouse.admin.names import NameStore
-from gatehouse.permissions.commands.bans import BanCommands, BanDraft
+from gatehouse.admin.own_permissions import OwnPermissionsLoader
+from gatehouse.admin.people import BanReach
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.permissions.commands.bans import BanCommands, BanDraft, CheckedBan
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+from gatehouse.permissions.questions.simulate import Forecast, compare_evaluations
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.web.api.permissions.bans import BanEntry, ban_entry
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
-from gatehouse.web.console.forms import csv_stream, form_text
+from gatehouse.web.console.forms import csv_stream, form_text, hidden_fields
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.impact import MAX_APPLICATIONS, Impact, ReviewContext, describe_impact
 from gatehouse.web.console.lookup import Lookup
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
 from gatehouse.web.console.view import EXPECTED_ERRORS, AdminRequest, ConsoleRoute, FormProblem, problem_from
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.template_filters import exact_time
+from gatehouse.web.pages.translations import Translator
 
 LIST_PATH: Final = f"{ENTRY.path}/bans"
 FIELDS: Final = {"application_id": ComboboxKind.APPLICATION, "project_id": ComboboxKind.PROJECT}
@@ -60,6 +79,7 @@ class BanForm(CsrfForm, frozen=True, kw_only=True):
     until: str = ""  # in UTC, to the minute
     device: str = ""  # "yes": also for every account on the person's devices
     confirm: str = ""  # "yes": even if many accounts used one of them
+    do: str = ""  # apply or edit, after the review
 
     def draft(self) -> BanDraft:
         return BanDraft(
@@ -122,8 +142,19 @@ class BanListContext(PageContext):
 
 
 class PersonBanScreens:
-    def __init__(self, loader: PersonLoader, *, bans: BanCommands, names: NameStore, lookup: Lookup) -> None:
+    def __init__(
+        self,
+        loader: PersonLoader,
+        *,
+        bans: BanCommands,
+        names: NameStore,
+        permission_loader: PermissionLoader,
+        own_permissions: OwnPermissionsLoader,
+        lookup: Lookup,
+    ) -> None:
         self._loader = loader
+        self._permission_loader = permission_loader
+        self._own_permissions = own_permissions
         self._view = loader.view
         self._clock = loader.clock
         self._bans = bans
@@ -134,10 +165,70 @@ class PersonBanScreens:
         return await self._render(request, admin, BanForm())
 
     async def save(self, request: Request, admin: AdminRequest, form: BanForm) -> Response:
+        """Show what the ban takes away; save it when that is confirmed."""
         user_id: str = request.path_params["user_id"]
+        if form.do == "edit":
+            return await self._render(request, admin, form)
         form = await self._lookup.resolve(admin, form, FIELDS)
-        await self._bans.save(admin.actor, user_id, parse_scope(form), form.draft())
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/bans", "person_banned")
+        if form.do == "apply":
+            await self._bans.save(admin.actor, user_id, parse_scope(form), form.draft())
+            return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/bans", "person_banned")
+        checked = await self._bans.check(admin.actor, user_id, parse_scope(form), form.draft())
+        context = await self._review(request, admin, form, checked)
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def _review(
+        self, request: Request, admin: AdminRequest, form: BanForm, checked: CheckedBan
+    ) -> ReviewContext:
+        user, head = await self._loader.load(request, admin, "access")
+        scope, t = checked.target.scope, self._view.words(request)
+        reach = await self._loader.lists.ban_reach(user.user_id, scope, self._clock.now())
+        path = f"{head.path}/bans"
+        return ReviewContext(
+            name=user.nick,
+            back=head.path,
+            action=path,
+            fields=hidden_fields(form),
+            consequences=[
+                Markup("{}: <strong>{}</strong>").format(t("bans.scope"), await self._scope_name(t, admin, form)),
+                *ban_consequences(t, form, checked, reach, admin.user.zoneinfo),
+            ],
+            impacts=await self._lost_permissions(user, scope),
+            question="ban",
+            is_danger=True,
+        )
+
+    async def _scope_name(self, t: Translator, admin: AdminRequest, form: BanForm) -> str:
+        picked = await self._lookup.describe(admin, form, FIELDS)
+        return next((one.label for one in picked.values()), t("bans.installation"))
+
+    async def _lost_permissions(self, user: User, scope: BanScope) -> Sequence[Impact]:
+        """What the person loses in each application that the ban covers, as if it were already stored."""
+        user_id = user.user_id
+        named = {one.application_id: one.name for one in await self._own_permissions.find_applications(user_id, None)}
+        among = {scope.application_id} if scope.application_id else named.keys()
+        facts = await self._permission_loader.load_facts(user_id, among)
+        if facts is None:
+            return ()
+        before = await self._permission_loader.load_input(facts)
+        ban = UserBan(ban_id="", application_id=scope.application_id, project_id=scope.project_id)
+        after = replace(before, facts=replace(before.facts, bans=(*before.facts.bans, ban)))
+        impacts = [await self._lost_in(user, before, after, application_id) for application_id in before.models]
+        return [one for one in impacts if not one.is_nothing][:MAX_APPLICATIONS]
+
+    async def _lost_in(
+        self, user: User, before: EvaluationInput, after: EvaluationInput, application_id: int
+    ) -> Impact:
+        held = await self._permission_loader.evaluate(before, application_id, None)
+        left = await self._permission_loader.evaluate(after, application_id, None)
+        now = self._clock.now()
+        effect = await run_off_loop(held.work, partial(compare_evaluations, user.user_id, held, left, now=now))
+        return describe_impact(
+            Forecast(effects=[] if effect.is_none else [effect]),
+            {user.user_id: user.nick},
+            application_id=application_id,
+            application=before.models[application_id].application.name,
+        )
 
     async def rerender(self, request: Request, admin: AdminRequest, form: BanForm, problem: FormProblem) -> Response:
         return await self._render(request, admin, form, problem)
@@ -220,6 +311,17 @@ class PersonBanScreens:
     def list_routes(self) -> Sequence[ConsoleRoute]:
         """Before the routes of one person: `bans` is not an ID."""
         return [self._view.page("/people/bans", self.list)]
+
+
+def ban_consequences(t: Translator, form: BanForm, checked: CheckedBan, reach: BanReach, zone: str) -> Iterator[str]:
+    """What stops while the ban lasts, apart from permissions."""
+    until = checked.fields.get("until", 0)
+    yield t("bans.lasts_until", end=exact_time(t, until, zone)) if until else t("bans.lasts_forever")
+    if checked.target.scope == INSTALLATION:
+        yield t("bans.stops_sessions", count=reach.sessions)
+    yield t("bans.stops_clients", count=reach.clients)
+    if form.device:
+        yield t("bans.stops_others", count=len(checked.others))
 
 
 def parse_scope(form: BanForm | LiftBanForm | BanListQuery) -> BanScope:

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from click.testing import CliRunner
 from gatehouse.cli import main as gatehouse
 from gatehouse.settings import LoadedSettings, load
 from tests.support.find_programs import ROOT
-from tests.support.processes import inherited_environment
+from tests.support.processes import GATEHOUSE_COMMAND, inherited_environment
 from tests.support.service import FAST_SETTINGS
 
 NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
@@ -120,6 +121,17 @@ class InstallationPaths:
 
     def command_line(self) -> CommandLine:
         return CommandLine(("--dev", "--data", self.data), self.settings)
+
+    def run_in_terminal(self, *words: str | Path) -> tuple[str, str]:
+        """Run a command that must succeed, with errors on a terminal; return its output and what the terminal got."""
+        command = [*GATEHOUSE_COMMAND, *map(str, words), "--dev", "--data", str(self.data)]
+        environment = inherited_environment({**self.settings, "TERM": "xterm", "COLUMNS": "80"})
+        ours, theirs = os.openpty()
+        finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=True)
+        shown = os.read(ours, 65_536).decode()
+        os.close(theirs)
+        os.close(ours)
+        return finished.stdout.decode(), shown
 
 
 def execute_statements(url: str, statements: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +10,7 @@ import click
 
 from gatehouse.app.services import Services
 from gatehouse.app.services.provisioning import build_provisioning
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
+from gatehouse.cli.common import Invocation, common_options, json_option, print_json, show_progress
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.kernel.errors import BadInput
 from gatehouse.provision.document import Document, read_document, write_json, write_yaml
@@ -65,20 +66,25 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
 
 def read_file(file: Path) -> tuple[SectionEntries, ...]:
     if file == STANDARD_INPUT:
-        return read_entries(read_document(sys.stdin.buffer.read(), ".yaml"), SECTIONS)
+        return read_entries(parse_document(sys.stdin.buffer.read(), ".yaml"), SECTIONS)
     try:
         content = file.read_bytes()
     except OSError as error:
         raise Unfit([f"cannot read {file}: {error.strerror}"]) from error
     try:
-        document = read_document(content, file.suffix)
+        document = parse_document(content, file.suffix)
     except Unfit as unfit:
         raise Unfit([f"{file}: {problem}" for problem in unfit.problems]) from unfit
     return read_entries(document, SECTIONS)
 
 
+def parse_document(content: bytes, suffix: str) -> Document:
+    with show_progress("Reading, lines", content.count(b"\n")) as tell:
+        return read_document(content, suffix, tell)
+
+
 async def run_apply(services: Services, asked: tuple[SectionEntries, ...], terms: Options, *, dry_run: bool) -> Plan:
-    provisioning = build_provisioning(services)
+    provisioning = build_provisioning(services, show_progress)
     return await (provisioning.dry_run if dry_run else provisioning.apply)(asked, terms, operator_origin())
 
 
@@ -174,10 +180,12 @@ def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path 
     an unchanged installation are identical, byte for byte.
     """
 
-    async def read(services: Services) -> Document:
+    async def read(services: Services) -> Mapping[str, Sequence[Document]]:
         return await build_provisioning(services).export(secrets=not no_secrets, report=print_left_out)
 
-    text = WRITERS[form](run_with_services(invocation, read))
+    sections = run_with_services(invocation, read)
+    with show_progress("Exporting, entries", sum(map(len, sections.values()))) as tell:
+        text = WRITERS[form](sections, tell)
     if output is None:
         click.echo(text, nl=False)
     else:

@@ -6,13 +6,13 @@ An error never quotes the file: the line that does not parse may hold a password
 import json
 import re
 import tomllib
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import msgspec
 import yaml
 
-from gatehouse.provision.model import Unfit, one_line
+from gatehouse.provision.model import OnProgress, Unfit, ignore_progress, one_line
 
 Document = dict[str, object]
 
@@ -27,6 +27,10 @@ class StrictYamlLoader(yaml.SafeLoader):
     The 1.1 rules of the library would turn the country NO into false and the password 12:34:56 into a number.
     """
 
+    def __init__(self, text: str, on_progress: OnProgress) -> None:
+        super().__init__(text)
+        self._on_progress = on_progress
+
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as its base has it
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - the base's signature
@@ -38,6 +42,10 @@ class StrictYamlLoader(yaml.SafeLoader):
                 raise Unfit([one_line(f"line {key.start_mark.line + 1}: {key.value} is given twice")])
             names.add(key.value)
         return super().construct_mapping(node, deep)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401 - as its base has it
+        self._on_progress(self.line)
+        return super().compose_node(parent, index)
 
 
 for _tag, _pattern, _first in (
@@ -52,15 +60,15 @@ for _tag, _pattern, _first in (
     )
 
 
-def read_document(content: bytes, suffix: str) -> Document:
-    """Read the format that the file's suffix names. Raises Unfit."""
+def read_document(content: bytes, suffix: str, on_progress: OnProgress = ignore_progress) -> Document:
+    """Read the format that the file's suffix names; progress is in lines, of YAML only. Raises Unfit."""
     read = READERS.get(suffix.lower())
     if read is None:
         raise Unfit(
             [one_line(f"{suffix or 'a file without extension'}: the file name must end in {', '.join(READERS)}")]
         )
     try:
-        document = read(content.decode("utf-8-sig"))
+        document = read(content.decode("utf-8-sig"), on_progress)
         refuse_unstorable_text(document)
     except UnicodeDecodeError:
         raise Unfit(["the file is not UTF-8 text"]) from None
@@ -71,9 +79,9 @@ def read_document(content: bytes, suffix: str) -> Document:
     return document
 
 
-def read_yaml(text: str) -> object:
+def read_yaml(text: str, on_progress: OnProgress) -> object:
     try:
-        return yaml.load(text, StrictYamlLoader)  # noqa: S506 - a SafeLoader
+        return StrictYamlLoader(text, on_progress).get_single_data()
     except (yaml.scanner.ScannerError, yaml.parser.ParserError) as error:
         raise Unfit([f"{line_of(error)}: {error.problem}"]) from None
     except yaml.MarkedYAMLError as error:  # unknown aliases and tags: the error would quote the file
@@ -86,14 +94,14 @@ def line_of(error: yaml.MarkedYAMLError) -> str:
     return "the file" if error.problem_mark is None else f"line {error.problem_mark.line + 1}"
 
 
-def read_toml(text: str) -> object:
+def read_toml(text: str, _: OnProgress) -> object:
     try:
         return tomllib.loads(text)  # TOML itself forbids doubled names
     except ValueError as error:
         raise Unfit([f"the file is not valid TOML: {error}"]) from None
 
 
-def read_json(text: str) -> object:
+def read_json(text: str, _: OnProgress) -> object:
     try:
         return json.loads(text, object_pairs_hook=refuse_duplicate_names, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
@@ -129,7 +137,7 @@ def refuse_unstorable_text(value: object) -> None:
             refuse_unstorable_text(member)
 
 
-READERS: Final[Mapping[str, Callable[[str], object]]] = {
+READERS: Final[Mapping[str, Callable[[str, OnProgress], object]]] = {
     ".yaml": read_yaml,
     ".yml": read_yaml,
     ".toml": read_toml,
@@ -147,9 +155,23 @@ class ExactDumper(yaml.SafeDumper):
 ExactDumper.add_representer(str, ExactDumper.represent_text)
 
 
-def write_yaml(document: Mapping[str, object]) -> str:
-    return yaml.dump(dict(document), Dumper=ExactDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+def write_yaml(sections: Mapping[str, Sequence[object]], on_progress: OnProgress = ignore_progress) -> str:
+    """Write the sections; progress is in entries."""
+    parts: list[str] = []
+    reached = 0
+    for name, entries in sections.items():
+        empty = dump_yaml({name: []})
+        parts.append(empty.removesuffix(" []\n") + "\n" if entries else empty)
+        for entry in entries:
+            parts.append(dump_yaml([entry]))
+            reached += 1
+            on_progress(reached)
+    return "".join(parts)
 
 
-def write_json(document: Mapping[str, object]) -> str:
+def dump_yaml(value: object) -> str:
+    return yaml.dump(value, Dumper=ExactDumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+
+
+def write_json(document: Mapping[str, object], _: OnProgress = ignore_progress) -> str:
     return msgspec.json.format(msgspec.json.encode(document)).decode() + "\n"

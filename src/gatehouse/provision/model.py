@@ -1,6 +1,7 @@
 """Configuration files: problems, the stored state, writes, changes and plans."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -22,6 +23,19 @@ from gatehouse.permissions.model.schema_version import ChangeTally
 
 T = TypeVar("T")
 V = TypeVar("V")
+
+
+OnProgress: TypeAlias = Callable[[int], object]  # gets the number reached so far
+ShowProgress: TypeAlias = Callable[[str, int], AbstractContextManager[OnProgress]]  # for this work, with this total
+
+
+def ignore_progress(reached: int) -> None:
+    """Show nothing."""
+
+
+@contextmanager
+def show_no_progress(work: str, total: int) -> Iterator[OnProgress]:  # noqa: ARG001 - the default shows none
+    yield ignore_progress
 
 
 class Unfit(BadInput):
@@ -379,7 +393,13 @@ class ProvisionStore(Protocol):
         """A store whose writes are checked and then rolled back."""
 
     async def write_changes(
-        self, writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
+        self,
+        writes: Sequence[Write],
+        records: Sequence[AuditRecord],
+        *,
+        setup_closed: AuditRecord | None,
+        now: int,
+        on_progress: OnProgress,
     ) -> None:
         """Make all writes in this order and store the records, in one transaction.
 

@@ -1,7 +1,8 @@
 """Plan, apply and export; and the order of the sections: what others refer to comes first."""
 
 from collections.abc import Sequence
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from operator import or_
 from typing import Any, Final
 
@@ -33,12 +34,16 @@ from gatehouse.provision.model import (
     Change,
     ChangeUser,
     FollowUpProblem,
+    OnProgress,
     Plan,
     ProvisionStore,
     ReadScope,
+    ShowProgress,
     StoredState,
     Unfit,
     Unsettled,
+    ignore_progress,
+    show_no_progress,
 )
 from gatehouse.provision.sections.application_users import ApplicationUsersStage
 from gatehouse.provision.sections.applications import ApplicationSection
@@ -120,15 +125,28 @@ PERMANENT_CONFLICTS: Final = (
 
 
 async def make_plan(
-    file: ProvisionFile, state: StoredState, context: Context, options: Options
+    file: ProvisionFile,
+    state: StoredState,
+    context: Context,
+    options: Options,
+    on_progress: OnProgress = ignore_progress,
 ) -> tuple[Plan, StoredState]:
-    """The changes, stage by stage, and the state after them. Raises Unfit with every problem."""
+    """The changes, stage by stage, and the state after them. Raises Unfit with every problem.
+
+    Progress is in entries.
+    """
     drafts: list[SectionPlan] = []
+    reached = 0
     for stage in STAGES:
         if stage.name in file.sections:
-            draft = await stage.plan(file.entries_of(stage.name), state, context, options)
+            entries = file.entries_of(stage.name)
+            of_stage = replace(context, on_progress=partial(tell_after, on_progress, reached))
+            draft = await stage.plan(entries, state, of_stage, options)
             state = state_after(state, [write for change in draft.changes for write in change.writes])
             drafts.append(draft)
+            if stage in SECTIONS:  # another stage reads the entries of its section again
+                reached += len(entries)
+                on_progress(reached)
     problems = [problem for draft in drafts for problem in draft.problems]
     if problems:  # follow-up problems only if there are no others
         own = [problem for problem in problems if not isinstance(problem, FollowUpProblem)]
@@ -137,6 +155,10 @@ async def make_plan(
         changes=tuple(change for draft in drafts for change in draft.changes),
         spared=tuple(line for draft in drafts for line in draft.spared),
     ), state
+
+
+def tell_after(on_progress: OnProgress, before: int, reached: int) -> None:
+    on_progress(before + reached)
 
 
 class Provisioning:
@@ -153,7 +175,9 @@ class Provisioning:
         issue_token: IssueToken = issue_no_token,
         load_image: LoadImage = load_no_image,
         settings: SettingRules | None = None,
+        show_progress: ShowProgress = show_no_progress,
     ) -> None:
+        self._show_progress = show_progress
         self._settings = settings
         self._reachable = tuple(reachable)
         self._issue_token = issue_token
@@ -167,26 +191,32 @@ class Provisioning:
 
     async def dry_run(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
         """What apply would change. The writes are made and rolled back, so it refuses what apply would refuse."""
-        return await self._write_with_retries(sections, options, origin, self._store.as_dry_run())
+        return await self._write_with_retries(sections, options, origin, self._store.as_dry_run(), "Checking")
 
     async def apply(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
         """Make all changes or none, and return them; safe while the service is running."""
-        return await self._write_with_retries(sections, options, origin, self._store)
+        return await self._write_with_retries(sections, options, origin, self._store, "Applying")
 
     async def plan(self, sections: Sequence[SectionEntries], options: Options) -> Plan:
         """What has to change. Raises Unfit with every problem of the file."""
         scopes = (section.section.read_scope(section.entries, prune=options.prune) for section in sections)
         state = await self._store.read_state(reduce(or_, scopes, ReadScope()), self._clock.now())
         file = ProvisionFile({one.section.name: one.entries for one in sections})
-        return (await make_plan(file, state, self._context(file), options))[0]
+        with self._show_progress("Planning, entries", sum(len(one.entries) for one in sections)) as tell:
+            return (await make_plan(file, state, self._context(file), options, tell))[0]
 
     async def _write_with_retries(
-        self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin, store: ProvisionStore
+        self,
+        sections: Sequence[SectionEntries],
+        options: Options,
+        origin: AuditOrigin,
+        store: ProvisionStore,
+        work: str,
     ) -> Plan:
         for _ in range(PLAN_ATTEMPTS):
             plan = await self.plan(sections, options)
             try:
-                await self._write_changes(plan.changes, origin, store)
+                await self._write_changes(plan.changes, origin, store, work)
             except (Conflict, NotFound) as conflict:  # the state changed since it was read: plan again
                 reason: GatehouseError = conflict
             except Malformed as error:
@@ -197,25 +227,30 @@ class Provisioning:
             raise Unfit([str(reason)]) from reason
         raise Unsettled(f"{Unsettled.public} ({reason})") from reason
 
-    async def export(self, *, secrets: bool, report: ReportLine = ignore_line) -> Document:
+    async def export(self, *, secrets: bool, report: ReportLine = ignore_line) -> dict[str, list[Document]]:
         """A file that apply accepts; `report` gets a line for what had to be left out."""
         state = without_unmanaged(await self._store.read_state(EVERYTHING, self._clock.now()), report)
         context = self._context(ProvisionFile())
         return {section.name: section.export_documents(state, context, secrets=secrets) for section in SECTIONS}
 
-    async def _write_changes(self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore) -> None:
+    async def _write_changes(
+        self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore, work: str
+    ) -> None:
         if not changes:
             return
         makes_administrator = any(
             isinstance(change.write, AddUser | ChangeUser) and change.write.administrator for change in changes
         )
         closed = self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject=INSTALLATION)
-        await store.write_changes(
-            release_first(write for change in changes for write in change.writes),
-            self._audit_records(changes, origin),
-            setup_closed=closed if makes_administrator else None,
-            now=self._clock.now(),
-        )
+        writes = release_first(write for change in changes for write in change.writes)
+        with self._show_progress(f"{work}, records", len(writes)) as tell:
+            await store.write_changes(
+                writes,
+                self._audit_records(changes, origin),
+                setup_closed=closed if makes_administrator else None,
+                now=self._clock.now(),
+                on_progress=tell,
+            )
 
     def _audit_records(self, changes: Sequence[Change], origin: AuditOrigin) -> list[AuditRecord]:
         counts = {action.value: sum(change.action is action for change in changes) for action in Action}

@@ -93,6 +93,11 @@ class DryRunRunner(Generic[A]):
 # Edits that are made and rolled back (DryRunStore).
 
 
+def read_nothing() -> Verb[None]:
+    """Read nothing after the writes: they only have to succeed."""
+    yield from ()
+
+
 def read_state_after(
     application_id: int, project_ids: Collection[str], user_ids: Collection[str]
 ) -> Verb[DryRunResult]:

@@ -1,7 +1,7 @@
 """Reads and changes the permission model for configuration files (provision/model.py)."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, TypeVar, assert_never
@@ -59,7 +59,7 @@ from gatehouse.storage.accounts.users import (
     users_by_id_or_login,
 )
 from gatehouse.storage.audit import add_audit_record, add_audit_records
-from gatehouse.storage.dry_run import DryRunRunner
+from gatehouse.storage.dry_run import DryRunRunner, read_nothing
 from gatehouse.storage.images import images_of_state, set_image
 from gatehouse.storage.installation import set_value_once
 from gatehouse.storage.oauth.clients import all_clients, insert_client, removed_client_ids, replace_client
@@ -427,7 +427,12 @@ def read_accounts(scope: ReadScope, administrators: frozenset[str]) -> Verb[Sequ
 
 
 def write_changes(
-    writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
+    writes: Sequence[Write],
+    records: Sequence[AuditRecord],
+    *,
+    setup_closed: AuditRecord | None,
+    now: int,
+    on_progress: Callable[[int], object] = lambda _: None,
 ) -> Verb[None]:
     yield from lock_structure()  # before any row is locked, as everywhere
     if any(not isinstance(one, KEEPS_STRUCTURE) for one in writes):
@@ -438,8 +443,9 @@ def write_changes(
     role_keys = new_role_keys(writes)
     grouped = projects_with_groups(writes)
     before = (yield from projects_by_id(grouped)) if grouped else {}
-    for one in writes:
+    for reached, one in enumerate(writes, start=1):
         yield from run_write(one, now, by, role_keys)
+        on_progress(reached)
     if grouped:
         yield from refuse_invalid_groups(before, grouped)
     if somebody_administered and not (yield FIND_ACTIVE_ADMINISTRATOR(now=now)):
@@ -492,7 +498,3 @@ class ProvisionStorage(SqlStore):
 
     def as_dry_run(self) -> "ProvisionStorage":
         return ProvisionStorage(DryRunRunner(self.runner, read_nothing))
-
-
-def read_nothing() -> Verb[None]:
-    yield from ()

@@ -1,6 +1,7 @@
 """Everything that applying a file needs, with a store in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken
@@ -21,6 +22,7 @@ from gatehouse.provision.model import (
     AddUser,
     ChangeClient,
     ChangeUser,
+    OnProgress,
     PermissionState,
     Plan,
     ProvisionStore,
@@ -56,9 +58,16 @@ class ProvisionsInMemory:
         return ProvisionsInMemory(self.stored)
 
     async def write_changes(
-        self, writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
+        self,
+        writes: Sequence[Write],
+        records: Sequence[AuditRecord],
+        *,
+        setup_closed: AuditRecord | None,
+        now: int,
+        on_progress: OnProgress,
     ) -> None:
         self.stored = state_after_file(self.stored, writes, now)
+        on_progress(len(writes))
         self.records += [*records, *([setup_closed] if setup_closed else [])]
 
 
@@ -145,6 +154,7 @@ class ProvisionSetup:
             store=NoClients(), grants=NoGrants(), master_keys=self.masters, recorder=RECORDER, clock=CLOCK
         )
         self._store = store
+        self.progress: list[tuple[str, int, int]] = []  # what was shown: the work, what was reached, the total
         self.provisioning = Provisioning(
             store=store,
             masters=self.masters,
@@ -152,7 +162,12 @@ class ProvisionSetup:
             rules=PasswordRules(),
             recorder=RECORDER,
             clock=CLOCK,
+            show_progress=self._show_progress,
         )
+
+    @contextmanager
+    def _show_progress(self, work: str, total: int) -> Iterator[OnProgress]:
+        yield lambda reached: self.progress.append((work, reached, total))
 
     async def state(self) -> StoredState:
         return await self._store.read_state(EVERYTHING, NOW)
@@ -168,7 +183,7 @@ class ProvisionSetup:
     async def apply(self, **arguments: object) -> Plan:
         return await self.provisioning.apply(*split_arguments(arguments), ORIGIN)
 
-    async def export(self, *, secrets: bool = True) -> dict[str, object]:
+    async def export(self, *, secrets: bool = True) -> dict[str, list[dict[str, object]]]:
         return await self.provisioning.export(secrets=secrets)
 
 

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -120,8 +121,16 @@ VALUES = st.recursive(
 )
 
 
-@given(st.dictionaries(PLAIN_TEXT, VALUES, max_size=4))
-def test_whatever_is_written_is_read_back(document: dict[str, object]) -> None:
+@given(st.dictionaries(PLAIN_TEXT, st.lists(VALUES, max_size=3), min_size=1, max_size=4))
+def test_whatever_is_written_is_read_back(document: dict[str, list[object]]) -> None:
     assert read_document(write_yaml(document).encode(), ".yaml") == document
     assert read_document(write_json(document).encode(), ".json") == document
     assert json.loads(write_json(document)) == document
+
+
+def test_progress_is_in_lines_read_and_entries_written() -> None:
+    text, lines, entries = "users:\n- login: a\n- login: b\nclients: []\n", list[int](), list[int]()
+    document: Any = read_document(text.encode(), ".yaml", lines.append)
+    assert (sorted(lines), lines[-1]) == (lines, 3)  # that of the last value, from 0
+    assert write_yaml(document, entries.append) == text
+    assert entries == [1, 2]

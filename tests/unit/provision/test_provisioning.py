@@ -191,3 +191,12 @@ async def test_a_sealed_password_opens_for_its_own_account_only() -> None:
         await setup.plan(
             users=[{"user_id": "1", "login": "eve@x.example", "nick": "E", "password": record["password"]}]
         )
+
+
+async def test_progress_is_shown_in_entries_planned_and_records_written() -> None:
+    setup, _ = provision_setup()
+    people = [{"login": f"{number}@x.example", "nick": "N"} for number in range(20)]
+    await setup.apply(users=people, clients=EVERY_KIND["clients"][:2])  # type: ignore[index]
+    planned = [reached for work, reached, total in setup.progress if (work, total) == ("Planning, entries", 22)]
+    assert planned == [16, 20, 20, 22, 22]  # in batches of 16, and after each section
+    assert setup.progress[len(planned) :] == [("Applying, records", 22, 22)]

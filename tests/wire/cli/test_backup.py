@@ -3,9 +3,7 @@
 import asyncio
 import gzip
 import json
-import os
 import stat
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,7 +21,6 @@ from gatehouse.storage.statements import Notification, Verb
 from tests.support.builders import ORIGIN, RECORDER
 from tests.support.command_line import CommandLine, InstallationPaths, execute_statements
 from tests.support.postgres import database_name
-from tests.support.processes import GATEHOUSE_COMMAND, inherited_environment
 
 MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
 OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
@@ -282,12 +279,6 @@ def test_someone_who_watches_sees_how_far_it_is(
     installation: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     filled_installation("key", "list")
-    ours, theirs = os.openpty()
-    command = [*GATEHOUSE_COMMAND, "backup", str(tmp_path / "b.gz"), "--dev", "--data", str(installation.data)]
-    environment = inherited_environment({**installation.settings, "TERM": "xterm", "COLUMNS": "80"})
-    finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=theirs, check=True)
-    output = os.read(ours, 65_536).decode()
-    os.close(theirs)
-    os.close(ours)
-    assert "Backing up, rows" in output
-    assert b"Backed up" in finished.stdout
+    output, shown = installation.run_in_terminal("backup", tmp_path / "b.gz")
+    assert "Backing up, rows" in shown
+    assert "Backed up" in output

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.command_line import CommandLine
+from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.find_programs import ROOT
 
 GUIDE: Final = ROOT / "docs/guides/import.md"
@@ -115,3 +115,11 @@ def test_im_01_a_hostile_file_ends_in_a_message(gatehouse: CommandLine, tmp_path
     for source in ("csv", "jsonl", "keycloak", "auth0"):
         result = gatehouse.run("import", "--from", source, file)
         assert "Traceback" not in result.err
+
+
+def test_a_terminal_sees_how_far_it_is(installation: InstallationPaths, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("login\nanna@studio.example\nbea@studio.example\n")
+    output, shown = installation.run_in_terminal("import", "--from", "csv", file)
+    assert re.search(r"\rImporting: \[[#.]+\] \d of 2 ", shown)
+    assert "2 rows: 2 imported" in output

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -34,6 +35,17 @@ def test_a_file_is_planned_applied_and_exported(gatehouse: CommandLine, file: Pa
     assert gatehouse("apply", exported, "--dry-run", "--prune") == NOTHING
     assert gatehouse("apply", "-", "--dry-run", stdin=exported.read_text()) == NOTHING
     assert gatehouse("export") == exported.read_text()
+
+
+def test_a_terminal_sees_how_far_apply_and_export_are(place: InstallationPaths, file: Path) -> None:
+    output, shown = place.run_in_terminal("apply", file)
+    assert output.endswith("3 added, 0 changed, 0 removed.\n")
+    works = ("Reading, lines", "Planning, entries", "Applying, records")
+    totals = [re.findall(rf"\r{work}: \[[#.]+\] \d+ of (\d+)", shown) for work in works]
+    assert [set(total) for total in totals] == [{str(file.read_text().count("\n"))}, {"3"}, {"3"}]
+    output, shown = place.run_in_terminal("export", "--format", "yaml")
+    assert re.search(r"\rExporting, entries: \[[#.]+\] 1 of 4 \(25 %\)", shown)  # with the central application
+    assert yaml.safe_load(output).keys() >= {"users", "clients"}
 
 
 def test_no_command_prints_a_given_secret(gatehouse: CommandLine, file: Path, tmp_path: Path) -> None:

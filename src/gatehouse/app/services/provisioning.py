@@ -1,12 +1,13 @@
 """`gatehouse apply`: files that describe an installation; loaded by commands only."""
 
 from gatehouse.app.services import Services
+from gatehouse.provision.model import ShowProgress, show_no_progress
 from gatehouse.provision.plan import Provisioning
 from gatehouse.provision.sections.service_accounts import ServiceAccountTokens
 from gatehouse.storage.provision import ProvisionStorage
 
 
-def build_provisioning(services: Services) -> Provisioning:
+def build_provisioning(services: Services, show_progress: ShowProgress = show_no_progress) -> Provisioning:
     return Provisioning(
         store=ProvisionStorage(services.storage.runner),
         masters=services.masters,
@@ -17,6 +18,7 @@ def build_provisioning(services: Services) -> Provisioning:
         reachable=services.settings.outbound.allow,
         settings=services.live_settings,
         load_image=services.image_loader.load,
+        show_progress=show_progress,
         issue_token=ServiceAccountTokens(
             signer=services.signer,
             issuer=services.base_url,

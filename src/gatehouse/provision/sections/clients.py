@@ -261,7 +261,9 @@ class ClientSection:
         if problems.lines:
             return SectionPlan(problems=tuple(problems.lines))
         clients = [await load_client_logo(one, state, context, problems) for one in clients]
-        wanted = await gather_in_batches([resolve_client_secrets(one, context, options, problems) for one in clients])
+        wanted = await gather_in_batches(
+            [resolve_client_secrets(one, context, options, problems) for one in clients], context.on_progress
+        )
         return SectionPlan(changes=plan_clients(wanted, state, prune=options.prune), problems=tuple(problems.lines))
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:

@@ -18,7 +18,7 @@ from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal, FileSecret, RevealedSecret, SecretResolver
-from gatehouse.provision.model import Change, Problems, ReadScope, StoredState, Unfit
+from gatehouse.provision.model import Change, OnProgress, Problems, ReadScope, StoredState, Unfit, ignore_progress
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Struct)
@@ -80,6 +80,7 @@ class Context:
     load_image: LoadImage = load_no_image
     settings: SettingRules | None = None  # None: tests of permissions have none
     file: ProvisionFile = field(default_factory=ProvisionFile)
+    on_progress: OnProgress = ignore_progress  # in entries of the stage
     now: int
 
 
@@ -131,11 +132,12 @@ class FileSection(PlanStage[E], Protocol[E]):
         """Everything stored of this kind, so that applying it changes nothing."""
 
 
-async def gather_in_batches(work: Sequence[Coroutine[object, object, T]]) -> list[T]:
+async def gather_in_batches(work: Sequence[Coroutine[object, object, T]], on_progress: OnProgress) -> list[T]:
     """Await all, a few at a time: more hashes at once would be refused (accounts/passwords.py)."""
     results: list[T] = []
     for start in range(0, len(work), HASHES_IN_PARALLEL):
         results += await asyncio.gather(*work[start : start + HASHES_IN_PARALLEL])
+        on_progress(len(results))
     return results
 
 

@@ -142,7 +142,9 @@ class UserSection:
         if problems.lines:
             return SectionPlan(problems=tuple(problems.lines))
         pictures = [await load_picture(one, state, context, problems) for one in users]
-        resolved = await gather_in_batches([resolve_user_secrets(one, context, options, problems) for one in users])
+        resolved = await gather_in_batches(
+            [resolve_user_secrets(one, context, options, problems) for one in users], context.on_progress
+        )
         wanted = [replace(one, picture=picture) for one, picture in zip(resolved, pictures, strict=True)]
         draft = plan_users(wanted, state, now=context.now, prune=options.prune)
         return SectionPlan(changes=draft.changes, problems=(*problems.lines, *draft.problems), spared=draft.spared)

@@ -407,7 +407,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     assert newer not in connect.text
     await olga.get(f"{client_path}/remove")
     await olga.post(f"{client_path}/remove")
-    assert "No clients yet." in (await olga.follow()).text
+    assert "No clients yet" in (await olga.follow()).text
     assert (await (await console_browsers(DEV)).get(client_path)).status_code == 403
 
 

@@ -178,7 +178,12 @@ def insert_people(application_id: int, numbers: range) -> Verb[None]:
 def a_row(name: str) -> dict[str, object]:
     login = f"{name}@studio.example"
     person = a_user(user_id=name, login=login, email_verified=True)
-    keys = {"login_key": login, "nick_key": search_key(person.nick), "name_key": search_key(person.name)}
+    keys: dict[str, object] = {
+        "login_key": login,
+        "nick_key": search_key(person.nick),
+        "name_key": search_key(person.name),
+        "seen_at": 0,
+    }
     columns = {column.name for column in users.c} - keys.keys()
     return {**keys, **{column: getattr(person, column) for column in columns}}
 

@@ -111,6 +111,7 @@ class Sessions:
         now = self._clock.now()
         if session.seen_at + LAST_SEEN_INTERVAL <= now:
             await self._store.update_last_seen(session.digest, now, now + self._lifetimes().idle)
+            self._recorder.note_seen(session.user_id)
 
     def is_fresh(self, signed_in: UserSession) -> bool:
         """Return whether the person authenticated recently enough to change how they sign in.

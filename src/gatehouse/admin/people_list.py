@@ -11,16 +11,14 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, exists, func, literal_column, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, func, literal_column, or_, select
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER, search_key
 from gatehouse.admin.paging import OFFSET, SIZE, Page, PageRequest
 from gatehouse.admin.people_search import TextPosition
-from gatehouse.audit.events import AuditEvent
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.statements import Bytewise, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.accounts import identities, sessions, user_tags, users
-from gatehouse.storage.tables.installation import audit_events
+from gatehouse.storage.tables.accounts import identities, user_tags, users
 from gatehouse.storage.tables.permissions import role_assignments
 
 DAY: Final = 86_400  # seconds
@@ -60,6 +58,8 @@ class PeopleSort(StrEnum):
     NAME_DOWN = "-name"
     EMAIL = "email"
     EMAIL_DOWN = "-email"
+    SEEN = "seen"
+    SEEN_DOWN = "-seen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class PersonListItem:
     blocked: bool
     administers: bool
     registered_at: int
-    seen_at: int  # 0 for never, or longer ago than is stored
+    seen_at: int  # 0 for never
 
 
 _ADMINISTRATORS: Final = select(role_assignments.c.user_id).where(
@@ -110,14 +110,6 @@ _CONTAINS: Final = or_(
     )
 )
 _SINCE: Final = bindparam("since", type_=BigInteger())
-_SIGN_INS: Final = or_(
-    audit_events.c.event == AuditEvent.SIGNED_IN.value, audit_events.c.event == AuditEvent.LOGGED_IN.value
-)
-# Sessions are deleted when they end; the audit log still has the last sign-in.
-_SEEN: Final = or_(
-    exists().where(sessions.c.user_id == users.c.user_id, sessions.c.seen_at >= _SINCE),
-    exists().where(audit_events.c.subject == users.c.user_id, _SIGN_INS, audit_events.c.at >= _SINCE),
-)
 _AMONG: Final[Mapping[PeopleFilter, tuple[ColumnElement[bool], ...]]] = {
     PeopleFilter.EVERYBODY: (),
     PeopleFilter.BLOCKED: (users.c.blocked.is_(True),),
@@ -134,13 +126,9 @@ _ORDERS: Final[Mapping[PeopleSort, tuple[ColumnElement[Any], ...]]] = {
     PeopleSort.NAME_DOWN: (_NAME.desc(), users.c.user_id),
     PeopleSort.EMAIL: (_NO_EMAIL, Bytewise(users.c.login_key), users.c.user_id),
     PeopleSort.EMAIL_DOWN: (_NO_EMAIL, Bytewise(users.c.login_key).desc(), users.c.user_id),
+    PeopleSort.SEEN: (users.c.seen_at, users.c.user_id),
+    PeopleSort.SEEN_DOWN: (users.c.seen_at.desc(), users.c.user_id.desc()),
 }
-LAST_SEEN_AT: Final = (
-    select(func.max(sessions.c.seen_at)).where(sessions.c.user_id == users.c.user_id).scalar_subquery()
-)
-LAST_SIGNED_IN_AT: Final = (
-    select(func.max(audit_events.c.at)).where(audit_events.c.subject == users.c.user_id, _SIGN_INS).scalar_subquery()
-)
 PEOPLE_ROWS = Statement(
     select(
         users.c.user_id,
@@ -150,9 +138,8 @@ PEOPLE_ROWS = Statement(
         users.c.email_verified,
         users.c.blocked,
         users.c.reg_time,
+        users.c.seen_at,
         users.c.user_id.in_(_ADMINISTRATORS).label("administers"),
-        LAST_SEEN_AT.label("seen_at"),
-        LAST_SIGNED_IN_AT.label("signed_in_at"),
     ).where(InStringList(users.c.user_id, "ids"))
 )
 PROVIDERS = Statement(select(identities.c.provider).distinct().order_by(identities.c.provider).limit(MAX_PROVIDERS))
@@ -190,7 +177,7 @@ def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:
     if shape.searched:
         found.append(_CONTAINS)
     if shape.seen is not SeenFilter.ANY:
-        found.append(~_SEEN if shape.seen is SeenFilter.NOT_QUARTER else _SEEN)
+        found.append(users.c.seen_at < _SINCE if shape.seen is SeenFilter.NOT_QUARTER else users.c.seen_at >= _SINCE)
     return found
 
 
@@ -244,5 +231,5 @@ def list_item(row: Row) -> PersonListItem:
         blocked=row.blocked,
         administers=bool(row.administers),
         registered_at=row.reg_time,
-        seen_at=max(row.seen_at or 0, row.signed_in_at or 0),
+        seen_at=row.seen_at,
     )

@@ -66,6 +66,8 @@ TALLIED_EVENTS: Final[Mapping[AuditEvent, TallyKind]] = {
 }
 ACTIVE_EVENTS: Final = frozenset({AuditEvent.SIGNED_IN, AuditEvent.LOGGED_IN, AuditEvent.GRANT_MADE})
 MAX_TARGETS: Final = 10_000  # different applications and clients between two flushes
+MAX_SEEN: Final = 100_000  # people between two flushes
+SEEN_BATCH: Final = 200  # people in one write
 
 
 class SignInTally:
@@ -76,6 +78,7 @@ class SignInTally:
         self._clock = clock
         self._key = key
         self._pending = SignInCounts()
+        self._seen: set[str] = set()  # IDs of people
         self.by_method: Counter[tuple[str, ...]] = Counter()  # method and result, for the metrics of this process
 
     def count_refused(self, method: str) -> None:
@@ -91,12 +94,22 @@ class SignInTally:
             self.by_method[str(details.get("auth")), "success"] += 1
         if event in ACTIVE_EVENTS:
             self._pending.add_person(self._hour(), sketch_digest(self._key, subject))
+            self.note_seen(subject)
             target = sign_in_target(details)
             if target and len(self._pending.targets) < MAX_TARGETS:
                 self._pending.targets[self._hour(), target] += 1
 
+    def note_seen(self, user_id: str) -> None:
+        """Note that the person was here, for the list of people."""
+        if len(self._seen) < MAX_SEEN:
+            self._seen.add(user_id)
+
     async def flush(self) -> None:
         """Write the counts since the last flush; a failed write is repeated the next time."""
+        while self._seen:
+            batch = sorted(self._seen)[:SEEN_BATCH]
+            await self._store.record_seen(batch, self._clock.now())
+            self._seen.difference_update(batch)
         taken, self._pending = self._pending, SignInCounts()
         if taken.is_empty:
             return
@@ -160,6 +173,11 @@ class Recorder:
             mac=b"",
         )
         return with_mac(record, self._mac_key)
+
+    def note_seen(self, user_id: str) -> None:
+        """Note that the person was here; there is no record of it."""
+        if self._tally is not None:
+            self._tally.note_seen(user_id)
 
     def refusal(self, event: str, origin: AuditOrigin, *, reason: str, subject: str) -> Refusal:
         now = self._clock.now()

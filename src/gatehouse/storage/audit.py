@@ -42,6 +42,7 @@ from gatehouse.audit.model import (
 )
 from gatehouse.kernel.sketches import decode_sketch, encode_sketch, merge_sketches
 from gatehouse.kernel.times import DAY
+from gatehouse.storage.accounts.last_seen import record_seen
 from gatehouse.storage.installation import read_value, replace_value, set_value, set_value_once
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
@@ -486,4 +487,5 @@ def delete_counts_before(hour: int) -> Verb[None]:
 
 class TallyStorage(SqlStore):
     add_counts = write(add_counts)
+    record_seen = write(record_seen)
     counts_since = read(counts_since)

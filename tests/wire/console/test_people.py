@@ -101,6 +101,7 @@ async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
         login="arger@x.example", nick="Ärger", password=None, origin=AuditOrigin(actor="t")
     )
     await studio.services.administration.block(MAX, AuditOrigin(actor="t"))
+    await studio.services.tally.flush()
     expected = {
         "q=pi": {"Pia"},
         "q=OLGA@ST": {"Olga"},
@@ -134,6 +135,19 @@ async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
     for order, names in orders.items():
         lines = (await ada.get(f"{HERE}?format=csv&sort={order}&q=100000000")).text.splitlines()[1:]
         assert [line.split(",")[1] for line in lines] == names, order
+    for user_id in (DEV, OLGA):
+        await studio.clock.advance(90)
+        await console_browsers(user_id)
+        await studio.services.tally.flush()
+    for order, names in {"-seen": ["Olga", "Dev", "Ada"], "seen": ["Ada", "Dev", "Olga"]}.items():
+        lines = (await ada.get(f"{HERE}?format=csv&sort={order}&seen=week")).text.splitlines()[1:]
+        assert [line.split(",")[1] for line in lines] == names, order
+    await studio.clock.advance(90)
+    await ada.get(HERE)  # the use of a session counts too
+    await studio.services.tally.flush()
+    lines = (await ada.get(f"{HERE}?format=csv&sort=-seen")).text.splitlines()
+    assert [line.split(",")[1] for line in lines[1:4]] == ["Ada", "Olga", "Dev"]
+    assert lines[-1].endswith(",")  # never seen
     by_email = (await ada.get(f"{HERE}?format=csv&sort=-email")).text.splitlines()[1]
     assert "pia@players.example" in by_email
     assert 'aria-sort="ascending"' in (await ada.get(f"{HERE}?sort=name")).text

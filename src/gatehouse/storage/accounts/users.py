@@ -98,7 +98,7 @@ SETUP_LINK: Final = "setup"  # kind of the single-use record
 SETUP_CLOSED: Final = "setup_closed"
 
 FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
-SEPARATE_COLUMNS: Final = frozenset({"username", "bans"})  # set by `assign_username` and in bans.py only
+SEPARATE_COLUMNS: Final = frozenset({"username", "bans", "seen_at"})  # each set by a verb of its own
 CHANGEABLE_COLUMNS: Final = tuple(
     column.name for column in users.c if column.name not in FIXED_COLUMNS | SEPARATE_COLUMNS
 )
@@ -401,6 +401,7 @@ def insert_values(user: User) -> dict[str, object]:
         "reg_time": user.reg_time,
         "username": user.username,
         "bans": [],
+        "seen_at": 0,
         "rev": user.rev,
         "version": user.version,
     }
@@ -434,7 +435,7 @@ def _user_columns(user: User) -> dict[str, object]:
 
 def user_from_row(fields: dict[str, Any]) -> User:
     """Build the account from the columns of WHOLE_USER."""
-    for name in ("login_key", "nick_key", "name_key"):
+    for name in ("login_key", "nick_key", "name_key", "seen_at"):
         del fields[name]
     fields["kind"] = AccountKind(fields["kind"])
     tags = split_lines(fields["tags"])

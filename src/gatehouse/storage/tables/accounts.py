@@ -55,6 +55,7 @@ users = Table(
     time_column("updated_at", server_default=text("0")),  # last change of the profile; 0 since registration
     text_column("nick_key", server_default=text("''")),  # this and the next: as a search compares them
     text_column("name_key", server_default=text("''")),
+    time_column("seen_at", server_default=text("0")),  # to a minute; 0 for never (docs/decisions/0060)
     # Bans that were active when one was last saved or lifted: read with the account (docs/decisions/0044).
     Column("bans", JsonDocument, nullable=False, server_default=text("'[]'")),
     Index("uq_users_username", "username", unique=True),
@@ -62,6 +63,7 @@ users = Table(
     Index("ix_users_search", "reg_time", "user_id", "nick_key", "name_key", "login_key", "blocked", "kind"),
     # Indexes of the console's list of people and of its filters.
     Index("ix_users_reg_time", "reg_time", "user_id"),
+    Index("ix_users_seen_at", "seen_at", "user_id"),
     Index(
         "ix_users_blocked",
         "reg_time",

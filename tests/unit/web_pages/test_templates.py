@@ -44,7 +44,7 @@ READ_ALOUD = re.compile(r"\b(?:aria-label|alt|placeholder|title|content)=\"([^\"
 FOR_BROWSERS = {"width=device-width, initial-scale=1", "noindex", "light dark"}
 # Shown on the sites of others, so with a policy and a style of its own.
 SITE_DENIED = SiteDeniedContext(application="wiki.studio.example", login="anna@studio.example", style="", more="/")
-BEGUN = re.compile(r"[\"']([a-z_0-9]+\.[a-z_0-9]*)[\"'](?:\s*~|\))")
+BEGUN = re.compile(r"[\"']([a-z_0-9]+\.[a-z_0-9]*)[\"'](?:\s*~|\)|(?<=_[\"']),)")
 BEGUN_IN_MODULE = re.compile(r"\bt\(\s*f\"([a-z_0-9]+\.[a-z_0-9]*){")
 USED = re.compile(r"\bt\(\s*[\"']([a-z_0-9.]+)[\"']\s*[,)]")
 

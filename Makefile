@@ -14,6 +14,7 @@ SEED ?=
 PEOPLE ?= 100000
 T ?= tests
 DB ?=
+PYTHONS ?=
 
 # A test run starts Gatehouse hundreds of times: without bytecode files each start compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,7 +26,7 @@ TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run demo install install-dev test test-fast test-times test-deps faults fuzz adversarial interop release-check bench check format pictures screenshots chart-test drill container-test docs docs-reference lock build clean
+.PHONY: help run demo install install-dev test test-fast test-times test-deps test-pythons faults fuzz adversarial interop release-check bench check format pictures screenshots chart-test drill container-test docs docs-reference lock build clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +57,9 @@ test-times: test-deps ## run all tests and print timings: by folder, setup and b
 
 test-deps: install-dev ## install missing test dependencies: PostgreSQL, Chromium, OAuth clients
 	@$(DEV)/python -m tools.test_deps
+
+test-pythons: ## run the tests on Python 3.13 and 3.14 (PYTHONS=3.14, T=…); root on Debian with debootstrap
+	@$(PYTHON) -m tools.test_pythons $(PYTHONS) --make "WORKERS=$(WORKERS)" "T=$(T)" "DB=$(DB)"
 
 faults: test-deps ## long fault tests (LASTING=300 seconds and ROUNDS=20 each, RACES=10000; SEED= repeats a run)
 	FAULT_ROUNDS=$(ROUNDS) FAULT_SECONDS=$(LASTING) FAULT_RACES=$(RACES) FAULT_SEED=$(SEED) \

@@ -25,9 +25,11 @@ from tests.support.nginx import nginx_proxy, proxy_address
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import LOOPBACK, free_port
 
+from tools.debian import make_root
+from tools.install import CouldNotGet
 from tools.repository import ROOT
 
-SUITE: Final = "trixie"  # Python 3.13
+RELEASE: Final = "trixie"  # Python 3.13
 PACKAGES: Final = "ca-certificates,python3,python3-pip,python3-venv"
 PROGRAMS: Final = ("podman", "buildah", "runc", "debootstrap", "nginx")
 BASE: Final = "localhost/gatehouse-base"
@@ -62,15 +64,12 @@ def run(command: Sequence[str | Path], *, cwd: Path = ROOT) -> str:
 
 
 def make_base(workshop: Path) -> None:
-    """Import a minimal Debian with Python; it trusts the certificates that this machine trusts."""
+    """Import a minimal Debian with Python."""
     if subprocess.run(["podman", "image", "exists", BASE], check=False).returncode == 0:
         return
     root = workshop / "root"
-    run(["debootstrap", "--variant=minbase", f"--include={PACKAGES}", SUITE, root])
+    make_root(root, RELEASE, PACKAGES)
     (root / "usr/bin/python").symlink_to("python3")
-    for file in (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/pip.conf")):
-        if file.exists():
-            shutil.copy(file, root / file.relative_to("/"))
     shutil.rmtree(root / "var/cache/apt")
     shutil.rmtree(root / "var/lib/apt/lists")
     run(["tar", "--create", "--file", workshop / "base.tar", "--directory", root, "."])
@@ -291,7 +290,7 @@ def main() -> int:
             check_image(workshop)
             check_one_node(workshop)
             check_two_nodes(workshop)
-        except ContainerProblem as problem:
+        except (ContainerProblem, CouldNotGet) as problem:
             say(f"FAILED: {problem}")
             return 1
     return 0

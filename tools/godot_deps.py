@@ -4,7 +4,6 @@ apt verifies the signatures of the release. Godot runs with the C library of tha
 """
 
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 from tests.interop.toolchains import GODOT_4_HOME
 from tests.support.find_programs import DOWNLOADS
 
+from tools.debian import debian_mirror
 from tools.install import CouldNotGet, run
 
 RELEASE: Final = "forky"  # the first release of Debian with Godot 4
@@ -64,14 +64,3 @@ def download_packages(home: Path) -> list[Path]:
     for command in (["update"], ["install", "-y", "--download-only", PACKAGE]):
         run(["apt-get", "-qq", *command], environment={"APT_CONFIG": str(configuration)})
     return sorted((home / "cache" / "archives").glob("*.deb"))
-
-
-def debian_mirror() -> str:
-    """The mirror that this machine uses."""
-    listed = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(REPO_URI)"], capture_output=True, text=True, check=False
-    )
-    mirrors = [line for line in listed.stdout.split() if line.rstrip("/").endswith("/debian")]
-    if not mirrors:
-        raise CouldNotGet("this machine has no mirror of Debian")
-    return mirrors[0]

@@ -4,7 +4,7 @@ PYTHON ?= python3
 RUN := .venv/bin
 DEV := .venv-dev/bin
 UV := $(shell command -v uv || echo $(DEV)/uv)
-LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE),--upgrade) $(if $(UNBOUNDED),--overrides $(abspath .unbounded.txt))
+LOCK := pip compile pyproject.toml --quiet --no-header --generate-hashes --python-version 3.11 $(if $(UPGRADE)$(UNBOUNDED),--upgrade) $(if $(UNBOUNDED),--overrides $(abspath .unbounded.txt))
 WORKERS ?= 3
 ROUNDS ?= 20
 FACTOR ?= 50
@@ -109,7 +109,7 @@ chart-test: install-dev ## lint workflows and the Helm chart, validate it agains
 drill: test-deps ## rehearse failover, restore and key rotation with 100,000 people (PEOPLE=…), and update the runbook
 	$(DEV)/python -m tools.drill --people $(PEOPLE) --write
 
-container-test: test-deps ## build the image and start it, one node and two; root on Debian with podman, buildah, runc
+container-test: test-deps ## build the image and start one node, then deploy/nodes; root on Debian with podman, buildah, runc
 	$(DEV)/python -m tools.container_test
 
 docs: ## build the documentation site into site/ and check its links
@@ -119,7 +119,7 @@ docs: ## build the documentation site into site/ and check its links
 docs-reference: install-dev ## generate the reference pages in docs/reference
 	@for generator in tools/checklist.py tools/package_index.py tools/*_reference.py; do echo $$generator; $(DEV)/python $$generator || exit 1; done
 
-lock: ## update the lock files; UPGRADE=1 upgrades all, UNBOUNDED=1 beyond our bounds (needs uv)
+lock: ## update the lock files; UPGRADE=1 upgrades all, UNBOUNDED=1 even beyond our bounds (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv (pip install uv)"; exit 1; }
 	@$(if $(UNBOUNDED),$(PYTHON) tools/repository.py > .unbounded.txt)
 	$(UV) $(LOCK) -o requirements.txt

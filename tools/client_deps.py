@@ -17,6 +17,7 @@ from tests.interop.toolchains import (
     GITEA_HOME,
     GITEA_SOURCE,
     GO_CLIENT,
+    GO_MODULES,
     GO_SOURCE,
     HYDRA_HOME,
     HYDRA_SOURCE,
@@ -169,7 +170,8 @@ def install_python_packages(home: Path, lock: Path) -> None:
 
 
 def build_go_client() -> None:
-    build_go_program(GO_CLIENT / "go-oidc", GO_SOURCE, ".")
+    """Build it, and keep the sources of its modules for the snippet of the console."""
+    build_go_program(GO_CLIENT / "go-oidc", GO_SOURCE, ".", vendor=GO_MODULES)
     stamp(GO_CLIENT, *go_sources())
 
 
@@ -203,11 +205,18 @@ def build_openfga() -> None:
 
 
 def build_go_program(
-    program: Path, source: Path, package: str, *, tags: str = "", directories: Sequence[str] = ()
+    program: Path,
+    source: Path,
+    package: str,
+    *,
+    tags: str = "",
+    directories: Sequence[str] = (),
+    vendor: Path | None = None,
 ) -> None:
     """Build a package in the versions that the go.mod and go.sum of the source name.
 
-    With `tags` it may contain C. `directories` of its module are copied beside the program.
+    With `tags` it may contain C. `directories` of its module are copied beside the program. `vendor` gets the sources
+    of its modules.
     """
     go = shutil.which("go") or shutil.which("go", path=GO_PLACES)
     if go is None:
@@ -222,6 +231,8 @@ def build_go_program(
         }
         command = [go, "build", "-tags", tags, "-o", str(program), package]
         run(command, source, {**places, **options}, timeout=BUILD_TIMEOUT)
+        if vendor is not None:
+            run([go, "mod", "vendor", "-o", str(vendor)], source, {**places, **options}, timeout=BUILD_TIMEOUT)
         for module in Path(workshop, "GOMODCACHE").glob(f"{package}@*"):
             for directory in directories:
                 shutil.copytree(module / directory, program.parent / directory)

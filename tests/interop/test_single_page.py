@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,17 +25,16 @@ CLIENT_ID: Final = "oidc-client-ts"
 
 
 @contextmanager
-def serve_page(library: Path) -> Iterator[str]:
-    """Serve the library, and the page at every other path; yield its origin."""
+def serve_page(page: str, scripts: Mapping[str, Path]) -> Iterator[str]:
+    """Serve the scripts at their paths, and the page at every other; yield the origin."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            is_script = self.path.endswith(".js")
-            body = (library if is_script else SINGLE_PAGE_SOURCE / "index.html").read_bytes()
+            script = scripts.get(self.path)
             self.send_response(200)
-            self.send_header("Content-Type", "text/javascript" if is_script else "text/html")
+            self.send_header("Content-Type", "text/javascript" if script else "text/html")
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(script.read_bytes() if script else page.encode())
 
         def log_message(self, *_: object) -> None: ...
 
@@ -67,7 +66,8 @@ def refresh(page: Page) -> dict[str, Any]:
 
 def test_single_page_application_signs_in_refreshes_and_logs_out(gatehouse: GatehouseNode) -> None:
     library = require_program(LIBRARY)
-    with serve_page(library) as home, launch_browser_sync() as browser:
+    page_text = (SINGLE_PAGE_SOURCE / "index.html").read_text()
+    with serve_page(page_text, {"/oidc-client-ts.js": library}) as home, launch_browser_sync() as browser:
         addresses = ("--redirect-uri", f"{home}/callback", "--post-logout-uri", f"{home}/logged-out")
         gatehouse.register(CLIENT_ID, "--public", "--origin", home, *addresses)
         page = browser.new_page()

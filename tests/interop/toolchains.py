@@ -34,6 +34,7 @@ PAGES_NODE_LOCK: Final = CLIENTS / "pages" / "package-lock.json"
 PAGES_PYTHON: Final = DOWNLOADS / "pages-python"
 PAGES_PYTHON_LOCK: Final = CLIENTS / "pages" / "requirements.txt"
 GO_CLIENT: Final = DOWNLOADS / "go-client"
+GO_MODULES: Final = GO_CLIENT / "vendor"
 GO_SOURCE: Final = CLIENTS / "go-oidc"
 OAUTH2_PROXY: Final = DOWNLOADS / "oauth2-proxy"
 OAUTH2_PROXY_SOURCE: Final = CLIENTS / "oauth2-proxy"
@@ -137,7 +138,8 @@ def go_lock(source: Path) -> list[Path]:
 
 
 def find_go_client() -> Path | None:
-    return GO_CLIENT / "go-oidc" if is_made_from(GO_CLIENT, *go_sources()) else None
+    is_built = is_made_from(GO_CLIENT, *go_sources()) and GO_MODULES.is_dir()
+    return GO_CLIENT / "go-oidc" if is_built else None
 
 
 def find_oauth2_proxy() -> Path | None:

@@ -87,7 +87,6 @@ SNIPPETS: Final = (
         kind=SnippetKind.WEB,
         files=("auth.ts", "route.ts", "page.tsx", "install.sh"),
         callback="/api/auth/callback/gatehouse",
-        is_tested=False,
         has_hint=True,
     ),
     Snippet(
@@ -112,7 +111,6 @@ SNIPPETS: Final = (
         title="oidc-client-ts",
         kind=SnippetKind.PAGE,
         files=("main.js", "install.sh"),
-        is_tested=False,
         has_hint=True,
     ),
     Snippet(name="nginx", title="nginx", kind=SnippetKind.SITE, files=("site.conf",), has_hint=True),
@@ -129,7 +127,6 @@ SNIPPETS: Final = (
         title="Apache (mod_auth_openidc)",
         kind=SnippetKind.PRODUCT,
         files=("site.conf",),
-        is_tested=False,
     ),
     Snippet(
         name="grafana",

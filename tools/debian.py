@@ -41,6 +41,8 @@ def make_root(root: Path, release: str, packages: str) -> None:
     for name in SETTINGS:
         if Path("/etc", name).is_file():
             shutil.copy(Path("/etc", name), made / "etc")
+    way = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True)  # a proxy, …
+    (made / "etc/apt/apt.conf.d/acquire").write_text(way.stdout)
     policy = made / "usr/sbin/policy-rc.d"
     policy.write_text(START_NOTHING)
     policy.chmod(0o755)

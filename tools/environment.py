@@ -33,7 +33,11 @@ def main(name: str) -> None:
     folder, requirements = ENVIRONMENTS[name]
     stamp = ROOT / folder / STAMP
     lock = os.open(ROOT, os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_EX)  # until this process ends: one installation at a time
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends: one installation at a time
+    except BlockingIOError:
+        say("waiting for another installation in this directory")
+        fcntl.flock(lock, fcntl.LOCK_EX)
     wanted = [sys.version, digest_of(ROOT / requirements, ROOT / "pyproject.toml")]
     found = stamp.read_text().split("\0") if stamp.exists() else []
     if found == wanted:

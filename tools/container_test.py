@@ -1,14 +1,17 @@
 """Build the container image and start it: `make container-test`, as root on Debian with podman, buildah and runc.
 
 The base is made by debootstrap, so that no registry of images is needed; users build on the official Python image.
-One node runs on SQLite, then two on PostgreSQL behind nginx, with the flags of the compose files: read-only, without
-capabilities, as an unprivileged user. Nodes are killed, and nothing that was acknowledged may be missing.
+One node runs on SQLite. Then the services of deploy/nodes/compose.yaml run, each read-only, without capabilities,
+with the user, secrets, files and entry point that are named there: PostgreSQL, three nodes, nginx. Their network is
+that of the machine, so each has a loopback address of its own. Nodes are killed, and nothing that was acknowledged
+may be missing.
 """
 
 import json
 import os
 import secrets
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -17,12 +20,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 from tests.support.browser import PASSWORD
-from tests.support.nginx import nginx_proxy, proxy_address
-from tests.support.postgres import PostgresCluster
+from tests.support.nginx import write_certificate
+from tests.support.packaging import DEPLOY, NODES, read_compose, user_of
 from tests.support.processes import LOOPBACK, free_port
 
 from tools.debian import make_root
@@ -31,9 +34,24 @@ from tools.repository import ROOT
 
 RELEASE: Final = "trixie"  # Python 3.13
 PACKAGES: Final = "ca-certificates,python3,python3-pip,python3-venv"
-PROGRAMS: Final = ("podman", "buildah", "runc", "debootstrap", "nginx")
+PROGRAMS: Final = ("podman", "buildah", "runc", "debootstrap")
 BASE: Final = "localhost/gatehouse-base"
 IMAGE: Final = "localhost/gatehouse-test"
+PEERS: Final = "localhost/gatehouse-peers"  # in the place of the PostgreSQL and nginx images
+PEERS_FILE: Final = f"""\
+FROM {BASE}
+RUN apt-get update && apt-get install --yes --no-install-recommends postgresql nginx-light \\
+    && usermod --uid {user_of("db", NODES)} postgres && groupmod --gid {user_of("db", NODES)} postgres
+ENV PATH=/usr/lib/postgresql/17/bin:/usr/sbin:/usr/bin:/sbin:/bin
+"""
+SERVICES: Final[dict[str, dict[str, Any]]] = read_compose(NODES)["services"]
+NODE_NAMES: Final = ("node1", "node2", "node3")
+ADDRESSES: Final = {
+    "db": "127.0.0.2",
+    "standby": "127.0.0.2",
+    **{name: f"127.0.0.1{number}" for number, name in enumerate(NODE_NAMES, start=1)},
+}
+PROXY_URL: Final = "https://localhost:8443"
 HARDENED: Final = (
     *("--runtime", "runc", "--network", "host", "--read-only", "--cap-drop", "ALL"),
     *("--security-opt", "no-new-privileges", "--ulimit", "nofile=4096:4096", "--ulimit", "nproc=512:512"),
@@ -116,20 +134,22 @@ def check_image(workshop: Path) -> None:
 
 @dataclass(slots=True)
 class Container:
-    """One node in a container."""
+    """One node in a container; `options` are those of podman."""
 
     data: Path
     port: int
     environment: Mapping[str, str]
+    host: str = LOOPBACK
+    options: Sequence[str] = HARDENED
     name: str = ""
 
     @property
     def address(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     def start(self) -> None:
-        self.name = f"gatehouse-test-{secrets.token_hex(4)}"
-        serve = ["serve", "--host", LOOPBACK, "--port", str(self.port), "--data", "/data"]
+        self.name = new_name()
+        serve = ["serve", "--host", self.host, "--port", str(self.port), "--data", "/data"]
         run(["podman", "run", "--detach", "--name", self.name, *self._options(), IMAGE, *serve])
         wait_until_ready(self)
 
@@ -137,8 +157,7 @@ class Container:
         return run(["podman", "run", "--rm", *self._options(), IMAGE, *arguments, "--data", "/data"])
 
     def _options(self) -> list[str]:
-        variables = [part for name, value in self.environment.items() for part in ("--env", f"{name}={value}")]
-        return [*HARDENED, "--volume", f"{self.data}:/data", *variables]
+        return ["--volume", f"{self.data}:/data", *self.options, *variables(self.environment)]
 
     def is_healthy(self) -> bool:
         checked = subprocess.run(
@@ -164,16 +183,31 @@ class Container:
         return (logs.stdout + logs.stderr)[-1500:]
 
 
+def new_name() -> str:
+    return f"gatehouse-test-{secrets.token_hex(4)}"
+
+
+def variables(environment: Mapping[str, str]) -> list[str]:
+    return [part for name, value in environment.items() for part in ("--env", f"{name}={value}")]
+
+
 def wait_until_ready(container: Container) -> None:
+    with httpx2.Client(base_url=container.address) as client:
+        if not is_served(client):
+            raise ContainerProblem(f"the container is not ready: {container.log()}")
+
+
+def is_served(client: httpx2.Client) -> bool:
+    """Wait until the service is ready; whether it is in time."""
     ends = time.monotonic() + READY_SECONDS
     while time.monotonic() < ends:
         try:
-            if httpx2.get(f"{container.address}/readyz").status_code == OK:
-                return
+            if client.get("/readyz").status_code == OK:
+                return True
         except httpx2.TransportError:
             pass
         time.sleep(GLANCE)
-    raise ContainerProblem(f"the container is not ready: {container.log()}")
+    return False
 
 
 @contextmanager
@@ -187,9 +221,9 @@ def running(*containers: Container) -> Iterator[None]:
             container.remove()
 
 
-def owned_directory(path: Path) -> Path:
+def owned_directory(path: Path, user: int = USER) -> Path:
     path.mkdir(mode=0o700)
-    os.chown(path, USER, USER)
+    os.chown(path, user, user)
     return path
 
 
@@ -247,32 +281,109 @@ def check_one_node(workshop: Path) -> None:
     say(f"one node on SQLite: killed and restarted, {acknowledged} acknowledged sign-ins are there")
 
 
-def check_two_nodes(workshop: Path) -> None:
-    with PostgresCluster(durable=True) as cluster:
-        base_url, port = proxy_address()
-        environment = {
-            **settings(),
-            "GATEHOUSE__DATABASE__URL": cluster.create_database_sync(),
-            "GATEHOUSE__SERVER__BASE_URL": base_url,
-            "GATEHOUSE__SERVER__TRUSTED_PROXIES": LOOPBACK,
-        }
-        first, second = (
-            Container(data=owned_directory(workshop / name), port=free_port(), environment=environment)
-            for name in ("node1", "node2")
-        )
-        first.gatehouse("migrate")
+def build_peers(workshop: Path) -> None:
+    (workshop / "Peers").write_text(PEERS_FILE)
+    command = ["buildah", "build", "--isolation", "chroot", "--network", "host", "--format", "docker"]
+    run([*command, "--file", workshop / "Peers", "--tag", PEERS, workshop / "context" / "dist"])
+
+
+def service_options(name: str, workshop: Path) -> list[str]:
+    """The options of podman for a service; a tmpfs is a directory of its user."""
+    service, user = SERVICES[name], user_of(name, NODES)
+    volumes = [f"{workshop / 'secrets' / secret}:/run/secrets/{secret}:ro" for secret in service["secrets"]]
+    for volume in service.get("volumes", ()):
+        source, target, *_ = volume.split(":")
+        shared = (NODES / source).resolve() if source.startswith(".") else workshop / source
+        if not shared.exists():
+            owned_directory(shared, user)
+        volumes.append(f"{shared}:{target}" + (":ro" if shared.is_file() else ""))
+    temporary = {volume.partition(":")[0] for volume in service.get("tmpfs", ())} - {"/data"}  # a Container brings it
+    volumes += [f"{owned_directory(workshop / new_name(), user)}:{target}" for target in sorted(temporary)]
+    return [
+        *(*HARDENED, "--user", f"{user}:{user}"),
+        *(part for volume in volumes for part in ("--volume", volume)),
+        *(part for host, address in ADDRESSES.items() for part in ("--add-host", f"{host}:{address}")),
+    ]
+
+
+@contextmanager
+def started_peer(options: Sequence[str], *command: str) -> Iterator[str]:
+    """Run PostgreSQL or nginx and give the container's name."""
+    name = new_name()
+    try:
+        run(["podman", "run", "--detach", "--name", name, *options, PEERS, *command])
+        yield name
+    finally:
+        subprocess.run(["podman", "rm", "--force", name], capture_output=True, check=False)
+
+
+@contextmanager
+def database(workshop: Path) -> Iterator[None]:
+    """Run the service `db`, with what the entry point of the PostgreSQL image does at the first start."""
+    options = [*service_options("db", workshop), "--env", "PGDATA=/var/lib/postgresql/data"]
+    access = ["--username=postgres", "--pwfile=/run/secrets/postgres_password"]
+    access += ["--auth-local=trust", "--auth-host=scram-sha-256"]
+    run(["podman", "run", "--rm", *options, PEERS, "initdb", "--data-checksums", *access])
+    command = [*SERVICES["db"]["command"], "-c", f"listen_addresses={ADDRESSES['db']}"]
+    with started_peer(options, *command) as name:
+        inside = ["podman", "exec", name]
+        wait_for([*inside, "pg_isready", f"--host={ADDRESSES['db']}"])
+        psql = [*inside, "psql", "--quiet", "--username=postgres"]
+        run([*psql, "--command=CREATE DATABASE gatehouse"])
+        run([*psql, "--dbname=gatehouse", "--file=/docker-entrypoint-initdb.d/10-roles.sql"])
+        run([*inside, "sh", "/docker-entrypoint-initdb.d/20-replication.sh"])
+        yield
+
+
+def wait_for(command: Sequence[str]) -> None:
+    ends = time.monotonic() + READY_SECONDS
+    while subprocess.run(command, capture_output=True, check=False).returncode and time.monotonic() < ends:
+        time.sleep(GLANCE)
+
+
+def grant_access(workshop: Path) -> None:
+    """Run the service `grants`."""
+    program, *arguments = (word.replace("$$", "$") for word in SERVICES["grants"]["entrypoint"])
+    run(["podman", "run", "--rm", *service_options("grants", workshop), PEERS, program, *arguments])
+
+
+def deployed_node(name: str, workshop: Path) -> Container:
+    environment = {key: value for key, value in SERVICES[name]["environment"].items() if "${" not in value}
+    here = {"GATEHOUSE__SERVER__BASE_URL": PROXY_URL, "GATEHOUSE__SERVER__TRUSTED_PROXIES": LOOPBACK}
+    tests = {key: value for key, value in settings().items() if "__RATES__" in key or "__PASSWORDS__" in key}
+    return Container(
+        data=owned_directory(workshop / name),
+        port=8080,
+        environment={**environment, **here, **tests},
+        host=ADDRESSES.get(name, LOOPBACK),
+        options=service_options(name, workshop),
+    )
+
+
+def check_several_nodes(workshop: Path) -> None:
+    run([DEPLOY / "make-secrets.sh", workshop / "secrets"])
+    trust = ssl.create_default_context(cadata=write_certificate(workshop / "secrets"))
+    for name in ("tls_certificate", "tls_key"):
+        os.chown(workshop / "secrets" / name, user_of("proxy", NODES), -1)
+    with database(workshop):
+        deployed_node("migrate", workshop).gatehouse("migrate")
+        grant_access(workshop)
+        first, *others = (deployed_node(name, workshop) for name in NODE_NAMES)
         create_anna(first)
-        nodes = [f"{LOOPBACK}:{node.port}" for node in (first, second)]
-        with running(first, second), nginx_proxy(port, nodes) as proxy:
-            with httpx2.Client(base_url=proxy.base_url, verify=proxy.trust) as client:
+        options = service_options("proxy", workshop)
+        with running(first, *others), started_peer(options, *SERVICES["proxy"]["entrypoint"]):
+            with httpx2.Client(base_url=PROXY_URL, verify=trust) as client:
+                if not is_served(client):
+                    raise ContainerProblem("nginx does not answer")
                 acknowledged = sign_in(client, SIGN_INS)
                 first.kill()
                 survived = sign_in(client, SIGN_INS)
                 if survived < SIGN_INS - 2:
                     raise ContainerProblem(f"with one node killed only {survived} of {SIGN_INS} sign-ins worked")
-            second.stop()
-        check_nothing_lost(second, acknowledged + survived)
-    say(f"two nodes on PostgreSQL: one killed, {survived} of {SIGN_INS} sign-ins went on, none is lost")
+            for node in others:
+                node.stop()
+        check_nothing_lost(first, acknowledged + survived)
+    say(f"three nodes, PostgreSQL and nginx: one killed, {survived} of {SIGN_INS} sign-ins went on, none is lost")
 
 
 def main() -> int:
@@ -289,7 +400,9 @@ def main() -> int:
             build_image(workshop)
             check_image(workshop)
             check_one_node(workshop)
-            check_two_nodes(workshop)
+            say("building the image with PostgreSQL and nginx")
+            build_peers(workshop)
+            check_several_nodes(workshop)
         except (ContainerProblem, CouldNotGet) as problem:
             say(f"FAILED: {problem}")
             return 1

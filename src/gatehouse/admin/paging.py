@@ -37,6 +37,7 @@ class Page(Generic[T]):
     number: int = 1
     size: int = PAGE_SIZE
     is_cut: bool = False  # there are more than `total`; they were not counted
+    searched: int = 0  # only so many, the newest, were searched; 0 for all
 
     @property
     def last(self) -> int:

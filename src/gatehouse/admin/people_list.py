@@ -6,7 +6,7 @@ index of searches and stops at a full page: first the ids of the page, then the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, Final
@@ -14,8 +14,10 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, func, literal_column, or_, select
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, GUEST_PROVIDER, search_key
+from gatehouse.admin import people_search
 from gatehouse.admin.paging import OFFSET, SIZE, Page, PageRequest
-from gatehouse.admin.people_search import TextPosition
+from gatehouse.admin.people_search import FEW, IS_SEARCHED, TextPosition, last_searched, position_parameters
+from gatehouse.admin.search import find_people_exactly
 from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.statements import Bytewise, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import identities, user_tags, users
@@ -156,14 +158,37 @@ class ListShape:
     at_provider: bool
     with_role: bool
     searched: bool
+    bounded: bool  # by the last account that is searched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListStatements:
+    ids: Statement  # of a page
+    counted: Statement
+    few: Statement  # the ids of all, if there are few; the newest first
 
 
 @cache
-def list_statements(shape: ListShape) -> tuple[Statement, Statement]:
-    """The ids of a page, and the total."""
+def list_statements(shape: ListShape) -> ListStatements:
     ids: Select[Any] = select(users.c.user_id).where(*_conditions(shape))
     counted = select(func.count().label("total")).select_from(ids.limit(MAX_COUNTED + 1).subquery())
-    return Statement(ids.order_by(*_ORDERS[shape.sort]).limit(SIZE).offset(OFFSET)), Statement(counted)
+    return ListStatements(
+        ids=Statement(ids.order_by(*_ORDERS[shape.sort]).limit(SIZE).offset(OFFSET)),
+        counted=Statement(counted),
+        few=Statement(ids.order_by(*_ORDERS[PeopleSort.NEWEST]).limit(FEW + 1)),
+    )
+
+
+SORT_FEW: Final = {
+    sort: Statement(
+        select(users.c.user_id)
+        .where(InStringList(users.c.user_id, "ids"))
+        .order_by(*order)
+        .limit(SIZE)
+        .offset(OFFSET)
+    )
+    for sort, order in _ORDERS.items()
+}
 
 
 def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:
@@ -176,13 +201,24 @@ def _conditions(shape: ListShape) -> list[ColumnElement[bool]]:
         found.append(users.c.user_id.in_(_ROLE_HOLDERS))
     if shape.searched:
         found.append(_CONTAINS)
+    if shape.bounded:
+        found.append(IS_SEARCHED)
     if shape.seen is not SeenFilter.ANY:
         found.append(users.c.seen_at < _SINCE if shape.seen is SeenFilter.NOT_QUARTER else users.c.seen_at >= _SINCE)
     return found
 
 
 def list_people(query: PeopleListQuery, page_request: PageRequest, now: int) -> Verb[Page[PersonListItem]]:
-    """Return a page of people with the text anywhere in nick, name, email address or id."""
+    """Return a page of people with the text anywhere in nick, name, email address or id.
+
+    Among more than MAX_SEARCHED accounts, those with exactly this email address, user name, nick or id are returned
+    alone; if there are none, the newest accounts are searched.
+    """
+    text = page_request.search
+    end = (yield from last_searched(None)) if text else None
+    exact = (yield from find_people_exactly(text, page_request.size)) if end else ()
+    if exact:
+        return (yield from _page_of([one.user_id for one in exact], page_request, now, total=len(exact)))
     shape = ListShape(
         among=query.among,
         sort=query.sort,
@@ -190,29 +226,68 @@ def list_people(query: PeopleListQuery, page_request: PageRequest, now: int) -> 
         tagged=bool(query.tag),
         at_provider=bool(query.provider),
         with_role=bool(query.role),
-        searched=bool(page_request.search),
+        searched=bool(text),
+        bounded=end is not None,
     )
-    ids, counted = list_statements(shape)
+    parameters = _parameters(query, shape, text, now) | position_parameters("end", end)
+    found = (yield from _find_few(shape, parameters, page_request)) if text else None
+    if found is None:
+        # Matches of a bounded search are dense in no order but this one.
+        found = yield from _find_many(
+            replace(shape, sort=PeopleSort.NEWEST) if end else shape, parameters, page_request
+        )
+    ids, total = found
+    searched = people_search.MAX_SEARCHED if end else 0
+    return (yield from _page_of(ids, page_request, now, total=total, searched=searched))
+
+
+def _parameters(query: PeopleListQuery, shape: ListShape, text: str, now: int) -> dict[str, object]:
     given: Mapping[str, tuple[bool, object]] = {
         "tag": (shape.tagged, query.tag),
         "provider": (shape.at_provider, query.provider),
         "application": (shape.with_role, query.application_id),
         "role": (shape.with_role, query.role.lower()),
-        "text": (shape.searched, search_key(page_request.search)),
+        "text": (shape.searched, search_key(text)),
         "since": (query.seen is not SeenFilter.ANY, now - query.seen.seconds),
         "now": (shape.with_role or query.among is PeopleFilter.ADMINISTRATORS, now),
     }
-    parameters = {name: value for name, (is_used, value) in given.items() if is_used}
-    (count,) = yield counted(**parameters)
-    found = (yield ids(**parameters, offset=page_request.offset, size=page_request.size)) if count.total else ()
-    named = [row.user_id for row in found]
-    rows = {row.user_id: row for row in (yield PEOPLE_ROWS(ids=named, now=now))}
+    return {name: value for name, (is_used, value) in given.items() if is_used}
+
+
+FoundIds = tuple[Sequence[str], int]  # of a page, and the total
+
+
+def _find_few(shape: ListShape, parameters: Mapping[str, object], page_request: PageRequest) -> Verb[FoundIds | None]:
+    """Compare every account once, and sort what is found; None if that is much."""
+    rows = yield list_statements(shape).few(**parameters)
+    if len(rows) > FEW:
+        return None
+    ids = [row.user_id for row in rows]
+    page = yield SORT_FEW[shape.sort](ids=ids, offset=page_request.offset, size=page_request.size)
+    return [row.user_id for row in page], len(ids)
+
+
+def _find_many(shape: ListShape, parameters: Mapping[str, object], page_request: PageRequest) -> Verb[FoundIds]:
+    """Read along the index of the order until the page is full."""
+    statements = list_statements(shape)
+    (count,) = yield statements.counted(**parameters)
+    if not count.total:
+        return (), 0
+    rows = yield statements.ids(**parameters, offset=page_request.offset, size=page_request.size)
+    return [row.user_id for row in rows], count.total
+
+
+def _page_of(
+    ids: Sequence[str], page_request: PageRequest, now: int, *, total: int, searched: int = 0
+) -> Verb[Page[PersonListItem]]:
+    rows = {row.user_id: row for row in (yield PEOPLE_ROWS(ids=list(ids), now=now))}
     return Page(
-        rows=[list_item(rows[one]) for one in named if one in rows],
-        total=min(count.total, MAX_COUNTED),
+        rows=[list_item(rows[one]) for one in ids if one in rows],
+        total=min(total, MAX_COUNTED),
         number=page_request.page,
         size=page_request.size,
-        is_cut=count.total > MAX_COUNTED,
+        is_cut=total > MAX_COUNTED,
+        searched=searched,
     )
 
 

@@ -1,7 +1,7 @@
 """Search among people, for administrators and for readers of an application.
 
-A search reads one index from the newest account on, which has everything it compares, and stops at a full page: no
-more than 100,000 short texts are compared, in any language (docs/decisions/0037-searching-people.md).
+A search reads one index from the newest account on, which has everything it compares, and stops at a full page or
+after 100,000 accounts (docs/decisions/0037-searching-people.md).
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from gatehouse.storage.statements import DialectFunction, InStringList, Statemen
 from gatehouse.storage.tables.accounts import user_tags, users
 from gatehouse.storage.tables.permissions import user_records
 
+MAX_SEARCHED: Final = 100_000  # accounts that one search compares
 FEW: Final = 2_000  # people with a tag or a record who are looked up one by one
 
 
@@ -44,7 +45,7 @@ class PeopleQuestion:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPeople:
     users: Sequence[User]
-    after: PersonPosition | None  # None on the last page
+    after: PersonPosition | None  # None on the last page; a page that is not full may have one
 
 
 class TextPosition(DialectFunction[int]):
@@ -80,6 +81,7 @@ class SearchShape:
     """What one statement compares. `few_…`: the people with it are looked up instead of everyone."""
 
     text: bool
+    bounded: bool
     login: bool
     blocked: bool
     continues: bool
@@ -89,10 +91,36 @@ class SearchShape:
     few_recorded: bool
 
 
+NEWEST: Final = (users.c.reg_time.desc(), users.c.user_id.desc())
+
+
+def _place(name: str) -> Any:  # noqa: ANN401 - a tuple of SQL
+    return tuple_(bindparam(f"{name}_time", type_=BigInteger()), bindparam(f"{name}_id", type_=Text()))
+
+
+IS_SEARCHED: Final = tuple_(users.c.reg_time, users.c.user_id) >= _place("end")
+_IS_LATER: Final = tuple_(users.c.reg_time, users.c.user_id) < _place("from")
+_LAST_SEARCHED: Final = select(users.c.reg_time, users.c.user_id).order_by(*NEWEST).limit(1)
+LAST_SEARCHED = Statement(_LAST_SEARCHED.offset(bindparam("skipped", type_=BigInteger())))
+LAST_SEARCHED_FROM = Statement(_LAST_SEARCHED.where(_IS_LATER).offset(bindparam("skipped", type_=BigInteger())))
+
+
+def last_searched(after: PersonPosition | None) -> Verb[PersonPosition | None]:
+    """Return where a search from this position ends; None if it reaches the oldest account."""
+    if after is None:
+        rows = yield LAST_SEARCHED(skipped=MAX_SEARCHED)
+    else:
+        rows = yield LAST_SEARCHED_FROM(skipped=MAX_SEARCHED, **position_parameters("from", after))
+    return PersonPosition(**rows[0]._asdict()) if rows else None
+
+
+def position_parameters(name: str, position: PersonPosition | None) -> dict[str, object]:
+    return {} if position is None else {f"{name}_time": position.reg_time, f"{name}_id": position.user_id}
+
+
 @cache
 def search_statement(shape: SearchShape) -> Statement:
-    newest = (users.c.reg_time.desc(), users.c.user_id.desc())
-    found: Select[Any] = select(users.c.user_id, users.c.reg_time).where(*_conditions(shape)).order_by(*newest)
+    found: Select[Any] = select(users.c.user_id, users.c.reg_time).where(*_conditions(shape)).order_by(*NEWEST)
     return Statement(found.limit(bindparam("most", type_=BigInteger())))
 
 
@@ -106,8 +134,9 @@ def _conditions(shape: SearchShape) -> list[ColumnElement[bool]]:
     if shape.blocked:
         found.append(users.c.blocked == bindparam("blocked"))
     if shape.continues:
-        place = tuple_(bindparam("from_time", type_=BigInteger()), bindparam("from_id", type_=Text()))
-        found.append(tuple_(users.c.reg_time, users.c.user_id) < place)
+        found.append(_IS_LATER)
+    if shape.bounded:
+        found.append(IS_SEARCHED)
     if shape.text:
         columns = _NICK_ONLY if shape.recorded else _ALL_TEXTS
         found.append(or_(*(TextPosition(column, _TEXT) > 0 for column in columns)))
@@ -123,12 +152,14 @@ def _conditions(shape: SearchShape) -> list[ColumnElement[bool]]:
 
 
 def search_people(question: PeopleQuestion, after: PersonPosition | None, limit: int) -> Verb[FoundPeople]:
-    """Return a page of people, the newest first."""
+    """Return a page of people, the newest first; a search for a text ends after MAX_SEARCHED accounts."""
     tags = (yield COUNT_TAGGED(tag=question.tag))[0].total if question.tag else 0
     within = question.application_id
     records = (yield COUNT_RECORDED(application=within))[0].total if within is not None else 0
+    end = (yield from last_searched(after)) if question.text else None
     shape = SearchShape(
         text=bool(question.text),
+        bounded=end is not None,
         login=bool(question.login),
         blocked=question.blocked is not None,
         continues=after is not None,
@@ -137,10 +168,11 @@ def search_people(question: PeopleQuestion, after: PersonPosition | None, limit:
         recorded=within is not None,
         few_recorded=records <= FEW,
     )
-    rows = yield search_statement(shape)(**_parameters(question, after), most=limit + 1)
+    parameters = _parameters(question, after) | position_parameters("end", end)
+    rows = yield search_statement(shape)(**parameters, most=limit + 1)
     ids = [row.user_id for row in rows[:limit]]
     found = {row.user_id: user_from_row(row._asdict()) for row in (yield USERS_BY_ID(ids=ids))} if ids else {}
-    last = PersonPosition(reg_time=rows[limit - 1].reg_time, user_id=ids[-1]) if len(rows) > limit else None
+    last = PersonPosition(reg_time=rows[limit - 1].reg_time, user_id=ids[-1]) if len(rows) > limit else end
     return FoundPeople(users=[found[one] for one in ids if one in found], after=last)
 
 
@@ -156,7 +188,7 @@ def _parameters(question: PeopleQuestion, after: PersonPosition | None) -> dict[
         given["tag"] = question.tag
     if question.application_id is not None:
         given["application"] = question.application_id
-    return given if after is None else given | {"from_time": after.reg_time, "from_id": after.user_id}
+    return given | position_parameters("from", after)
 
 
 def nick_in_application(application_id: int, user_id: str) -> Verb[str | None]:

@@ -9,6 +9,7 @@ import pytest
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
+from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.times import iso8601
@@ -156,6 +157,41 @@ async def test_people_are_found_by_any_part_of_their_names_filtered_and_sorted(
     page = (await ada.get(f"{HERE}?q=pi")).text
     assert "pia@<wbr>players.example" in page
     assert "ada@" not in page
+
+
+@pytest.mark.both_databases
+async def test_search_compares_the_newest_accounts_and_says_so(
+    studio: RunningService, console_browsers: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = await console_browsers(ADA)
+    assert "accounts were searched" not in (await ada.get(f"{HERE}?q=studio.example")).text
+    for number in range(3):
+        await studio.clock.advance(1)
+        await studio.services.administration.create(
+            login=f"new{number}@studio.example", nick=f"New{number}", password=None, origin=AuditOrigin(actor="t")
+        )
+    monkeypatch.setattr("gatehouse.admin.people_search.MAX_SEARCHED", 2)
+
+    async def found(query: str) -> list[str]:
+        lines = (await ada.get(f"{HERE}?format=csv&{query}")).text.splitlines()[1:]
+        return [line.split(",")[1] for line in lines]
+
+    assert await found("q=studio.example") == ["New2", "New1", "New0"]
+    assert await found("q=studio.example&sort=name") == ["New0", "New1", "New2"]
+    assert await found("q=lg") == []
+    assert await found("q=olga@studio.example") == await found(f"q={OLGA}") == ["Olga"]
+    assert len(await found("")) == 8
+    page = (await ada.get(f"{HERE}?q=lg")).text
+    assert "Only the newest 2 accounts were searched." in page
+    searched, after = set[str](), None
+    store = PeopleSearchStore(studio.services.storage.runner)
+    for _ in range(9):
+        answer = await store.search(PeopleQuestion(text="OLG"), after, 25)
+        searched |= {user.nick for user in answer.users}
+        after = answer.after
+        if after is None:
+            break
+    assert (searched, after) == ({"Olga"}, None)
 
 
 async def test_selected_people_are_tagged_blocked_and_given_roles_after_a_review(

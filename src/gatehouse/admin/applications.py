@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, cast, func, or_, select
 
 from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
 from gatehouse.admin.visibility import Visibility
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.storage.runner import SqlStore, snapshot_read
-from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
+from gatehouse.storage.statements import InNumberList, InStringList, JoinedLines, Row, Statement, Verb, split_lines
 from gatehouse.storage.tables.oauth import clients, grants
 from gatehouse.storage.tables.permissions import (
     access_keys,
@@ -35,6 +36,11 @@ class ApplicationListItem:
     roles: int
     clients: int
     created_at: int
+    logo: str  # ID of the image, if there is one
+    is_game: bool  # has game login
+    public_clients: int
+    redirect_uris: tuple[str, ...]  # of clients with a secret
+    access_keys: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +67,11 @@ _WHERE: Final = (
     contains_search(applications.c.name, cast(applications.c.application_id, Text), applications.c.description),
 )
 _COUNT_ROLES: Final = select(func.count()).where(roles.c.application_id == applications.c.application_id)
-_COUNT_CLIENTS: Final = select(func.count()).where(
-    clients.c.application_id == applications.c.application_id, clients.c.removed.is_(False)
-)
+_CLIENT_OF: Final = and_(clients.c.application_id == applications.c.application_id, clients.c.removed.is_(False))
+_COUNT_CLIENTS: Final = select(func.count()).where(_CLIENT_OF)
+_COUNT_PUBLIC: Final = select(func.count()).where(_CLIENT_OF, clients.c.public.is_(True))
+_REDIRECT_URIS: Final = select(JoinedLines(clients.c.redirect_uris)).where(_CLIENT_OF, clients.c.public.is_(False))
+_COUNT_KEYS: Final = select(func.count()).where(access_keys.c.application_id == applications.c.application_id)
 _THIS_APPLICATION: Final = bindparam("of", type_=BigInteger())
 _NOW: Final = bindparam("now", type_=BigInteger())
 
@@ -78,6 +86,11 @@ APPLICATION_LIST = PagedList(
         _COUNT_ROLES.scalar_subquery().label("roles"),
         _COUNT_CLIENTS.scalar_subquery().label("clients"),
         applications.c.created_at,
+        applications.c.logo,
+        applications.c.settings,
+        _COUNT_PUBLIC.scalar_subquery().label("public_clients"),
+        _REDIRECT_URIS.scalar_subquery().label("redirect_uris"),
+        _COUNT_KEYS.scalar_subquery().label("access_keys"),
     )
     .outerjoin(projects, projects.c.project_id == applications.c.project_id)
     .where(*_WHERE)
@@ -150,7 +163,11 @@ def list_applications(visibility: Visibility, page_request: PageRequest) -> Verb
 
 
 def _list_item(row: Row) -> ApplicationListItem:
-    return ApplicationListItem(**row._asdict())
+    fields = row._asdict()
+    game = fields.pop("settings").get("game") or {}
+    documents = split_lines(fields.pop("redirect_uris"))
+    uris = sorted(uri for document in documents for uri in msgspec.json.decode(document, type=list[str]))
+    return ApplicationListItem(**fields, is_game=bool(game.get("enabled")), redirect_uris=tuple(uris))
 
 
 def removal_impact(application_id: int, visibility: Visibility, now: int) -> Verb[ApplicationRemovalImpact]:

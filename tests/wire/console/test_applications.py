@@ -8,8 +8,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.permissions.model.facts import ApplicationModel
-from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers
+from tests.support.images import png
 from tests.support.service import RunningService
 from tests.support.tokens import application_private_key
 
@@ -86,6 +87,36 @@ async def test_everyone_finds_the_applications_and_tabs_their_rights_open(
         assert page.status_code == (200 if section in sections else 403), section
 
 
+@pytest.mark.both_databases
+async def test_list_names_the_type_of_each_application_and_shows_its_logo(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
+    new: dict[str, dict[str, str]] = {
+        "game": {},
+        "web": {"redirect_uris": "https://web.example/cb"},
+        "page": {"redirect_uris": "https://page.example/cb"},
+        "machine": {},
+        "product": {"product": "grafana", "app_url": "https://grafana.example"},
+        "empty": {},
+    }
+    for kind, fields in new.items():
+        await ada.get(f"{APPLICATIONS}/new/{kind}")
+        await ada.post(f"{APPLICATIONS}/new/{kind}", name=f"A {kind}", **fields)
+    rows = (await ada.get(f"{APPLICATIONS}?format=csv&q=A ")).text.splitlines()[1:]
+    assert {row.split(",")[1]: row.split(",")[2] for row in rows if row.split(",")[1].startswith("A ")} == {
+        f"A {kind}": kind for kind in new
+    }
+    page = (await ada.get(APPLICATIONS)).text
+    for words in ("Game", "Web application", "Single-page or mobile app", "API or server", "Existing product"):
+        assert f">{words}</td>" in page, words
+    assert 'src="/images/' not in page
+    await ada.get(f"{PAGE}/settings")
+    assert ada.page is not None
+    csrf = hidden_fields(ada.page.text)["csrf"]
+    sent = await ada.client.post(f"{PAGE}/settings/logo", data={"csrf": csrf}, files={"logo": ("a.png", png("navy"))})
+    assert sent.status_code == 303, sent.text
+    assert '<img class="avatar square" src="/images/' in (await ada.get(APPLICATIONS)).text
+
+
 async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
@@ -105,8 +136,8 @@ async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
     assert (await (await console_browsers(MAX)).get(f"{APPLICATIONS}/new")).status_code == 403
     file = await olga.get(f"{APPLICATIONS}?format=csv&q=for")
     assert file.text.splitlines() == [
-        "id,name,description,project,roles,clients,removed",
-        f"50003,Forum,,{PROJECT},0,0,no",
+        "id,name,type,description,project,roles,clients,removed",
+        f"50003,Forum,empty,,{PROJECT},0,0,no",
     ]
 
 

@@ -1,6 +1,6 @@
 """The list of applications, and the removal of one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,10 +14,12 @@ from gatehouse.admin.applications import (
     ApplicationRemovalImpact,
 )
 from gatehouse.admin.paging import Page
+from gatehouse.images.model import image_path
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.applications import ApplicationCommands
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.console.applications.head import ENTRY, application_path
+from gatehouse.web.console.applications.kinds import ApplicationKind, kind_of
 from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.view import (
     AdminRequest,
@@ -34,6 +36,7 @@ from gatehouse.web.pages.translations import Translator
 COLUMNS: Final = {
     "id": lambda line: line.application_id,
     "name": lambda line: line.name,
+    "type": lambda line: kind_of(line).value,
     "description": lambda line: line.description,
     "project": lambda line: line.project_id,
     "roles": lambda line: line.roles,
@@ -47,6 +50,8 @@ class ApplicationsContext(PageContext):
     template = "console/applications/list.html"
 
     found: Page[ApplicationListItem]
+    kinds: Mapping[int, ApplicationKind]  # by application ID
+    logos: Mapping[int, str]  # paths of their images
     search: str
     may_create: bool
 
@@ -61,7 +66,13 @@ class ApplicationListScreens:
         found = await self._lists.applications(admin.visibility, query.page_request)
         if query.is_file:
             return csv_file("applications", COLUMNS, found.rows)
-        context = ApplicationsContext(found=found, search=query.q, may_create=may_create(admin))
+        context = ApplicationsContext(
+            found=found,
+            kinds={line.application_id: kind_of(line) for line in found.rows},
+            logos={line.application_id: image_path(line.logo) for line in found.rows},
+            search=query.q,
+            may_create=may_create(admin),
+        )
         return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:

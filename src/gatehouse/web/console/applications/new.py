@@ -4,7 +4,6 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
 
@@ -25,8 +24,9 @@ from gatehouse.web.console.applications.clients import client_secret
 from gatehouse.web.console.applications.connect import connect_path
 from gatehouse.web.console.applications.head import ENTRY, application_path, render_secret
 from gatehouse.web.console.applications.keys import access_key_secret
+from gatehouse.web.console.applications.kinds import PRODUCTS, ApplicationKind
 from gatehouse.web.console.applications.lists import may_create
-from gatehouse.web.console.applications.snippets import ADDRESS, BY_NAME, SNIPPETS, Snippet, SnippetKind
+from gatehouse.web.console.applications.snippets import ADDRESS, BY_NAME, Snippet
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import split_lines
 from gatehouse.web.console.lookup import Lookup
@@ -41,20 +41,6 @@ NOT_IN_CLIENT_ID: Final = re.compile(r"[^a-z0-9]+", re.ASCII)
 MAX_CLIENT_NAME: Final = 64
 CLIENT_ID_NAME_LENGTH: Final = 40
 CLIENT_ID_RANDOM_BYTES: Final = 3  # tells apart applications of the same name
-PRODUCTS: Final = tuple(one for one in SNIPPETS if one.kind is SnippetKind.PRODUCT and one.callback)
-
-
-class ApplicationKind(StrEnum):
-    """The texts are `applications.kind_<value>` and `…_text`."""
-
-    WEB = "web"  # a client with a secret
-    PAGE = "page"  # a public client
-    GAME = "game"  # game login
-    MACHINE = "machine"  # an access key
-    PRODUCT = "product"  # a client with a secret and the redirect URI of the product
-    EMPTY = "empty"
-
-
 KINDS_WITH_SECRET: Final = frozenset(
     {ApplicationKind.WEB, ApplicationKind.PAGE, ApplicationKind.MACHINE, ApplicationKind.PRODUCT}
 )

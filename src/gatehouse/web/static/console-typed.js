@@ -16,6 +16,7 @@ const fieldsOf = (form) =>
   [...form.elements].filter((field) => field.name && !UNTOLD.includes(field.type));
 const isChosen = (field) => field.type === "checkbox" || field.type === "radio";
 const valueOf = (field) => (isChosen(field) ? field.checked : field.value);
+const choiceOf = (field) => field.dataset.value ?? null; // the ID that a combobox sends, where it shows a name
 
 const told = (form) => ({
   person,
@@ -28,13 +29,17 @@ const alike = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 document.addEventListener("submit", ({ target: form }) => {
   if (!form.matches("form[data-typed]")) return;
   const values = fieldsOf(form).map((field) => (PRIVATE.test(field.value) ? null : valueOf(field)));
-  sessionStorage.setItem(TYPED, JSON.stringify({ at: Date.now(), told: told(form), values }));
+  const choices = fieldsOf(form).map(choiceOf);
+  sessionStorage.setItem(TYPED, JSON.stringify({ at: Date.now(), told: told(form), values, choices }));
 });
 
-const fill = (field, value) => {
-  if (value === null || valueOf(field) === value) return;
+const fill = (field, value, choice) => {
+  if (value === null || (valueOf(field) === value && choiceOf(field) === choice)) return;
   if (isChosen(field)) field.checked = value;
   else field.value = value;
+  delete field.dataset.label; // of what the page chose
+  field.closest(".combobox")?.querySelector(".chosen")?.remove();
+  if (choice !== null) field.dataset.value = choice;
   const around = field.closest("details");
   if (around) around.open = true;
   field.dispatchEvent(new Event("change", { bubbles: true }));
@@ -45,7 +50,7 @@ sessionStorage.removeItem(TYPED);
 if (kept && notSent !== undefined && Date.now() - kept.at < LIFETIME) {
   const form = [...document.querySelectorAll("form[data-typed]")].find((one) => alike(told(one), kept.told));
   if (form) {
-    fieldsOf(form).forEach((field, place) => fill(field, kept.values[place]));
+    fieldsOf(form).forEach((field, place) => fill(field, kept.values[place], kept.choices[place]));
     document.querySelector("[data-typed-again]").textContent = notSent;
     form.querySelector("[type=submit]").focus();
   }

@@ -292,7 +292,7 @@ async def test_a_recovery_code_stands_in_once_and_is_told(factor_setup: SecondFa
     await factor_setup.new_messages()
     typed = first.upper().replace("-", " ")
     assert (
-        await factor_setup.second_factors.verify(user, typed, origin=ORIGIN, device="Firefox on Linux")
+        await factor_setup.second_factors.verify(user, typed, origin=ORIGIN, device="Firefox, Linux")
         is Factor.RECOVERY
     )
     with pytest.raises(SecondFactorWrong):
@@ -300,7 +300,7 @@ async def test_a_recovery_code_stands_in_once_and_is_told(factor_setup: SecondFa
     assert (await factor_setup.second_factors.load_factors(user)).recovery_left == 9
     assert await factor_setup.events(user) == ["factor.added", "factor.recovery_code_used"]
     (message,) = await factor_setup.new_messages()
-    assert "Firefox on Linux" in message.text
+    assert "Firefox, Linux" in message.text
     assert await factor_setup.second_factors.verify(user, second, Factor.RECOVERY, origin=ORIGIN) is Factor.RECOVERY
 
 

@@ -321,7 +321,7 @@ async def test_another_device_is_signed_out_by_mouse(
     elsewhere = await phone.new_page()
     await sign_in(service, elsewhere)
     await sign_in(service, page_with_or_without_script)
-    await page_with_or_without_script.get_by_role("button", name="Sign out: Safari on iPhone").click()
+    await page_with_or_without_script.get_by_role("button", name="Sign out: Safari, iPhone").click()
     await expect_notice(page_with_or_without_script, "Device signed out")
     await elsewhere.goto(f"{service.base_url}/account")
     await expect(elsewhere).to_have_url(f"{service.base_url}/sign-in")

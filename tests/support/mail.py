@@ -36,7 +36,7 @@ VALUES: Final = {
     "minutes": "30",
     "days": "7",
     "address": "192.0.2.7",
-    "device": "Firefox on Linux",
+    "device": "Firefox, Linux",
     "factor": "passkey",
     "left": "2",
     "provider": "Google",

@@ -1,12 +1,18 @@
 """Every screen of a console full of data, in a real browser: accessible, without errors or overflow."""
 
+import re
+from html.parser import HTMLParser
+from pathlib import Path
 from typing import Final
 
 import pytest
 from playwright.async_api import Browser, Page, ViewportSize
 
+import gatehouse.demo
+from gatehouse import __version__
+from gatehouse.web.pages.translations import load_languages
 from tests.support.axe import axe_violations
-from tests.support.demo import SCREENS, Demo, sign_in_to_demo
+from tests.support.demo import SCREENS, TABS, Demo, sign_in_to_demo
 from tests.support.guide_pictures import Camera, wider_than_window
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -85,3 +91,85 @@ async def take_picture(page: Page, picture: Camera, name: str) -> None:
         await page.goto(f"{page.url}?group=user_schema")
         await page.locator(".log summary").first.click()
     await picture(page, f"console-{name}", until=page.locator(ENDS[name]).last if name in ENDS else None)
+
+
+# German screens: what reads the same in English must be a name, a value, or a word that both languages have.
+
+
+NOT_READ: Final = {"script", "style", "code", "kbd", "pre", "textarea"}
+VOID: Final = {"br", "col", "hr", "img", "input", "link", "meta", "wbr"}
+READ_ATTRIBUTES: Final = ("title", "aria-label", "placeholder", "alt")
+VALUE: Final = re.compile(r"[a-z_]\w*|\S*[^\w\s]\S*|\d.*|.* UTC|\w{1,2}", re.DOTALL)  # user_id, a@b.example, 1 MiB
+SEPARATORS: Final = re.compile(r" · | \(|\)| → |: |, ")
+# Names of products and algorithms, and descriptions that the service stores with what it creates.
+NAMES: Final = {
+    *("Apache", "Apple", "ASP.NET Core", "Caddy", "Discord", "Django", "EdDSA", "Epic Games", "Express", "FastAPI"),
+    *("Flask", "Forgejo", "Gitea", "GitHub", "Godot 3", "Godot 4", "Google", "Grafana", "Microsoft", "Nextcloud"),
+    *("RS256", "Shell", "Spring Boot", "Steam", "Twitch", "TypeScript", "Unity", "openid email profile"),
+    *("Central", "Gatehouse 1", "Gatehouse itself", "administrators", "projects and applications", "Full access"),
+    *("Full access to the project", "Full access to the project except removing it", "Manage the group"),
+    *("Manage the service", "Manage keys", "rules and roles of the application"),
+    "Manage users' permissions in the application",
+    *("Demo", f"Gatehouse {__version__}", "= true"),
+}
+
+
+class ReadTexts(HTMLParser):
+    """The texts of a page that people read; not those marked as English."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self._open: list[tuple[str, bool]] = []  # the element, and whether it is read
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        is_english = tag != "html" and given.get("lang") == "en"
+        is_read = self._is_read() and tag not in NOT_READ and not is_english and "aria-hidden" not in given
+        if tag not in VOID:
+            self._open.append((tag, is_read))
+        if is_read:
+            self.found |= {text for name in READ_ATTRIBUTES if (text := given.get(name))}
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._is_read():
+            self.found.add(" ".join(data.split()))
+
+    def _is_read(self) -> bool:
+        return not self._open or self._open[-1][1]
+
+
+async def texts_of_screen(page: Page, address: str) -> set[str]:
+    parser = ReadTexts()
+    parser.feed(await (await page.request.get(address)).text())
+    return parser.found
+
+
+async def test_german_screens_have_no_english_left(browser: Browser, demo: Demo) -> None:
+    context = await browser.new_context()
+    page = await context.new_page()
+    await sign_in_to_demo(page, demo, "mara")
+    texts = load_languages("console")
+    alike = {text for key, text in texts["de"].texts.items() if text == texts["en"].texts.get(key)}
+    patterns = (re.sub(r"\\\{\w+\\\}", ".+", re.escape(text)) for text in alike if not text.startswith("{"))
+    same = re.compile("|".join(patterns))
+    stored = "".join(file.read_text() for file in Path(gatehouse.demo.__file__).parent.glob("*.*"))
+    screens = [f"{demo[0]}{path}" for name, path in (SCREENS | TABS).items() if name != "gallery"]
+    read: dict[str, list[set[str]]] = {}
+    for lang in ("en", "de"):
+        await page.request.get(f"{demo[0]}/console?lang={lang}")
+        read[lang] = [await texts_of_screen(page, screen) for screen in screens]
+    left = {
+        part: screen.removeprefix(demo[0])
+        for screen, english, german in zip(screens, read["en"], read["de"], strict=True)
+        for text in english & german
+        for part in SEPARATORS.split(text.strip(" ·:"))
+        if part and part not in NAMES and part not in stored
+        if not VALUE.fullmatch(part) and not same.fullmatch(part)
+    }
+    await context.close()
+    assert not left, "\n".join(map(" ".join, left.items()))

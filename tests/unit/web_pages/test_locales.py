@@ -23,6 +23,7 @@ from gatehouse.images import conversion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.languages import FALLBACK_LANG
 from gatehouse.oauth.model import SCOPES
+from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
 from gatehouse.web.pages.translations import PLURAL_CATEGORIES, load_languages
 from tests.support.find_programs import ROOT
 from tests.support.pseudo_locale import LANG as PSEUDO
@@ -51,6 +52,11 @@ NEVER_ABOUT_A_PERSON = (
 )
 
 
+SETTING_NAMES = {
+    one.name for section, sheet in (SECTIONS | TABLES).items() for one in settings_of_section(section, sheet)
+}
+
+
 def placeholders(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
 
@@ -71,8 +77,11 @@ def test_every_language_has_every_text_and_every_plural_form(lang: str) -> None:
     spoken = load_languages("console")
     assert lang in spoken, "the console lacks it"
     english, forms = plural_forms(spoken[FALLBACK_LANG].texts), plural_forms(spoken[lang].texts)
-    assert set(forms) == set(english)
-    for key, texts in forms.items():
+    described = {f"setting.{name}" for name in SETTING_NAMES} if lang != FALLBACK_LANG else set()
+    assert set(forms) - described == set(english)
+    assert described <= set(forms), "settings without a meaning in this language"
+    for key in english:
+        texts = forms[key]
         assert set(texts) in ({""}, {*Locale.parse(lang, sep="-").plural_form.tags, "other"}), key
         wanted = placeholders(english[key].get("other", english[key].get("", "")))
         for text in texts.values():

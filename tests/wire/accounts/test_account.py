@@ -56,7 +56,7 @@ async def test_account_page_shows_everything_to_its_owner(
     page = (await account_browser.get("/account")).text
     for text in ("Anna", LOGIN, "not confirmed", "A password is set", "Blue key", "never used", "1 code left"):
         assert text in page
-    for text in ("Firefox on Linux", "this device", "127.0.0.1", "Account created", "Signed in", anna.user_id):
+    for text in ("Firefox, Linux", "this device", "127.0.0.1", "Account created", "Signed in", anna.user_id):
         assert text in page
     assert "/console" not in page
     assert anna.password_hash is not None

@@ -55,7 +55,7 @@ async def test_password_change_is_emailed_to_the_owner_and_recorded(
     (message,) = await new_messages(service)
     assert (message.to, message.subject) == (LOGIN, "Your password was changed")
     assert "127.0.0.1" in message.text
-    assert "Firefox on Linux" in message.text
+    assert "Firefox, Linux" in message.text
     (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "password.changed")
     assert (entry.actor, entry.details) == (anna.user_id, {"first": False})
     assert NEW not in repr(entry)

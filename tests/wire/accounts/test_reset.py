@@ -45,7 +45,7 @@ async def test_the_owner_is_told_where_from_and_with_what(
     await choose(browser_client, await reset_link(service, browser_client))
     (message,) = await new_messages(service)
     assert (message.to, message.subject) == (anna.login, "Your password was changed")
-    assert "Firefox on Linux" in message.text
+    assert "Firefox, Linux" in message.text
 
 
 async def test_invalid_new_password_shows_the_error_and_keeps_the_link_valid(

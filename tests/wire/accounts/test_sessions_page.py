@@ -26,7 +26,7 @@ async def test_every_device_is_listed_and_this_one_is_marked(
     await service.clock.advance(120)
     page = (await account_browser.get("/account")).text
     assert page.count("last seen") == 2
-    assert page.index("this device") < page.index("Safari on iPhone")
+    assert page.index("this device") < page.index("Safari, iPhone")
     assert page.count("this device") == 1
     assert "2 minutes ago" in page
     assert await phone.is_signed_in()
@@ -36,8 +36,7 @@ async def test_single_device_is_signed_out_immediately(
     account_browser: AccountBrowser, phone: AccountBrowser
 ) -> None:
     assert (
-        await account_browser.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
-        == "Device signed out"
+        await account_browser.submit_and_read_notice("/account/sessions/end", "Safari, iPhone") == "Device signed out"
     )
     assert not await phone.is_signed_in()
     assert await account_browser.is_signed_in()
@@ -74,7 +73,7 @@ async def test_sign_outs_of_one_and_of_all_devices_are_recorded(
     service: RunningService, account_browser: AccountBrowser, phone: AccountBrowser
 ) -> None:
     assert await phone.is_signed_in()
-    await account_browser.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
+    await account_browser.submit_and_read_notice("/account/sessions/end", "Safari, iPhone")
     again = AccountBrowser(service, agent=PHONE)
     await again.sign_in_and_open_account()
     await again.client.aclose()

@@ -184,7 +184,7 @@ class ReauthenticationClient:
     source: str  # as rate limits count it
     device_cookie: str  # if the browser sent one
     browser: bytes  # digest of a secret that only this browser has
-    device: str  # "Firefox on Linux"
+    device: str  # "Firefox, Linux"
     origin: AuditOrigin
 
 

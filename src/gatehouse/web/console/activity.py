@@ -46,7 +46,6 @@ from gatehouse.web.console.activity_text import (
     AuditReference,
     DetailLine,
     detail_lines,
-    event_meaning,
 )
 from gatehouse.web.console.combobox import ComboboxKind, ComboboxOption
 from gatehouse.web.console.forms import csv_file
@@ -407,16 +406,10 @@ class RefusalsQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalLine:
-    refusal: Refusal
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalsContext(PageContext):
     template = "console/activity/refusals.html"
 
-    lines: Sequence[RefusalLine]
+    lines: Sequence[Refusal]
     is_first: bool
     after: int  # where older ones begin; 0 when these were all
 
@@ -436,7 +429,7 @@ class RefusalScreens:
         found = await self._store.refusals(query.after, PAGE)
         cut = [redact_record(row, admin.rights) for row in found.rows]
         context = RefusalsContext(
-            lines=[RefusalLine(refusal=one, meaning=event_meaning(one.event)) for one in cut],
+            lines=cut,
             is_first=not query.after,
             after=found.after,
         )

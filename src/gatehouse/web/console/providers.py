@@ -19,7 +19,7 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 PATH: Final = f"{ENTRY.path}/providers"
-UNTITLED: Final = {"oidc": "OpenID Connect", "jwt": "JWT issuer"}
+UNTITLED: Final = {"oidc": "OpenID Connect", "jwt": "JWT"}
 KIND_TITLES: Final[Mapping[str, str]] = {kind: preset.title or UNTITLED[kind] for kind, preset in PRESETS.items()}
 
 

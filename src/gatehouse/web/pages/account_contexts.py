@@ -19,7 +19,7 @@ class AccountPasskeyRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountSessionRow:
     session_id: str
-    device: str  # "Firefox on Linux"
+    device: str  # "Firefox, Linux"
     place: str
     address: str
     created_at: int

@@ -23,31 +23,42 @@ from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubj
 
 COOKIE_LIFETIME: Final = 365 * 86_400  # seconds
 COOKIE_FIELDS: Final = 3
+MAX_PEOPLE: Final = 5  # on one browser; the one who signed in longest ago is forgotten
+BETWEEN_PEOPLE: Final = "~"
 
 
 class DeviceCookies:
+    """Cookies that say who signed in on a browser before, with one part for each person."""
+
     def __init__(self, *, key: bytes, clock: Clock) -> None:
         self._key = key
         self._clock = clock
 
-    def issue(self, login_key: str) -> str:
-        """Return a cookie saying that this browser has signed in to that login."""
+    def issue(self, login_key: str, cookie: str) -> str:
+        """Return the cookie of this browser after a sign-in to that login; other people in `cookie` stay in it."""
         now = self._clock.now()
         body = f"{new_record_id(now)}.{now + COOKIE_LIFETIME}"
-        return f"{body}.{self._mac(body, login_key)}"
+        others = [part for part in _parts(cookie) if self._recognize_part(part, login_key) is None]
+        return BETWEEN_PEOPLE.join([f"{body}.{self._mac(body, login_key)}", *others][:MAX_PEOPLE])
 
     def recognize(self, cookie: str, login_key: str) -> str | None:
         """Return the browser's name if the cookie is valid for this login and has not expired."""
-        parts = cookie.split(".")
-        if len(parts) != COOKIE_FIELDS or not cookie.isascii():
-            return None
-        name, ends_at, code = parts
+        names = (self._recognize_part(part, login_key) for part in _parts(cookie))
+        return next((name for name in names if name is not None), None)
+
+    def _recognize_part(self, part: str, login_key: str) -> str | None:
+        name, ends_at, code = part.split(".")
         if not constant_time_equal(code, self._mac(f"{name}.{ends_at}", login_key)):
             return None
         return name if int(ends_at) > self._clock.now() else None
 
     def _mac(self, body: str, login_key: str) -> str:
         return hmac_sha256(self._key, body.encode() + sha256(login_key)).hex()
+
+
+def _parts(cookie: str) -> list[str]:
+    parts = cookie.split(BETWEEN_PEOPLE)[:MAX_PEOPLE] if cookie.isascii() else []
+    return [part for part in parts if part.count(".") == COOKIE_FIELDS - 1]
 
 
 # Password authentication, shared by the browser and the login operation (R1).

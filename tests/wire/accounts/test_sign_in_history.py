@@ -42,7 +42,7 @@ async def test_new_browser_is_reported_by_email_and_a_known_one_is_not(
     await browser_client.sign_in(LOGIN)
     (message,) = await new_messages(service)
     assert (message.to, message.subject) == (anna.login, SUBJECT)
-    assert "Firefox on Linux" in message.text
+    assert "Firefox, Linux" in message.text
     await browser_client.get("/account")
     await browser_client.post("/sign-out")
     await browser_client.sign_in(LOGIN)
@@ -50,6 +50,25 @@ async def test_new_browser_is_reported_by_email_and_a_known_one_is_not(
     await save_setting(service, "sessions.new_device_email", False)
     await sign_in_anew(service)
     assert await subjects(service) == []
+
+
+async def test_people_who_share_a_browser_are_both_known_there(
+    service: RunningService, anna: User, browser_client: HttpBrowser
+) -> None:
+    people = [anna.login or "", *(f"{name}@studio.example" for name in ("bo", "cleo", "dana", "eli"))]
+    for login in people[1:]:
+        await service.services.administration.create(
+            login=login, nick="Someone", password=PASSWORD, origin=AuditOrigin(actor="test")
+        )
+    await service.clock.advance(3_600)
+    for _ in range(2):
+        for login in people:
+            await browser_client.sign_in(login)
+            await browser_client.get("/account")
+            await browser_client.post("/sign-out")
+    assert sorted(message.to for message in await new_messages(service)) == people
+    await browser_client.sign_in(people[0])
+    assert browser_client.client.cookies["gh_device"].count(".") == 2 * len(people)
 
 
 async def test_new_device_emails_are_limited_to_five_a_day(service: RunningService, anna: User) -> None:
@@ -70,7 +89,7 @@ async def test_history_lists_sign_ins_and_loses_addresses_and_devices_after_its_
     await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
     history = history_in(await account_browser.get("/account"))
     assert len(re.findall(r"Password · .*127\.0\.0\.1", history)) == 2
-    assert history.count("Firefox on Linux") == 1  # the login API knows no browser
+    assert history.count("Firefox, Linux") == 1  # the login API knows no browser
     export = (await account_browser.submit("/account/export")).json()
     assert any(record["personal"].get("agent", "").endswith("Firefox/140.0") for record in export["activity"])
 

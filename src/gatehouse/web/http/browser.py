@@ -1,4 +1,4 @@
-"""Reads a User-Agent header as a short device name: "Firefox on Linux"."""
+"""Reads a User-Agent header as a short device name: "Firefox, Linux"."""
 
 from dataclasses import dataclass
 from typing import Final, TypeGuard
@@ -38,10 +38,10 @@ SYSTEM_NAMES: Final = (
 
 
 def device_name(agent: str) -> str:
-    """Return the short name of a browser; empty when the header is unknown."""
+    """Return the short name of a browser, the same in every language; empty when the header is unknown."""
     browser = next((name for mark, name in BROWSER_NAMES if mark in agent), "")
     system = next((name for mark, name in SYSTEM_NAMES if mark in agent), "")
-    return " on ".join(part for part in (browser, system) if part)
+    return ", ".join(part for part in (browser, system) if part)
 
 
 # A state-changing request from a browser must come from one of our own pages (S-10).
@@ -73,8 +73,8 @@ def refuse_foreign_page(request: Request, base_url: str) -> None:
 # The browser of a request: its cookies, its session, and the CSRF check of its forms.
 #
 # There are five cookies: `gh_browser` identifies the browser and gives no access; `gh_session` is the session;
-# `gh_device` records which login was used here before; `gh_age` that a person was too young, for a day; `gh_stay` the
-# choice to stay signed in, which a script may set as well. Over https all carry `__Host-` and Secure (R8).
+# `gh_device` records which logins were used here before; `gh_age` that a person was too young, for a day; `gh_stay`
+# the choice to stay signed in, which a script may set as well. Over https all carry `__Host-` and Secure (R8).
 
 
 BROWSER_COOKIE: Final = "gh_browser"
@@ -85,7 +85,7 @@ STAY_COOKIE: Final = "gh_stay"
 STAY_VALUE: Final = "1"
 OWN_COOKIES: Final = frozenset({BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE, AGE_COOKIE, STAY_COOKIE})
 YEAR_SECONDS: Final = 365 * 86_400
-MAX_COOKIE_LENGTH: Final = 256
+MAX_COOKIE_LENGTH: Final = 1_024  # gh_device has a part for each of five people
 SIGNED_IN_LANG_KEY: Final = "reader_lang"  # the keys in the state of a request
 SIGNED_IN_ZONE_KEY: Final = "reader_zone"
 PREFETCH_HEADERS: Final = (b"sec-purpose", b"purpose", b"x-moz")

@@ -109,7 +109,7 @@ class ReauthenticationPage:
             ReauthenticationInput(password=form.password, otp=form.otp, credential=form.credential),
             reauthentication_client(account),
         )
-        device = self._devices.issue(account.user.login_key or "")
+        device = self._devices.issue(account.user.login_key or "", account.browser.device)
         back = see_other(return_address(form.interaction))
         return self._browsers.set_session_cookie(back, secret, device, stays=account.browser.stays)
 

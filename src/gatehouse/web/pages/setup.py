@@ -104,7 +104,8 @@ class SetupPage:
             replaces=browser.session,
         )
         self._browsers.set_browser_cookie(response, browser)
-        return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
+        device = self._devices.issue(user.login_key or "", browser.device)
+        return self._browsers.set_session_cookie(response, opened.secret, device)
 
     async def _complete(self, form: SetupForm, origin: AuditOrigin) -> User:
         return await self._setup.complete(

@@ -253,7 +253,7 @@ class SignInCompletion:
         )
         proof = proof_of_session(opened.session, is_new=True)
         response = await self.continue_flow(request, browser, proof, handle)
-        device = self._devices.issue(user.login_key or "")
+        device = self._devices.issue(user.login_key or "", browser.device)
         return self._browsers.set_session_cookie(response, opened.secret, device, stays=browser.stays)
 
     async def _show_ban(self, request: Request, browser: Browser, user: User, ban: UserBan, handle: str) -> Response:

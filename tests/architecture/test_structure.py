@@ -25,6 +25,7 @@ LAZY_IMPORTS = {
     ("languages.py", "babel.numbers"),
     ("storage/database.py", "gatehouse.storage.postgres.runner"),
     ("web/http/geoip.py", "gatehouse.web.http.geoip_file"),
+    ("web/pages/guides.py", "gatehouse.web.pages.markdown"),
     ("web/server/sockets.py", "gatehouse.web.server.websocket"),
 }
 

@@ -10,6 +10,7 @@ HEAVY = (
     "babel",
     "yaml",
     "alembic",
+    "markdown_it",
     "maxminddb",
     "segno",
     "zxcvbn_rs_py",

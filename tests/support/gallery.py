@@ -33,6 +33,7 @@ from gatehouse.web.pages import email_sign_in as by_email
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.branding import ColorPreviewContext, swatches
 from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.markdown import render_markdown
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.terms import TermsContext, TermsEndContext
@@ -77,6 +78,12 @@ CREATION_OPTIONS: Final = json.dumps(
     }
 )
 
+GUIDES: Final = [page.GuideLink(name="webhooks", title="Webhooks"), page.GuideLink(name="import", title="Import")]
+GUIDE: Final = render_markdown(
+    "# Webhooks\n\nAn *event* with `code`:\n\n## Fields\n\n| name | meaning |\n|---|---|\n| `id` | the event |\n\n"
+    f"```json\n{json.dumps({'id': 'x' * 200})}\n```\n",
+    lambda address: address,
+)
 SIGN_IN: Final = page.SignInContext(csrf=CSRF, interaction=ASK, passkey_options=REQUEST_OPTIONS)
 FACTOR: Final = page.SecondFactorContext(
     csrf=CSRF,
@@ -180,7 +187,7 @@ SIGN_INS: Final = tuple(
         at=NOW - number * DAY,
         method=method,
         application="Sky Atlas" if number % 2 else "",
-        device="" if number % 2 else "Firefox on Linux",
+        device="" if number % 2 else "Firefox, Linux",
         place="Stockholm, Sweden" if number % 2 else "",
         address="2001:db8:85a3:8d3:1319:8a2e:370:7348" if number % 2 else "192.0.2.10",
     )
@@ -199,7 +206,7 @@ NEW_ACCOUNT: Final = account.AccountContext(
     sessions=(
         account.AccountSessionRow(
             session_id="s1",
-            device="Firefox on Linux",
+            device="Firefox, Linux",
             place="",
             address="192.0.2.10",
             created_at=NOW - 5 * MINUTE,
@@ -248,7 +255,7 @@ FULL_ACCOUNT: Final = replace(
         *NEW_ACCOUNT.sessions,
         account.AccountSessionRow(
             session_id="s2",
-            device="Safari on iPhone",
+            device="Safari, iPhone",
             place="Stockholm, Sweden",
             address="2001:db8:85a3:8d3:1319:8a2e:370:7348",
             created_at=NOW - 40 * DAY,
@@ -506,7 +513,9 @@ STATES: Final[Mapping[str, PageContext]] = {
         next="/console/projects/new",
         other="/account/totp?next=%2Fconsole%2Fprojects%2Fnew",
     ),
-    "passkey-setup": page.PasskeySetupContext(csrf=CSRF, passkey_options=CREATION_OPTIONS, name="Firefox on Linux"),
+    "guides": page.GuideContext(guides=GUIDES),
+    "guide": page.GuideContext(guides=GUIDES, name="webhooks", title="Webhooks", content=GUIDE),
+    "passkey-setup": page.PasskeySetupContext(csrf=CSRF, passkey_options=CREATION_OPTIONS, name="Firefox, Linux"),
     "passkey-setup-problem": page.PasskeySetupContext(
         csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=PageProblem(what=ProblemKind.PASSKEY_FAILED)
     ),

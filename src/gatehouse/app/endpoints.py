@@ -38,6 +38,7 @@ from gatehouse.web.http.routing import Endpoint, build_application
 from gatehouse.web.pages.api_docs import docs_endpoints
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile, brand_endpoint
+from gatehouse.web.pages.guides import GuideEndpoints
 from gatehouse.web.pages.images import image_endpoint
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
@@ -109,6 +110,7 @@ def build_app(
         *health.endpoints(),
         SecurityTextEndpoint(read_security_txt(settings.operations.security_txt)).endpoint(),
     ]
+    table += GuideEndpoints(pages).endpoints()
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
     errors = ErrorRenderer(
         render_error=pages.render_error,

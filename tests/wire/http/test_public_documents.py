@@ -1,11 +1,15 @@
-"""The key sets and the metadata: the same for everyone, and cacheable."""
+"""The key sets, the metadata and the guides: the same for everyone."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
+from gatehouse.web.pages.guides import find_guides
+from gatehouse.web.pages.markdown import render_markdown
+from tests.support.find_programs import ROOT
 from tests.support.raw_http import raw_connection, send_request
 from tests.support.service import RunningService, running_service
 
@@ -116,3 +120,55 @@ async def test_security_contact_is_served_from_the_operators_file(migrated_url: 
 
 async def test_installation_without_a_security_contact_has_none(service: RunningService) -> None:
     assert (await service.client.get("/.well-known/security.txt")).status_code == 404
+
+
+# -- the guides -------------------------------------------------------------------------------------------
+
+LINK = re.compile(r'<(?:a|img)\b[^>]*? (?:href|src)="([^"]+)"')
+ANCHOR = re.compile(r' id="([^"]+)"')
+
+
+async def test_every_link_of_every_guide_leads_somewhere(service: RunningService) -> None:
+    index = (await service.client.get("/docs/guides")).text
+    names = set(re.findall(r'href="/docs/guides/([a-z-]+)"', index))
+    assert names == {file.stem for file in (ROOT / "docs" / "guides").glob("*.md")}
+    pages = {f"/docs/guides/{name}": (await service.client.get(f"/docs/guides/{name}")).text for name in names}
+    linked = {(path, link) for path, page in pages.items() for link in LINK.findall(page.partition("<main")[2])}
+    assert len(linked) > 100
+    for path, link in linked:
+        if link.startswith(("http://", "https://")):
+            continue
+        target, _, anchor = link.partition("#")
+        target = target or path
+        if target not in pages and not target.startswith("?"):
+            answer = await service.client.get(target)
+            assert answer.status_code == 200, (path, link)
+            assert not target.endswith(".png") or answer.headers["content-type"] == "image/png"
+        assert not anchor or anchor in ANCHOR.findall(pages[target]), (path, link)
+
+
+def test_screens_link_only_to_guides_that_exist() -> None:
+    templates = (ROOT / "src" / "gatehouse" / "web" / "templates").rglob("*.html")
+    named = {name for file in templates for name in re.findall(r'guide="([^"]+)"', file.read_text())}
+    assert len(named) > 3
+    assert named | {"game-login", "protect-a-site", "permissions", "connect-a-client"} <= set(find_guides().guides)
+
+
+async def test_a_guide_is_public_and_runs_nothing(service: RunningService) -> None:
+    answer = await service.client.get("/docs/guides/webhooks", headers={"Accept-Language": "de"})
+    assert answer.status_code == 200
+    assert (
+        "script-src 'self'" in answer.headers["content-security-policy"]
+        or "default-src 'self'" in (answer.headers["content-security-policy"])
+    )
+    assert "<script" not in answer.text
+    assert '<html lang="de"' in answer.text
+    assert '<div lang="en"><h1 id="' in answer.text
+    for path in ("/docs/guides/none", "/docs/guides/../decisions", "/docs/guides/pictures/none.png"):
+        assert (await service.client.get(path)).status_code == 404
+
+
+def test_markdown_is_rendered_without_its_html_and_without_links_to_nowhere() -> None:
+    text = "See [this](gone.md) and ![x](gone.png) <script>alert(1)</script> [that](https://a.example).\n\n<b>x</b>\n"
+    html = render_markdown(text, lambda address: address if address.startswith("https:") else None)
+    assert html == '<p>See this and  alert(1) <a href="https://a.example">that</a>.</p>\n'

@@ -6,6 +6,7 @@ from enum import StrEnum
 class Path(StrEnum):
     HOME = "/"  # sign-in or account; also `/?stoken=…` (R1) and `/?gsid=…` (R4)
     DOCS = "/docs"
+    GUIDES = "/docs/guides"  # and /<name>, /pictures/<file>
     CONSOLE = "/console"
     SETUP = "/setup"
 

@@ -1,0 +1,62 @@
+"""Renders Markdown that we wrote: no HTML of its own, links only where they lead somewhere."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
+HTML: Final = frozenset({"html_block", "html_inline"})
+NOT_IN_ANCHORS: Final = re.compile(r"[^\w\- ]")
+# A table, and code, may be wider than a phone: it scrolls by itself, also with the keyboard.
+SCROLLING: Final = {
+    "<table>": '<div class="wide" tabindex="0"><table>',
+    "</table>": "</table></div>",
+    "<pre>": '<pre tabindex="0">',
+}
+
+
+def render_markdown(text: str, address_of: Callable[[str], str | None]) -> Markup:
+    """Return the HTML. `address_of` returns the address for a link or picture; without one it becomes its text."""
+    tokens = [token for token in MARKDOWN.parse(text) if token.type not in HTML]
+    seen = Counter[str]()
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            anchor = anchor_of(tokens[place + 1].content)
+            token.attrSet("id", f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+            seen[anchor] += 1
+        if token.children is not None:
+            token.children = list(_served(token.children, address_of))
+    html = MARKDOWN.renderer.render(tokens, MARKDOWN.options, {})
+    for plain, scrolling in SCROLLING.items():
+        html = html.replace(plain, scrolling)
+    return Markup(html)  # noqa: S704 - all HTML in it is the renderer's
+
+
+def anchor_of(heading: str) -> str:
+    """Return the anchor that the documentation site and the repository's host give a heading."""
+    return NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", "-")
+
+
+def _served(tokens: Iterable[Token], address_of: Callable[[str], str | None]) -> Iterator[Token]:
+    dropped = False
+    for token in tokens:
+        if token.type in HTML:
+            continue
+        if token.type == "link_open":
+            address = address_of(str(token.attrGet("href")))
+            dropped = address is None
+            token.attrSet("href", address or "")
+        if token.type in {"link_open", "link_close"} and dropped:
+            continue
+        if token.type == "image":
+            address = address_of(str(token.attrGet("src")))
+            if address is None:
+                continue
+            token.attrSet("src", address)
+            token.attrSet("loading", "lazy")
+        yield token

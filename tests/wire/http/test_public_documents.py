@@ -171,4 +171,4 @@ async def test_a_guide_is_public_and_runs_nothing(service: RunningService) -> No
 def test_markdown_is_rendered_without_its_html_and_without_links_to_nowhere() -> None:
     text = "See [this](gone.md) and ![x](gone.png) <script>alert(1)</script> [that](https://a.example).\n\n<b>x</b>\n"
     html = render_markdown(text, lambda address: address if address.startswith("https:") else None)
-    assert html == '<p>See this and  alert(1) <a href="https://a.example">that</a>.</p>\n'
+    assert html == '<p>See this and  alert(1) <a href="https://a.example">that</a>.</p>\n<p>x</p>\n'

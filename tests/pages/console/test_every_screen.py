@@ -99,13 +99,15 @@ async def take_picture(page: Page, picture: Camera, name: str) -> None:
 NOT_READ: Final = {"script", "style", "code", "kbd", "pre", "textarea"}
 VOID: Final = {"br", "col", "hr", "img", "input", "link", "meta", "wbr"}
 READ_ATTRIBUTES: Final = ("title", "aria-label", "placeholder", "alt")
-VALUE: Final = re.compile(r"[a-z_]\w*|\S*[^\w\s]\S*|\d.*|.* UTC|\w{1,2}", re.DOTALL)  # user_id, a@b.example, 1 MiB
+VALUE: Final = re.compile(
+    r"[a-z_]\w*|\S*[^\w\s]\S*|\w+ ?[\d.]+|\d.*|.* UTC|\w{1,2}", re.DOTALL
+)  # user_id, a@b.example, ES256, 1 MiB
 SEPARATORS: Final = re.compile(r" · | \(|\)| → |: |, ")
 # Names of products and algorithms, and descriptions that the service stores with what it creates.
 NAMES: Final = {
     *("Apache", "Apple", "ASP.NET Core", "Caddy", "Discord", "Django", "EdDSA", "Epic Games", "Express", "FastAPI"),
-    *("Flask", "Forgejo", "Gitea", "GitHub", "Godot 3", "Godot 4", "Google", "Grafana", "Microsoft", "Nextcloud"),
-    *("RS256", "Shell", "Spring Boot", "Steam", "Twitch", "TypeScript", "Unity", "openid email profile"),
+    *("Flask", "Forgejo", "Gitea", "GitHub", "Google", "Grafana", "Microsoft", "Nextcloud"),
+    *("Shell", "Spring Boot", "Steam", "Twitch", "TypeScript", "Unity", "openid email profile"),
     *("Central", "Gatehouse 1", "Gatehouse itself", "administrators", "projects and applications", "Full access"),
     *("Full access to the project", "Full access to the project except removing it", "Manage the group"),
     *("Manage the service", "Manage keys", "rules and roles of the application"),

@@ -19,6 +19,7 @@ from gatehouse.keys.sealing import new_master_key
 from gatehouse.settings.entries import FILE_SUFFIX
 from gatehouse.settings.sources import setting_of_variable
 from gatehouse.storage.postgres.runner import OLDEST_SERVER
+from gatehouse.web.pages import guides
 from tests.support.capabilities import Capability, require_program
 from tests.support.find_programs import ROOT
 from tests.support.packaging import (
@@ -60,9 +61,10 @@ def test_op_10_the_two_locks_agree() -> None:
     assert locked_versions("requirements.txt").items() <= locked_versions("requirements-dev.txt").items()
 
 
-def test_the_wheel_carries_the_game_that_sample_game_plays() -> None:
+def test_the_wheel_carries_the_guides_and_the_game_that_sample_game_plays() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert ROOT / "src" / carried.pop("docs/guides") == guides.PACKAGED
     assert all((ROOT / source).is_file() for source in carried)
     assert {f"gatehouse/demo/{source}" for source in carried} == set(carried.values())
     assert f"clients/{GAME_FILE}" in carried

@@ -30,6 +30,7 @@ from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import contexts as sso
 from gatehouse.web.pages import email_sign_in as by_email
+from gatehouse.web.pages import guides
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.branding import ColorPreviewContext, swatches
 from gatehouse.web.pages.contexts import PageContext
@@ -78,7 +79,7 @@ CREATION_OPTIONS: Final = json.dumps(
     }
 )
 
-GUIDES: Final = [page.GuideLink(name="webhooks", title="Webhooks"), page.GuideLink(name="import", title="Import")]
+GUIDES: Final = [guides.GuideLink(name="webhooks", title="Webhooks"), guides.GuideLink(name="import", title="Import")]
 GUIDE: Final = render_markdown(
     "# Webhooks\n\nAn *event* with `code`:\n\n## Fields\n\n| name | meaning |\n|---|---|\n| `id` | the event |\n\n"
     f"```json\n{json.dumps({'id': 'x' * 200})}\n```\n",
@@ -513,8 +514,8 @@ STATES: Final[Mapping[str, PageContext]] = {
         next="/console/projects/new",
         other="/account/totp?next=%2Fconsole%2Fprojects%2Fnew",
     ),
-    "guides": page.GuideContext(guides=GUIDES),
-    "guide": page.GuideContext(guides=GUIDES, name="webhooks", title="Webhooks", content=GUIDE),
+    "guides": guides.GuideContext(guides=GUIDES),
+    "guide": guides.GuideContext(guides=GUIDES, name="webhooks", title="Webhooks", content=GUIDE),
     "passkey-setup": page.PasskeySetupContext(csrf=CSRF, passkey_options=CREATION_OPTIONS, name="Firefox, Linux"),
     "passkey-setup-problem": page.PasskeySetupContext(
         csrf=CSRF, passkey_options=CREATION_OPTIONS, problem=PageProblem(what=ProblemKind.PASSKEY_FAILED)

@@ -6,11 +6,8 @@ path in paths.py; every form also has `csrf`, and forms of a sign-in have `inter
 own module, account_contexts.py.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
-
-from markupsafe import Markup
 
 from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
@@ -22,24 +19,6 @@ from gatehouse.web.pages.vocabulary import FactorMethod, GameEnd, MailPurpose, N
 class PageContext:
     template: ClassVar[str]
     status: ClassVar[int] = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuideLink:
-    name: str
-    title: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuideContext(PageContext):
-    """One guide, or all of them. They are in English."""
-
-    template = "guide.html"
-
-    guides: Sequence[GuideLink]
-    name: str = ""  # of the guide shown
-    title: str = ""
-    content: Markup | None = None
 
 
 # -- the installation ---------------------------------------------------------------------------------

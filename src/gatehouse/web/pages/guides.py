@@ -20,7 +20,7 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import cacheable_response
 from gatehouse.web.http.routing import Endpoint, RateClass
-from gatehouse.web.pages.contexts import GuideContext, GuideLink
+from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 
@@ -44,6 +44,24 @@ def find_guides() -> GuideFiles:
         guides={file.stem: file for file in sorted(folder.glob("*.md"))},
         pictures={file.name: file for file in (folder / "pictures").glob("*.png")},
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuideLink:
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuideContext(PageContext):
+    """One guide, or all of them. They are in English."""
+
+    template = "guide.html"
+
+    guides: Sequence[GuideLink]
+    name: str = ""  # of the guide shown
+    title: str = ""
+    content: Markup | None = None
 
 
 class GuideEndpoints:

@@ -30,7 +30,7 @@ def render_markdown(text: str, address_of: Callable[[str], str | None]) -> Marku
             token.attrSet("id", f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
             seen[anchor] += 1
         if token.children is not None:
-            token.children = list(_served(token.children, address_of))
+            token.children = list(link_tokens(token.children, address_of))
     html = MARKDOWN.renderer.render(tokens, MARKDOWN.options, {})
     for plain, scrolling in SCROLLING.items():
         html = html.replace(plain, scrolling)
@@ -42,7 +42,7 @@ def anchor_of(heading: str) -> str:
     return NOT_IN_ANCHORS.sub("", heading.lower()).replace(" ", "-")
 
 
-def _served(tokens: Iterable[Token], address_of: Callable[[str], str | None]) -> Iterator[Token]:
+def link_tokens(tokens: Iterable[Token], address_of: Callable[[str], str | None]) -> Iterator[Token]:
     dropped = False
     for token in tokens:
         if token.type in HTML:

@@ -195,8 +195,8 @@ class TallyStore(Protocol):
     async def add_counts(self, counts: SignInCounts) -> None:
         """Add to the counts by hour and kind and by hour and target, and merge the sketches of people."""
 
-    async def record_seen(self, user_ids: Sequence[str], now: int) -> None:
-        """Store that these people were seen now; accounts that were seen in the last minute stay as they are."""
+    async def record_seen(self, user_ids: Sequence[str], at: int) -> None:
+        """Store that these people were seen then; accounts with a time from a minute before on keep it."""
 
     async def counts_since(self, hour: int) -> Sequence[HourlyTally]:
         """What was counted from that hour on, oldest first."""

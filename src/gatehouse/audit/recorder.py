@@ -20,7 +20,7 @@ from gatehouse.audit.model import (
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.kernel.sketches import sketch_digest
-from gatehouse.kernel.times import HOUR
+from gatehouse.kernel.times import HOUR, MINUTE
 
 MAX_CHANGES: Final = 40
 MAX_VALUE_LENGTH: Final = 120
@@ -66,7 +66,7 @@ TALLIED_EVENTS: Final[Mapping[AuditEvent, TallyKind]] = {
 }
 ACTIVE_EVENTS: Final = frozenset({AuditEvent.SIGNED_IN, AuditEvent.LOGGED_IN, AuditEvent.GRANT_MADE})
 MAX_TARGETS: Final = 10_000  # different applications and clients between two flushes
-MAX_SEEN: Final = 100_000  # people between two flushes
+MAX_SEEN: Final = 20_000  # people between two flushes
 SEEN_BATCH: Final = 200  # people in one write
 
 
@@ -78,7 +78,7 @@ class SignInTally:
         self._clock = clock
         self._key = key
         self._pending = SignInCounts()
-        self._seen: set[str] = set()  # IDs of people
+        self._seen: dict[str, int] = {}  # the minute, by the ID of a person
         self.by_method: Counter[tuple[str, ...]] = Counter()  # method and result, for the metrics of this process
 
     def count_refused(self, method: str) -> None:
@@ -102,14 +102,12 @@ class SignInTally:
     def note_seen(self, user_id: str) -> None:
         """Note that the person was here, for the list of people."""
         if len(self._seen) < MAX_SEEN:
-            self._seen.add(user_id)
+            now = self._clock.now()
+            self._seen[user_id] = now - now % MINUTE
 
     async def flush(self) -> None:
         """Write the counts since the last flush; a failed write is repeated the next time."""
-        while self._seen:
-            batch = sorted(self._seen)[:SEEN_BATCH]
-            await self._store.record_seen(batch, self._clock.now())
-            self._seen.difference_update(batch)
+        await self._write_seen()
         taken, self._pending = self._pending, SignInCounts()
         if taken.is_empty:
             return
@@ -117,6 +115,19 @@ class SignInTally:
             await self._store.add_counts(taken)
         except BaseException:
             self._pending.update(taken)
+            raise
+
+    async def _write_seen(self) -> None:
+        taken, self._seen = self._seen, {}
+        by_minute: dict[int, list[str]] = {}
+        for user_id, at in taken.items():
+            by_minute.setdefault(at, []).append(user_id)
+        try:
+            for at, user_ids in by_minute.items():
+                for start in range(0, len(user_ids), SEEN_BATCH):
+                    await self._store.record_seen(user_ids[start : start + SEEN_BATCH], at)
+        except BaseException:
+            self._seen = {**taken, **self._seen}
             raise
 
     def _hour(self) -> int:

@@ -40,7 +40,7 @@ async def test_role_is_assigned_until_friday_from_the_page_of_a_person(
     assert "No changes." in again.text
     assert "Assign role</button>" not in again.text
     longer = (await ada.get(path.replace("friday", "month"))).text
-    assert "Already assigned: " in longer
+    assert "Current end: " in longer
 
 
 async def test_role_form_keeps_what_was_typed_and_says_what_is_wrong(console_browsers: ConsoleBrowsers) -> None:

@@ -17,9 +17,9 @@ _UNLOCKED: Final = (
     .with_for_update(skip_locked=True)
 )
 SET_SEEN = Statement(
-    update(users).where(users.c.user_id.in_(_UNLOCKED)).values(seen_at=bindparam("now", type_=BigInteger()))
+    update(users).where(users.c.user_id.in_(_UNLOCKED)).values(seen_at=bindparam("seen", type_=BigInteger()))
 )
 
 
-def record_seen(user_ids: Sequence[str], now: int) -> Verb[None]:
-    yield SET_SEEN(ids=list(user_ids), now=now, before=now - INTERVAL)
+def record_seen(user_ids: Sequence[str], at: int) -> Verb[None]:
+    yield SET_SEEN(ids=list(user_ids), seen=at, before=at - INTERVAL)

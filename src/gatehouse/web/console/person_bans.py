@@ -21,7 +21,7 @@ from gatehouse.accounts.bans.model import (
     BanState,
     UserBan,
 )
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
 from gatehouse.admin.people import BanReach
@@ -214,7 +214,10 @@ class PersonBanScreens:
         ban = UserBan(ban_id="", application_id=scope.application_id, project_id=scope.project_id)
         after = replace(before, facts=replace(before.facts, bans=(*before.facts.bans, ban)))
         impacts = [await self._lost_in(user, before, after, application_id) for application_id in before.models]
-        return [one for one in impacts if not one.is_nothing][:MAX_APPLICATIONS]
+        lost = [one for one in impacts if not one.is_nothing]
+        return sorted(lost, key=lambda one: (one.application_id == CENTRAL_APPLICATION, one.application.lower()))[
+            :MAX_APPLICATIONS
+        ]
 
     async def _lost_in(
         self, user: User, before: EvaluationInput, after: EvaluationInput, application_id: int

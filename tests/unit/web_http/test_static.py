@@ -97,9 +97,11 @@ def test_icons_are_symbols_of_one_file_and_an_unknown_one_fails(tmp_path: Path) 
         assets.address("vendor/lucide/key.svg")
 
 
-async def test_a_style_sheet_names_other_files_by_their_digests(tmp_path: Path) -> None:
+async def test_a_style_sheet_contains_what_it_imports_and_names_files_by_their_digests(tmp_path: Path) -> None:
     (tmp_path / "tick.svg").write_text("<svg/>")
-    (tmp_path / "a.css").write_text('i { background: url("tick.svg") }')
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner/b.css").write_text('i { background: url("tick.svg") }')
+    (tmp_path / "a.css").write_text('@import "inner/b.css";')
     assets = Assets(tmp_path)
     app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
     served = await call_app(app, "GET", assets.address("a.css"))

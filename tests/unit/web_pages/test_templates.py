@@ -57,7 +57,14 @@ def test_no_template_contains_untranslated_text(name: str) -> None:
     assert not [word for word in [*spoken, re.sub(r"&[a-z]+;", "", seen)] if re.search(r"[^\W\d_]", word)]
 
 
-@pytest.mark.parametrize("sheet", sorted(path.name for path in STATIC_DIRECTORY.glob("*.css")))
+STYLE_SHEETS = {
+    path.relative_to(STATIC_DIRECTORY).as_posix()
+    for path in STATIC_DIRECTORY.rglob("*.css")
+    if "vendor" not in path.parts
+}
+
+
+@pytest.mark.parametrize("sheet", sorted(STYLE_SHEETS))
 def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
     """An unclosed block swallows all that follows it, without an error."""
     depth = 0
@@ -65,6 +72,15 @@ def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
         depth += line.count("{") - line.count("}")
         assert depth in (0, 1, 2), line
     assert depth == 0
+
+
+def test_every_component_is_part_of_a_style_sheet() -> None:
+    imported = [
+        name
+        for sheet in STYLE_SHEETS
+        for name in re.findall(r'^@import "(.*)";$', (STATIC_DIRECTORY / sheet).read_text(), re.MULTILINE)
+    ]
+    assert sorted(imported) == sorted(sheet for sheet in STYLE_SHEETS if sheet.startswith("components/"))
 
 
 def test_every_text_key_used_by_a_template_or_module_exists() -> None:

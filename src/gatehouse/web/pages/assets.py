@@ -1,8 +1,8 @@
 """Style sheets, scripts and images: listed once at the start, small ones cached in memory.
 
 An address contains the digest of its file, so that browsers may cache it forever; so do the addresses of fonts and
-images inside our style sheets. The icons are one file, made of the vendored ones. No request path is used to look up
-a file on disk.
+images inside our style sheets. A style sheet is served with those that it imports. The icons are one file, made of
+the vendored ones. No request path is used to look up a file on disk.
 """
 
 import asyncio
@@ -41,6 +41,7 @@ MEDIA_TYPES: Final = {
 ICON_DIRECTORY: Final = "vendor/lucide"
 ICON_SPRITE: Final = "icons.svg"
 SVG_CONTENT: Final = re.compile(r"<svg\b[^>]*>(.*)</svg>", re.DOTALL)
+CSS_IMPORT: Final = re.compile(rb'@import "([a-z0-9/._-]+)";')
 CSS_URL: Final = re.compile(rb'url\("([a-z0-9/._-]+)"\)')  # a vendored sheet writes its addresses without quotes
 
 
@@ -64,7 +65,8 @@ class Assets:
         for path in sorted(files, key=lambda path: (path.suffix == ".css", path)):  # a style sheet names other files
             content = stored = path.read_bytes()
             if path.suffix == ".css":
-                content = CSS_URL.sub(self._css_address, stored)
+                whole = CSS_IMPORT.sub(lambda found: (directory / found[1].decode()).read_bytes(), stored)
+                content = CSS_URL.sub(self._css_address, whole)
             name = path.relative_to(directory).as_posix()
             self._assets[name] = _make_asset(path, content, always_cached=content != stored)
 

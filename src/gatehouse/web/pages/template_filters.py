@@ -18,7 +18,7 @@ from gatehouse.web.pages.translations import Translator
 DATE_AFTER_SECONDS: Final = 30 * DAY  # seconds after which a date is shown
 GROUP_SIZE: Final = 4  # characters of a secret per group
 QUIET_ZONE: Final = 4  # modules; ISO/IEC 18004 §5.3.8
-AVATAR_TONES: Final = 6  # classes of parts.css
+AVATAR_TONES: Final = 6  # classes of components/avatar.css
 QR_LIBRARY: Final = "segno"  # imported with the first code: it takes 3 MB
 
 

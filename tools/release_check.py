@@ -44,7 +44,9 @@ NEVER_IMPORTED: Final[Mapping[str, str]] = {
     "python-multipart": "imported as python_multipart",
 }
 WANTED: Final = ("py.typed", "web/templates/", "web/locales/en.toml", "web/locales/de.toml", "web/static/")
-UNWANTED: Final = re.compile(r"(^|/)(tests?|__pycache__|data|\.git)(/|$)|\.(db|pyc|key|pem|log|sqlite)$")
+UNWANTED: Final = re.compile(
+    r"(^|/)(__pycache__|data|\.git)(/|$)|(^|/)(test_\w+|conftest)\.py$|\.(db|pyc|key|pem|log|sqlite)$"
+)
 
 # What may run with our master key: licences that ask for no more than to be named.
 ALLOWED: Final = (

@@ -242,7 +242,7 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     for one in refusals:
         await studio.services.storage.audit.add_refusal(one, 1_000)
     first = (await ada.get(address)).text
-    assert f"<small>wrong secret {ONE_PAGE} · <code" in first
+    assert f'<small><span lang="en">wrong secret {ONE_PAGE}</span> · <code' in first
     assert first.count("/console/games/record?id=") == ONE_PAGE
     assert f"/console/games/record?id={refusals[-1].record_id}" in first
     following = re.search(r'href="(\?after=[0-9]+)" rel="next"', first)

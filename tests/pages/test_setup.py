@@ -47,14 +47,3 @@ async def test_setup_works_without_javascript_on_a_phone(service: RunningService
     await page.get_by_role("button", name="Create administrator").click()
     await expect(page.get_by_role("heading", name="Welcome, Anna")).to_be_visible()
     await context.close()
-
-
-async def test_the_api_documentation_shows_offline_and_without_complaints(
-    service: RunningService, page: Page
-) -> None:
-    errors: list[str] = []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: errors.append(request.url) if service.base_url not in request.url else None)
-    await page.goto(f"{service.base_url}/docs")
-    await expect(page.get_by_text("/proxy/oauth/keys")).to_be_visible()
-    assert [complaint for complaint in errors if not complaint.startswith("data:")] == []

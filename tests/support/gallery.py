@@ -23,14 +23,23 @@ from gatehouse.sign_in_flow.flows import ConsentRequest, NetworkNearness
 from gatehouse.sign_in_flow.model import DestinationLink, FormPost
 from gatehouse.throttle.proof_of_work import Puzzle
 from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.operation_texts import ExampleRequest
+from gatehouse.web.http.parse import BodyKind
 from gatehouse.web.http.parse_form import parse_urlencoded
 from gatehouse.web.http.responses import html_response, json_response
-from gatehouse.web.http.routing import Endpoint, RateClass
+from gatehouse.web.http.routing import Endpoint, RateClass, RequiredAuth
 from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
 from gatehouse.web.pages import contexts as sso
 from gatehouse.web.pages import email_sign_in as by_email
 from gatehouse.web.pages import guides
+from gatehouse.web.pages.api_docs import (
+    DocsContext,
+    DocumentedExample,
+    DocumentedGroup,
+    DocumentedOperation,
+    FieldRow,
+)
 from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.branding import ColorPreviewContext, swatches
 from gatehouse.web.pages.contexts import PageContext
@@ -299,7 +308,55 @@ FULL_ACCOUNT: Final = replace(
 WHY_DENIED: Final = page.DenialReason(
     by="restricted_domains", check="/console/access/check?user_id=1000000001&application_id=50001"
 )
+
+
+def documented_example(operation_id: str, auth: RequiredAuth) -> DocumentedOperation:
+    """An operation of the API documentation that needs these credentials."""
+    request = ExampleRequest(
+        title="one permission",
+        method="GET" if auth is RequiredAuth.SESSION else "POST",
+        target="/api/permissions/check",
+        headers={},
+        auth=auth,
+        body_kind=None if auth is RequiredAuth.SESSION else BodyKind.JSON,
+        fields={"application_id": 50001, "data": {"user_id": "1000000007", "checks": [{"rule": "user.kick"}]}},
+    )
+    return DocumentedOperation(
+        operation_id=operation_id,
+        method=request.method,
+        path=request.target,
+        summary="Check up to 100 permissions of users",
+        description="Answers true or false for each check, in their order.",
+        auth="person" if auth is RequiredAuth.USER_JWT_AND_FACTOR else auth.value,
+        fields=[FieldRow(name="data.checks", kind="list of object", required=True, description="At most 100")],
+        examples=[DocumentedExample(request=request, curl=request.curl("https://id.example"), changes=True)],
+        answers=[("200", "OK"), ("403", "Forbidden")],
+        answer_fields=[FieldRow(name="data", kind="list of boolean")],
+    )
+
+
+DOCS: Final = DocsContext(
+    groups=[
+        DocumentedGroup(
+            name="Permissions",
+            description="Ask who may do what and why.",
+            operations=[
+                documented_example(f"sample.{auth.value}", auth)
+                for auth in (
+                    *(RequiredAuth.NONE, RequiredAuth.SESSION, RequiredAuth.CLIENT, RequiredAuth.ACCESS_TOKEN),
+                    *(RequiredAuth.USER_JWT_AND_FACTOR, RequiredAuth.ACCESS_KEY),
+                )
+            ],
+        )
+    ],
+    placeholders={"id": "An ID from the answer of an example above it"},
+    variables={"JWT": "A user JWT"},
+    api_version="1.0.0",
+)
 STATES: Final[Mapping[str, PageContext]] = {
+    "docs": DOCS,
+    "docs-signed-in": replace(DOCS, nick="Anna", csrf="sample", is_fresh=True),
+    "docs-confirm": replace(DOCS, nick="Anna", csrf="sample"),
     "branding-colors": ColorPreviewContext(swatches=swatches(Color.parse("#ffd24a"))),
     "setup": page.SetupContext(token="sample"),
     "setup-problem": page.SetupContext(

@@ -3,6 +3,8 @@
 import secrets
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from gatehouse.accounts.errors import UserBlocked
 from gatehouse.accounts.model import User
 from gatehouse.accounts.store import AccountStore
@@ -42,14 +44,22 @@ class UserTokens:
         self._issuer = issuer
         self._lifetime = lifetime
 
-    async def issue_for_script(self, user_id: str, *, factor: str, origin: AuditOrigin) -> str:
-        """Issue a JWT without a sign-in, at the operator's request; recorded before it is signed."""
+    async def issue_recorded(
+        self, user_id: str, *, factor: str, origin: AuditOrigin, seconds: int | None = None
+    ) -> str:
+        """Issue a JWT without a sign-in, for an operator or a signed-in person; recorded before it is signed.
+
+        `seconds`: how long it lives, if not as long as the settings say.
+        """
         user = await self._store.user(user_id)
         if user.blocked:
             raise UserBlocked(f"user {user_id} is blocked")
         record = self._recorder.record(AuditEvent.USER_TOKEN_MADE, origin, subject=user_id)
         await self._store.add_record(record)
-        return await self._signer.sign(self.build_claims(user, auth="login", factor=factor))
+        claims = self.build_claims(user, auth="login", factor=factor)
+        if seconds is not None:
+            claims = msgspec.structs.replace(claims, exp=claims.iat + seconds)
+        return await self._signer.sign(claims)
 
     async def issue(
         self,

@@ -1,5 +1,6 @@
 """What the listeners serve: the endpoints of the services and the application around them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from gatehouse.app.api_endpoints import (
 from gatehouse.app.figures import figures_of
 from gatehouse.app.page_endpoints import (
     account_endpoints,
+    account_view,
     registration_endpoints,
     setup_endpoints,
     sign_in_endpoints,
@@ -35,7 +37,8 @@ from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import ErrorRenderer
 from gatehouse.web.http.metrics import Metrics
 from gatehouse.web.http.routing import Endpoint, build_application
-from gatehouse.web.pages.api_docs import docs_endpoints
+from gatehouse.web.pages.account_request import NoticeCookie
+from gatehouse.web.pages.api_docs import DocsPage
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile, brand_endpoint
 from gatehouse.web.pages.guides import GuideEndpoints
@@ -111,7 +114,7 @@ def build_app(
         SecurityTextEndpoint(read_security_txt(settings.operations.security_txt)).endpoint(),
     ]
     table += GuideEndpoints(pages).endpoints()
-    table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
+    table += docs_page(services, pages, table).endpoints()
     errors = ErrorRenderer(
         render_error=pages.render_error,
         identify_reader=services.browsers.read,
@@ -137,6 +140,18 @@ def build_app(
         app=context,
         readiness=readiness,
         metrics=metrics,
+    )
+
+
+def docs_page(services: Services, pages: PageRenderer, table: Sequence[Endpoint]) -> DocsPage:
+    return DocsPage(
+        tuple(table),
+        view=account_view(services, pages, NoticeCookie(https=services.is_https)),
+        pages=pages,
+        browsers=services.browsers,
+        tokens=services.user_tokens,
+        base_url=services.settings.server.base_url,
+        version=__version__,
     )
 
 

@@ -210,15 +210,19 @@ def provider_endpoints(
     ).endpoints()
 
 
-def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
-    notices = NoticeCookie(https=services.is_https)
-    view = AccountView(
+def account_view(services: Services, pages: PageRenderer, notices: NoticeCookie) -> AccountView:
+    return AccountView(
         browsers=services.browsers,
         sessions=services.sessions,
         sign_in_flows=services.sign_in_flows,
         pages=pages,
         notices=notices,
     )
+
+
+def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    notices = NoticeCookie(https=services.is_https)
+    view = account_view(services, pages, notices)
     account = AccountPage(
         profile=services.account_profile,
         data=services.data_requests,

@@ -380,7 +380,7 @@ def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool)
 
     async def work(services: Services) -> tuple[str, str]:
         found = await find_user(services, user_name)
-        jwt = await services.user_tokens.issue_for_script(found.user_id, factor=factor, origin=operator_origin())
+        jwt = await services.user_tokens.issue_recorded(found.user_id, factor=factor, origin=operator_origin())
         return found.user_id, jwt
 
     user_id, jwt = run_with_services(invocation, work)

@@ -163,7 +163,7 @@ class Inspector(HTMLParser):
         self.unsafe += [name for name in named if name == "style" or name.startswith("on")]
         self.unsafe += [tag] if tag == "style" or (tag == "script" and "src" not in named) else []
         if tag == "form":
-            self.forms.append({"method": named["method"], "action": named["action"]})
+            self.forms.append({"method": named["method"], "action": named.get("action", "")})
         elif tag in ("input", "button", "select") and self.forms and named.get("name"):
             self.forms[-1][f"field {named['name']}"] = named.get("value", "")
 
@@ -180,6 +180,9 @@ def test_every_form_posts_to_a_local_path_with_the_csrf_token() -> None:
     forms = [(state, form) for state, inspector in inspect_states() for form in inspector.forms]
     assert len(forms) > 50
     for state, form in forms:
+        if form["method"] == "dialog":  # a script sends it, the browser never does
+            assert form["action"] == "", state
+            continue
         assert form["method"] == "post", state
         if form["action"] == FORM_POST.action:  # the response to a client, which carries nothing of ours
             assert "field csrf" not in form, state

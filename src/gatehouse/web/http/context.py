@@ -54,13 +54,12 @@ UNUSED_FEATURES: Final = (
 def content_security_policy(
     *,
     form_action: Iterable[str] = (),
-    images: Iterable[str] = (),
     own_forms: bool = True,
     scripts: bool = True,
     frames: bool = False,
     framed: bool = False,
 ) -> str:
-    """Return the strict policy with these sources beside 'self': a client's redirect origin, or `data:` on /docs.
+    """Return the strict policy, in which forms may also lead to these origins: those that a client redirects to.
 
     Without `own_forms` the forms of the page lead to those sources only. `frames`: the page shows others of this
     service in frames; `framed`: it is one of those.
@@ -71,7 +70,7 @@ def content_security_policy(
             "default-src 'none'",
             f"script-src {own if scripts else none}",
             "style-src 'self'",
-            f"img-src {policy_sources(images)}",
+            "img-src 'self'",
             "font-src 'self'",
             "connect-src 'self'",
             f"form-action {policy_sources(form_action, own=own_forms)}",

@@ -106,6 +106,7 @@ RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.TOTP: Path.TOTP,
     Path.PASSKEY: Path.PASSKEY,
     Path.DELETE: Path.DELETE,
+    Path.DOCS_SESSION: Path.DOCS,
     Path.EMAIL: section_address(AccountSection.EMAIL),
     Path.USERNAME: section_address(AccountSection.PROFILE),
     Path.PASSWORD: section_address(AccountSection.PASSWORD),

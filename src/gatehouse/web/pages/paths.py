@@ -5,8 +5,10 @@ from enum import StrEnum
 
 class Path(StrEnum):
     HOME = "/"  # sign-in or account; also `/?stoken=…` (R1) and `/?gsid=…` (R4)
+    OPENAPI = "/openapi.json"
     DOCS = "/docs"
     GUIDES = "/docs/guides"  # and /<name>, /pictures/<file>
+    DOCS_SESSION = "/docs/session"  # GET signs in and returns; POST answers with a short user JWT
     CONSOLE = "/console"
     SETUP = "/setup"
 

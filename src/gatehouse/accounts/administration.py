@@ -52,46 +52,56 @@ USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 
 def check_user_id(text: str) -> str:
     if not USER_ID.fullmatch(text):
-        raise BadAccount("must be 1 to 19 digits, not starting with 0")
+        raise BadAccount("must be 1 to 19 digits, not starting with 0").on_screen("user_id_digits")
     return text
 
 
 def check_nick(text: str) -> str:
     nick = nfc(text.strip())
     if not nick or len(nick) > MAX_NICK_LENGTH or not is_plain_line(nick):
-        raise BadAccount(f"the nick must be 1 to {MAX_NICK_LENGTH} visible characters on one line")
+        raise BadAccount(f"the nick must be 1 to {MAX_NICK_LENGTH} visible characters on one line").on_screen(
+            "nick", max_nick_length=MAX_NICK_LENGTH
+        )
     return nick
 
 
 def check_lang(text: str) -> str:
     if not LANGUAGE_TAG.fullmatch(text):
-        raise BadAccount("must be a language tag such as en or pt-BR")
+        raise BadAccount("must be a language tag such as en or pt-BR").on_screen("language_tag")
     return text
 
 
 def check_country(text: str) -> str:
     if not COUNTRY_CODE.fullmatch(text):
-        raise BadAccount("must be two capital letters such as DE")
+        raise BadAccount("must be two capital letters such as DE").on_screen("country")
     return text
 
 
 def check_tags(tags: frozenset[str]) -> frozenset[str]:
     own = {tag for tag in tags if tag in SYSTEM_TAGS or is_service_tag(tag)}
     if own:
-        raise BadAccount(f"{', '.join(sorted(own))}: managed automatically, cannot be set")
+        raise BadAccount(f"{', '.join(sorted(own))}: managed automatically, cannot be set").on_screen(
+            "tags_managed", names=", ".join(sorted(own))
+        )
     if any("," in tag for tag in tags):
-        raise BadAccount("a tag cannot contain a comma")  # tags are sent joined by commas (R2, claim tgs)
+        raise BadAccount("a tag cannot contain a comma").on_screen(
+            "tag_comma"
+        )  # tags are sent joined by commas (R2, claim tgs)
     if json_length(",".join(check_labels(tags))) > MAX_CUSTOM_TAG_BYTES:
-        raise BadAccount(f"all tags together are limited to {MAX_CUSTOM_TAG_BYTES} bytes")
+        raise BadAccount(f"all tags together are limited to {MAX_CUSTOM_TAG_BYTES} bytes").on_screen(
+            "tag_bytes", max_custom_tag_bytes=MAX_CUSTOM_TAG_BYTES
+        )
     return tags
 
 
 def check_labels(words: frozenset[str]) -> frozenset[str]:
     if len(words) > MAX_TAGS:
-        raise BadAccount(f"at most {MAX_TAGS} entries")
+        raise BadAccount(f"at most {MAX_TAGS} entries").on_screen("entries_tags", max_tags=MAX_TAGS)
     for word in words:
         if not 0 < len(word) <= MAX_TAG_LENGTH or word != word.strip() or not is_plain_line(word):
-            raise BadAccount(f"each entry must be 1 to {MAX_TAG_LENGTH} visible characters on one line")
+            raise BadAccount(f"each entry must be 1 to {MAX_TAG_LENGTH} visible characters on one line").on_screen(
+                "tag_length", max_tag_length=MAX_TAG_LENGTH
+            )
     return words
 
 

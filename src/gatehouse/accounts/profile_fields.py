@@ -48,7 +48,9 @@ def check_name(text: str) -> str:
     """Return the name in its stored form; it may be empty. Raises BadAccount."""
     name = nfc(text.strip())
     if len(name) > MAX_NAME_LENGTH or not is_plain_line(name):
-        raise BadAccount(f"a name must be at most {MAX_NAME_LENGTH} visible characters on one line")
+        raise BadAccount(f"a name must be at most {MAX_NAME_LENGTH} visible characters on one line").on_screen(
+            "name_length", max_name_length=MAX_NAME_LENGTH
+        )
     return name
 
 
@@ -58,7 +60,7 @@ def check_zoneinfo(text: str) -> str:
     known = time_zones()
     well_formed = len(zone) <= MAX_ZONE_LENGTH and ZONE.fullmatch(zone)
     if zone and (not well_formed or (known and zone not in known)):
-        raise BadAccount("must be a time zone such as Europe/Berlin")
+        raise BadAccount("must be a time zone such as Europe/Berlin").on_screen("time_zone")
     return zone
 
 
@@ -78,11 +80,13 @@ def check_username(text: str) -> str:
     """Return the user name in its stored form. Raises BadAccount."""
     name = username_key(text)
     if not MIN_USERNAME_LENGTH <= len(name) <= MAX_USERNAME_LENGTH or not USERNAME_CHARACTERS.fullmatch(name):
-        raise BadAccount("a user name must be 3 to 32 of the letters a to z, digits, dots, hyphens and underscores")
+        raise BadAccount(
+            "a user name must be 3 to 32 of the letters a to z, digits, dots, hyphens and underscores"
+        ).on_screen("username")
     if name.isdigit():
-        raise BadAccount("a user name must not consist of digits only")
+        raise BadAccount("a user name must not consist of digits only").on_screen("username_digits")
     if is_reserved(name):
-        raise BadAccount("this user name is reserved")
+        raise BadAccount("this user name is reserved").on_screen("username_reserved")
     return name
 
 

@@ -4,17 +4,29 @@ An error has a public part for the caller and a private part for the log, and do
 `web/http/errors.py` turns it into a response.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Self
 
 
 class GatehouseError(Exception):
-    """`public` may be shown to the caller; `detail` is only logged."""
+    """`public` may be shown to the caller; `detail` is only logged.
+
+    Screens of the console have texts of their own, in every language: `problem.<screen_key>`, or that of its class.
+    """
 
     public: ClassVar[str] = "The request failed."
+    screen_key: str = ""
+    screen_values: Mapping[str, object] = MappingProxyType({})
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail or self.public)
         self.detail = detail
+
+    def on_screen(self, key: str, /, **values: object) -> Self:
+        """Name the console's own text for this detail, and the values in it."""
+        self.screen_key, self.screen_values = key, values
+        return self
 
 
 class BadInput(GatehouseError):

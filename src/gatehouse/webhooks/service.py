@@ -105,7 +105,7 @@ class Webhooks:
         )
         webhook = self._apply_draft(blank, draft)
         if not webhook.url or not webhook.topics:
-            raise Malformed("data: url and events are required for a new webhook")
+            raise Malformed("data: url and events are required for a new webhook").on_screen("webhook_required")
         made = await self._store.create_webhook(webhook, self._entry(AuditEvent.WEBHOOK_CREATED, actor, webhook_id))
         return WebhookWithSecret(webhook=made, secret=secret_text(key))
 
@@ -142,7 +142,9 @@ class Webhooks:
         """Return deliveries of one state or all, the newest first."""
         require_operation(actor.rights, Operation.ADMINISTER)
         if state and state not in list(DeliveryState):
-            raise Malformed(f"data.state: must be one of {', '.join(DeliveryState)}")
+            raise Malformed(f"data.state: must be one of {', '.join(DeliveryState)}").on_screen(
+                "one_of", names=", ".join(DeliveryState)
+            )
         if not 1 <= limit <= MAX_LOGGED_DELIVERIES:
             raise Malformed(f"data.limit: must be an integer from 1 to {MAX_LOGGED_DELIVERIES}")
         await self._store.webhook(webhook_id)
@@ -208,5 +210,7 @@ def parse_topics(given: object, place: str) -> tuple[Topic, ...]:
     if wrong := [one for one in wanted if one not in list(Topic)]:
         raise Malformed(f"{place}: {printable(wrong[0])} is not one of {', '.join(Topic)}")
     if not wanted or len(set(wanted)) != len(wanted):
-        raise Malformed(f"{place}: must list at least one of {', '.join(Topic)}, each once")
+        raise Malformed(f"{place}: must list at least one of {', '.join(Topic)}, each once").on_screen(
+            "topics", names=", ".join(Topic)
+        )
     return tuple(topic for topic in Topic if topic in wanted)

@@ -219,6 +219,21 @@ async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> No
     assert texts - {*refusals(), *[complaint async for complaint in complaints()]} == set()
 
 
+def test_exactly_the_errors_that_exist_have_a_text_on_screens() -> None:
+    import_module("gatehouse.app.services.console")
+    texts = load_languages("console")[FALLBACK_LANG].texts
+    keys = {key.removeprefix("problem.") for key in texts if key.startswith("problem.")}
+    sources = "".join(file.read_text() for file in (ROOT / "src" / "gatehouse").rglob("*.py"))
+    named = set(re.findall(r'\.on_screen\(\s*"(\w+)"', sources))
+    assert len(named) > 100
+    assert named <= keys
+    assert keys - named <= error_names()
+
+
+def error_names(kind: type[GatehouseError] = GatehouseError) -> set[str]:
+    return {kind.__name__}.union(*map(error_names, kind.__subclasses__()))
+
+
 def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it() -> None:
     english = "An account with this email already exists."
     assert LANGUAGES.translate_message("en", english) == english

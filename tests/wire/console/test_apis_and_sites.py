@@ -138,4 +138,9 @@ async def test_a_wrong_or_taken_site_is_refused_at_its_field(
         response = await ada.post(path, site_origin=origin, rule=rule)
         assert (response.status_code, problem in response.text) == (status, True), response.text
         assert f'value="{origin}"' in response.text
+    await ada.get(f"{SITES}?lang=de")
+    response = await ada.post(SITES, site_origin="https://other.example", rule="user kick")
+    assert "Berechtigung: user kick ist kein gültiger Name einer Berechtigung." in response.text
+    response = await ada.post(wiki, site_origin="https://wiki.example", rule="user.kick")
+    assert "Die Website wird schon von einer anderen Anwendung geschützt." in response.text
     assert (await application_of(studio)).protected_sites == {"https://wiki.example": "user.kick"}

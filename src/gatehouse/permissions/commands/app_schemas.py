@@ -167,7 +167,7 @@ class SchemaCommands:
             if after != before:
                 self._refuse_role(actor, state, before, after)
             if after.key in new:
-                raise Malformed(f"data.roles.{name}: role names must be unique ignoring case")
+                raise Malformed(f"data.roles.{name}: role names must be unique ignoring case").on_screen("role_names")
             new[after.key] = after
         for key in state.roles.keys() - new.keys():
             self._refuse_role(actor, state, state.roles[key], None)
@@ -235,13 +235,13 @@ def version_of(given: Mapping[str, object]) -> int | UnsetType:
     if version is UNSET:
         return UNSET
     if isinstance(version, bool) or not isinstance(version, int):
-        raise Malformed("data.version: must be an integer")
+        raise Malformed("data.version: must be an integer").on_screen("integer")
     return version
 
 
 def role_name(draft: RoleDraft) -> str:
     if draft.name is UNSET:
-        raise Malformed("data.name: required")
+        raise Malformed("data.name: required").on_screen("required")
     return grammar.check_role_name(draft.name, "data.name")
 
 
@@ -252,7 +252,7 @@ def read_role(fields: object, name: str) -> RoleDraft:
     except msgspec.ValidationError as error:
         raise Malformed(f"{place}: {error}") from None
     if draft.name not in (UNSET, name):
-        raise Malformed(f"{place}.name: does not match the key")
+        raise Malformed(f"{place}.name: does not match the key").on_screen("key_mismatch")
     return msgspec.structs.replace(draft, name=grammar.check_role_name(name, place))
 
 
@@ -310,7 +310,9 @@ def refuse_role(model: ApplicationModel, before: Role | None, after: Role, *, pl
         names = ", ".join(str(rule) for rule in held)
         if before is not None and before.protected:
             raise RoleStaysProtected(f"role {after.name} contains {names}")
-        raise ProtectedRules(f"{place}: protected rules are allowed only in protected roles: {names}")
+        raise ProtectedRules(f"{place}: protected rules are allowed only in protected roles: {names}").on_screen(
+            "protected_rules", names=names
+        )
     refuse_colliding(model, after, place=place)
 
 
@@ -334,7 +336,9 @@ def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: Sch
         if not role.protected and protected_rules_in(known, meta_entries(role.meta))
     ]
     if holders and before.schema != after.schema:
-        raise ProtectedHeld(f"Public roles contain a rule that would become protected: {', '.join(sorted(holders))}")
+        raise ProtectedHeld(
+            f"Public roles contain a rule that would become protected: {', '.join(sorted(holders))}"
+        ).on_screen("protected_held", names=", ".join(sorted(holders)))
 
 
 def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema, place: str) -> None:
@@ -347,7 +351,7 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema, 
         (leaf.value, leaf.protected) == (wanted[rule].value, wanted[rule].protected) for rule, leaf in known.items()
     )
     if not same:
-        raise Malformed(f"{place}: application 1: its rules cannot be changed")
+        raise Malformed(f"{place}: application 1: its rules cannot be changed").on_screen("central_rules")
 
 
 def refuse_central_role(state: ApplicationModel, before: Role | None, after: Role | None) -> None:
@@ -359,7 +363,7 @@ def refuse_central_role(state: ApplicationModel, before: Role | None, after: Rol
         raise CentralRole
     denied = None if after is None else meta_entries(after.meta).get(CAN_ADMINISTER)
     if denied is not None and not denied.value:
-        raise Malformed("application 1: no role can deny can_administer")
+        raise Malformed("application 1: no role can deny can_administer").on_screen("central_deny")
 
 
 def role_effect(role: Role) -> tuple[object, ...]:

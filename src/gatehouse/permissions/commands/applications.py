@@ -144,7 +144,7 @@ class ApplicationCommands:
         )
         refuse_old_version(draft.version, NEW_VERSION)
         if draft.name is UNSET:
-            raise Malformed("data.name: required for a new application")
+            raise Malformed("data.name: required for a new application").on_screen("required_application")
         draft = msgspec.structs.replace(draft, project_id=project_id)
         blank = Application(application_id=0, name="", project_id=project_id, created_at=self._clock.now())
         # Callers who may create an application may also save it and its keys.

@@ -206,7 +206,7 @@ class BanCommands:
         operation = Operation.BAN_FROM_APPLICATION
         application = await find_application(self._applications, actor, operation, application_id)
         if application_id == CENTRAL_APPLICATION:
-            raise Malformed("application_id: ban from the installation instead")
+            raise Malformed("application_id: ban from the installation instead").on_screen("ban_installation")
         return BanTarget(scope=BanScope(application_id=application_id), project_id=application.project_id or "")
 
     async def _person(self, actor: Actor, user_id: str, target: BanTarget) -> Facts:
@@ -215,7 +215,7 @@ class BanCommands:
         if facts is not None and facts.service_account is None:
             return facts
         if facts is not None:
-            raise Malformed("user_id: is a service account; revoke it instead")
+            raise Malformed("user_id: is a service account; revoke it instead").on_screen("is_service_account")
         rights = actor.rights
         if rights.administers or rights.knows_who_exists or not target.scope.application_id:
             raise PersonNotFound
@@ -278,7 +278,7 @@ def draft_fields(draft: BanDraft, now: int) -> dict[str, Any]:
     if "until" in fields:
         fields["until"] = read_number(fields["until"] or 0, "data.until", LATEST_END)
         if 0 < fields["until"] <= now:
-            raise Malformed("data.until: must be in the future")
+            raise Malformed("data.until: must be in the future").on_screen("future")
     return fields
 
 

@@ -147,14 +147,14 @@ class GroupCommands:
 
     async def _create(self, actor: Actor, draft: GroupDraft) -> Group:
         if draft.project_id is UNSET:
-            raise Malformed("data.project_id: required")
+            raise Malformed("data.project_id: required").on_screen("required")
         home = grammar.check_project_id(draft.project_id, "data.project_id")
         model = await find_live_project(self._projects, actor.rights, home)
         project = model.project
         require_operation(actor.rights, Operation.GROUP_SAVE, GuardTarget(project_id=project.project_id))
         refuse_old_version(draft.version, NEW_VERSION)
         if draft.title is UNSET:
-            raise Malformed("data.title: required for a new group")
+            raise Malformed("data.title: required for a new group").on_screen("required_group")
         blank = Group(
             group_id=secrets.token_hex(GROUP_ID_BYTES),
             project_id=project.project_id,
@@ -168,7 +168,7 @@ class GroupCommands:
     async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
         seen = await self._find_managed_group(actor, group_id, Operation.GROUP_SAVE)
         if draft.project_id is not UNSET and not await self._is_in(seen, draft.project_id):
-            raise Malformed("data.project_id: a group cannot be moved to another project")
+            raise Malformed("data.project_id: a group cannot be moved to another project").on_screen("group_moved")
 
         def change(state: Group) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)

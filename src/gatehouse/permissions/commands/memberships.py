@@ -97,7 +97,7 @@ class MembershipCommands:
         try:
             model = await self._projects.edit_members(project_id, change, self._clock.now())
         except UserNotFound:  # 404 is only for callers who may read all records (R6)
-            raise Malformed("data.users: contains an unknown user") from None
+            raise Malformed("data.users: contains an unknown user").on_screen("unknown_user") from None
         return membership_document(
             model, await self._records.records_in_project(CENTRAL_APPLICATION, project_id), central
         )
@@ -106,7 +106,9 @@ class MembershipCommands:
         self, given: Mapping[str, object], project_id: str
     ) -> Mapping[str, Mapping[Scope, ScopeHoldings]]:
         if len(given) > MAX_USERS_AT_ONCE:
-            raise Malformed(f"data.users: at most {MAX_USERS_AT_ONCE} at a time")
+            raise Malformed(f"data.users: at most {MAX_USERS_AT_ONCE} at a time").on_screen(
+                "at_once_most", max_users_at_once=MAX_USERS_AT_ONCE
+            )
         return {
             grammar.check_user_id(user_id, "data.users"): self._read_member(
                 entry, project_id, f"data.users.{user_id}"
@@ -152,7 +154,7 @@ def apply_group_lists(model: ProjectModel, draft: MembershipDraft, place: str = 
     allow = group_list(model, draft.allow, project.allow, f"{place}.allow")
     disallow = group_list(model, draft.disallow, project.disallow, f"{place}.disallow")
     if set(allow) & set(disallow):
-        raise Malformed(f"{place}: a group cannot be both allowed and disallowed")
+        raise Malformed(f"{place}: a group cannot be both allowed and disallowed").on_screen("group_both")
     return replace(project, allow=allow, disallow=disallow)
 
 
@@ -167,7 +169,9 @@ def group_list(
     for group_id in ids:
         group = model.groups.get(group_id)
         if group is None or PROJECT_TAG not in group.tags:
-            raise Malformed(f"{place}: {group_id} is not a group of this project with the tag {PROJECT_TAG}")
+            raise Malformed(
+                f"{place}: {group_id} is not a group of this project with the tag {PROJECT_TAG}"
+            ).on_screen("not_project_group", group_id=group_id, project_tag=PROJECT_TAG)
     return ids
 
 

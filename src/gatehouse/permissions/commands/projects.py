@@ -182,7 +182,9 @@ def read_domains(given: Mapping[str, object], place: str) -> tuple[Mapping[str, 
 def read_services(given: object, place: str) -> Mapping[int, tuple[GroupGrant, ...]]:
     members = read_members(given, place)
     if len(members) > MAX_SERVICES:
-        raise Malformed(f"{place}: at most {MAX_SERVICES} services")
+        raise Malformed(f"{place}: at most {MAX_SERVICES} services").on_screen(
+            "services_most", max_services=MAX_SERVICES
+        )
     return {
         grammar.parse_application_id(name, place): read_grants(entry, f"{place}.{name}")
         for name, entry in members.items()
@@ -227,12 +229,16 @@ def refuse_service(
         or model is None
         or not model.application.is_connectable_to(project.project_id)
     ):
-        raise Malformed(f"{place}: not an application that can be connected to this project")
+        raise Malformed(f"{place}: not an application that can be connected to this project").on_screen(
+            "not_connectable"
+        )
     for grant in grants:
         for key in grant.roles:
             role = model.roles.get(key)
             if role is None or role.protected:
-                raise Malformed(f"{place}: {key} is not a role that can be granted in a project")
+                raise Malformed(f"{place}: {key} is not a role that can be granted in a project").on_screen(
+                    "not_grantable", key=key
+                )
 
 
 def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> None:

@@ -157,7 +157,9 @@ class ServiceAccountCommands:
     def _ends_at(self, days: int | None, latest: int) -> int:
         days = self._days() if days is None else days
         if not 1 <= days <= MAX_TOKEN_DAYS:
-            raise Malformed(f"data.days: must be 1 to {MAX_TOKEN_DAYS}")
+            raise Malformed(f"data.days: must be 1 to {MAX_TOKEN_DAYS}").on_screen(
+                "token_days", max_token_days=MAX_TOKEN_DAYS
+            )
         wanted = self._clock.now() + days * DAY_SECONDS
         return min(wanted, latest) if latest else wanted
 
@@ -225,7 +227,9 @@ def read_ranges(given: Sequence[object], place: str) -> tuple[str, ...]:
         try:
             ranges.append(str(parse_network(text)))
         except ValueError:
-            raise Malformed(f"{where}: must be a network in CIDR notation, such as 10.0.0.0/8") from None
+            raise Malformed(f"{where}: must be a network in CIDR notation, such as 10.0.0.0/8").on_screen(
+                "network"
+            ) from None
     return tuple(dict.fromkeys(ranges))
 
 

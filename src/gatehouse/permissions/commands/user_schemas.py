@@ -175,7 +175,9 @@ def refuse_unrelated(
 ) -> None:
     """Refuse permissions in a project of applications other than its own, published ones and application 1 (R5)."""
     if not is_related(model, project_id):
-        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
+        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published").on_screen(
+            "not_published", project_id=project_id
+        )
 
 
 def is_related(model: ApplicationModel, project_id: str) -> bool:
@@ -198,7 +200,7 @@ def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
     """Refuse sections that the caller may not write; parts of private_data are checked later."""
     given = [name for name in PARTS_BY_SECTION if getattr(draft, name) is not UNSET]
     if not given:
-        raise Malformed("data: nothing to save")
+        raise Malformed("data: nothing to save").on_screen("nothing_to_save")
     for name in given:
         in_parts = name == "private_data" and (
             is_only_projects(draft.private_data) or covers_root_entries(actor.rights, user_id)

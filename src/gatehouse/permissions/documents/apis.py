@@ -66,15 +66,19 @@ def check_resource(value: object, place: str) -> str:
 def _scopes(document: object, place: str) -> dict[str, dict[str, str]]:
     members = read_members(document, place)
     if len(members) > MAX_API_SCOPES:
-        raise Malformed(f"{place}: at most {MAX_API_SCOPES} entries")
+        raise Malformed(f"{place}: at most {MAX_API_SCOPES} entries").on_screen(
+            "entries_api", max_api_scopes=MAX_API_SCOPES
+        )
     return {name: _scope(name, details, f"{place}.{printable(name)}") for name, details in members.items()}
 
 
 def _scope(name: str, details: object, place: str) -> dict[str, str]:
     if len(name) > MAX_SCOPE_LENGTH or API_SCOPE.fullmatch(name) is None:
-        raise Malformed(f"{place}: a scope is at most {MAX_SCOPE_LENGTH} of a-z 0-9 _ - in parts joined by . or :")
+        raise Malformed(
+            f"{place}: a scope is at most {MAX_SCOPE_LENGTH} of a-z 0-9 _ - in parts joined by . or :"
+        ).on_screen("scope_name", max_scope_length=MAX_SCOPE_LENGTH)
     if name in RESERVED_SCOPES:
-        raise Malformed(f"{place}: this scope has a meaning of its own")
+        raise Malformed(f"{place}: this scope has a meaning of its own").on_screen("scope_reserved")
     members: Mapping[str, object] = read_members(details, place, ("title", "description"))
     checked = {"title": read_line(members.get("title"), f"{place}.title", MAX_SCOPE_TITLE, shortest=1)}
     if members.get("description") is not None:
@@ -92,16 +96,20 @@ def _clients(document: object, place: str, access: object) -> list[str]:
     found = read_list(document, place, MAX_API_CLIENTS)
     for index, one in enumerate(found):
         if not isinstance(one, str) or CLIENT.fullmatch(one) is None:
-            raise Malformed(f"{place}[{index}]: must be a client ID or the user ID of a service account")
+            raise Malformed(f"{place}[{index}]: must be a client ID or the user ID of a service account").on_screen(
+                "client_or_account"
+            )
     listed = [str(one) for one in found]
     refuse_repeated(listed, place)
     if listed and access != "listed":
-        raise Malformed(f"{place}: only with access listed")
+        raise Malformed(f"{place}: only with access listed").on_screen("only_listed")
     return listed
 
 
 def _token_seconds(value: object, place: str) -> int:
     seconds = read_number(value, place, MAX_TOKEN_SECONDS)
     if seconds < MIN_TOKEN_SECONDS:
-        raise Malformed(f"{place}: must be an integer from {MIN_TOKEN_SECONDS} to {MAX_TOKEN_SECONDS}")
+        raise Malformed(f"{place}: must be an integer from {MIN_TOKEN_SECONDS} to {MAX_TOKEN_SECONDS}").on_screen(
+            "token_seconds", min_token_seconds=MIN_TOKEN_SECONDS, max_token_seconds=MAX_TOKEN_SECONDS
+        )
     return seconds

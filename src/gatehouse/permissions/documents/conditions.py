@@ -39,7 +39,9 @@ def parse_condition(document: object, *, place: str = "condition", with_address:
     leaves = REQUEST_LEAVES if with_address else {name: read for name, read in REQUEST_LEAVES.items() if name != "ip"}
     test = _Reader(leaves).read(document, place, depth=1)
     if condition_size([test]).users > MAX_CONDITION_USERS:
-        raise Malformed(f"{place}: a condition can name at most {MAX_CONDITION_USERS} users in total")
+        raise Malformed(f"{place}: a condition can name at most {MAX_CONDITION_USERS} users in total").on_screen(
+            "condition_users", max_condition_users=MAX_CONDITION_USERS
+        )
     return Condition(_members(document, place), test)
 
 
@@ -71,7 +73,9 @@ class _Reader:
     def read(self, document: object, place: str, depth: int) -> ConditionTest:
         """Read an object, all members of which must hold; a single member is its own test."""
         if depth > MAX_CONDITION_DEPTH:
-            raise Malformed(f"{place}: a condition can be nested at most {MAX_CONDITION_DEPTH} levels deep")
+            raise Malformed(
+                f"{place}: a condition can be nested at most {MAX_CONDITION_DEPTH} levels deep"
+            ).on_screen("condition_depth", max_condition_depth=MAX_CONDITION_DEPTH)
         members = _members(document, place)
         tests = tuple(self._member(name, value, place, depth) for name, value in members.items())
         return tests[0] if len(tests) == 1 else AllOf(tests)
@@ -79,7 +83,9 @@ class _Reader:
     def _member(self, name: str, value: object, place: str, depth: int) -> ConditionTest:
         self._nodes += 1
         if self._nodes > MAX_CONDITION_MEMBERS:
-            raise Malformed(f"{place}: a condition can have at most {MAX_CONDITION_MEMBERS} members in total")
+            raise Malformed(
+                f"{place}: a condition can have at most {MAX_CONDITION_MEMBERS} members in total"
+            ).on_screen("condition_members", max_condition_members=MAX_CONDITION_MEMBERS)
         if name in NESTED_TESTS:
             return NESTED_TESTS[name](self._parts(value, f"{place}.{name}", depth))
         if name not in self._leaves:
@@ -108,7 +114,7 @@ def _text(value: object, place: str) -> str:
 def _users(value: object, place: str) -> OneOfUsers:
     user_ids = parse_user_ids(value, place, MAX_CONDITION_USERS)
     if not user_ids:
-        raise Malformed(f"{place}: must have at least one user ID")
+        raise Malformed(f"{place}: must have at least one user ID").on_screen("user_ids")
     return OneOfUsers(frozenset(user_ids), listed_count=len(read_list(value, place, MAX_CONDITION_USERS)))
 
 
@@ -116,7 +122,9 @@ def _network(value: str, place: str) -> Network:
     try:
         return _cached_network(value)
     except ValueError:
-        raise Malformed(f"{place}: must be one network in CIDR notation, such as 10.0.0.0/8") from None
+        raise Malformed(f"{place}: must be one network in CIDR notation, such as 10.0.0.0/8").on_screen(
+            "one_network"
+        ) from None
 
 
 @lru_cache(NETWORK_CACHE_SIZE)

@@ -22,10 +22,10 @@ def printable(given: object) -> str:
 def read_members(document: object, place: str, known: Collection[str] | None = None) -> Mapping[str, object]:
     """An object whose names are text (a YAML file may have others) and, when `known` is given, among these."""
     if not isinstance(document, Mapping):
-        raise Malformed(f"{place}: must be an object")
+        raise Malformed(f"{place}: must be an object").on_screen("an_object")
     for name in document:
         if not isinstance(name, str) or (known is not None and name not in known):
-            raise Malformed(f"{place}.{printable(name)}: unknown field")
+            raise Malformed(f"{place}.{printable(name)}: unknown field").on_screen("unknown_field")
     return document
 
 
@@ -37,37 +37,41 @@ def member_or(members: Mapping[str, object], name: str, empty: object) -> object
 
 def read_list(document: object, place: str, most: int) -> Sequence[object]:
     if not isinstance(document, list | tuple):
-        raise Malformed(f"{place}: must be a list")
+        raise Malformed(f"{place}: must be a list").on_screen("a_list")
     if len(document) > most:
-        raise Malformed(f"{place}: at most {most} entries")
+        raise Malformed(f"{place}: at most {most} entries").on_screen("entries_most", most=most)
     return document
 
 
 def read_flag(value: object, place: str) -> bool:
     if not isinstance(value, bool):
-        raise Malformed(f"{place}: must be true or false")
+        raise Malformed(f"{place}: must be true or false").on_screen("true_or_false")
     return value
 
 
 def read_number(value: object, place: str, highest: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= highest:
-        raise Malformed(f"{place}: must be an integer from 0 to {highest}")
+        raise Malformed(f"{place}: must be an integer from 0 to {highest}").on_screen("integer_to", highest=highest)
     return value
 
 
 def read_line(value: object, place: str, longest: int, *, shortest: int = 0) -> str:
     """One line without invisible or misleading characters (checklist AP-14)."""
     if not isinstance(value, str) or not shortest <= len(value) <= longest:
-        raise Malformed(f"{place}: must be text of {shortest} to {longest} characters")
+        raise Malformed(f"{place}: must be text of {shortest} to {longest} characters").on_screen(
+            "text_length", shortest=shortest, longest=longest
+        )
     if not is_plain_line(value):
-        raise Malformed(f"{place}: must not contain line breaks, control or invisible characters")
+        raise Malformed(f"{place}: must not contain line breaks, control or invisible characters").on_screen(
+            "invisible"
+        )
     return value
 
 
 def read_lines(value: object, place: str, longest: int) -> str:
     """The same with line breaks: a description may have paragraphs."""
     if not isinstance(value, str) or len(value) > longest:
-        raise Malformed(f"{place}: must be text of 0 to {longest} characters")
+        raise Malformed(f"{place}: must be text of 0 to {longest} characters").on_screen("text_most", longest=longest)
     read_line(value.replace("\n", ""), place, longest)
     return value
 
@@ -76,7 +80,9 @@ def refuse_repeated(values: Sequence[str], place: str) -> None:
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
-            raise Malformed(f"{place}[{index}]: {printable(value)} is listed twice")
+            raise Malformed(f"{place}[{index}]: {printable(value)} is listed twice").on_screen(
+                "value_twice", value=printable(value)
+            )
         seen.add(value)
 
 

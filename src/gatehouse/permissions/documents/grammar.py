@@ -84,12 +84,14 @@ def _text_length(value: object, place: str) -> int:
         case float() if isfinite(value):
             return 0
         case _:
-            raise Malformed(f"{place}: {printable(value)} is not allowed")
+            raise Malformed(f"{place}: {printable(value)} is not allowed").on_screen(
+                "value_refused", value=printable(value)
+            )
 
 
 def _storable_length(text: str, place: str) -> int:
     if NUL in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise Malformed(f"{place}: NUL and surrogates are not allowed")
+        raise Malformed(f"{place}: NUL and surrogates are not allowed").on_screen("surrogates")
     return len(text)
 
 
@@ -162,7 +164,7 @@ def parse_user_ids(value: object, place: str, most: int = MAX_GROUP_USERS) -> tu
             check_user_id(one, f"{place}[{index}]")
     ids = tuple(dict.fromkeys(value))
     if len(ids) > most:
-        raise Malformed(f"{place}: at most {most} users")
+        raise Malformed(f"{place}: at most {most} users").on_screen("users_most", most=most)
     return ids
 
 
@@ -221,7 +223,7 @@ def check_name(value: object, place: str) -> str:
     """The name of an application or a service account."""
     name = read_line(value, place, MAX_NAME_LENGTH, shortest=1)
     if name != name.strip():
-        raise Malformed(f"{place}: must not start or end with a space")
+        raise Malformed(f"{place}: must not start or end with a space").on_screen("outer_space")
     return name
 
 
@@ -259,7 +261,9 @@ def check_service_meta(document: object, place: str) -> dict[str, object]:
 def check_private_key(value: object, place: str = "data.service_meta.private_key") -> str:
     """Check a private key, which is never used here: it must be text of limited length that can be sealed."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_PRIVATE_KEY_LENGTH or not value.isascii():
-        raise Malformed(f"{place}: must be PEM text of at most {MAX_PRIVATE_KEY_LENGTH} characters")
+        raise Malformed(f"{place}: must be PEM text of at most {MAX_PRIVATE_KEY_LENGTH} characters").on_screen(
+            "pem", max_private_key_length=MAX_PRIVATE_KEY_LENGTH
+        )
     return value
 
 
@@ -282,7 +286,7 @@ def _game(document: object, place: str) -> dict[str, object]:
     members = read_members(document, place, ("enabled", "code_match"))
     for name, value in members.items():
         if not isinstance(value, bool):
-            raise Malformed(f"{place}.{name}: must be true or false")
+            raise Malformed(f"{place}.{name}: must be true or false").on_screen("true_or_false")
     return dict(members)
 
 
@@ -318,11 +322,13 @@ def check_outbound_url(value: object, place: str, allowed: tuple[Network, ...] =
     """
     url = parse_web_url(value) if isinstance(value, str) else None
     if url is None or url.fragment:
-        raise Malformed(f"{place}: must be an https URL of at most {MAX_URL_LENGTH} characters, without fragment")
+        raise Malformed(
+            f"{place}: must be an https URL of at most {MAX_URL_LENGTH} characters, without fragment"
+        ).on_screen("https_url", max_url_length=MAX_URL_LENGTH)
     if not _is_public_url(url, allowed):
-        raise Malformed(f"{place}: private and local addresses are not allowed")
+        raise Malformed(f"{place}: private and local addresses are not allowed").on_screen("private_address")
     if url.scheme != "https" and not allowed:
-        raise Malformed(f"{place}: must be https")
+        raise Malformed(f"{place}: must be https").on_screen("https_only")
     return str(value)
 
 
@@ -335,7 +341,7 @@ def _is_public_url(url: WebUrl, allowed: tuple[Network, ...]) -> bool:
 def _service_name(value: object, place: str) -> str:
     name = _match_pattern(value, SERVICE_NAME, place, "must be at most 32 of A-Z a-z 0-9 space _ .")
     if name.isspace():
-        raise Malformed(f"{place}: must not consist of spaces only")
+        raise Malformed(f"{place}: must not consist of spaces only").on_screen("spaces_only")
     return name
 
 
@@ -350,7 +356,9 @@ def _env(value: object, place: str) -> str:
 def _link(value: object, place: str) -> str:
     """Check a link that people follow; the service never calls it, so it may also lead to internal addresses."""
     if value != "" and (not isinstance(value, str) or parse_web_url(value) is None):
-        raise Malformed(f"{place}: must be an http or https URL of at most {MAX_URL_LENGTH} characters")
+        raise Malformed(f"{place}: must be an http or https URL of at most {MAX_URL_LENGTH} characters").on_screen(
+            "url", max_url_length=MAX_URL_LENGTH
+        )
     return str(value)
 
 

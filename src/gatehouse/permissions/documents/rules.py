@@ -64,7 +64,9 @@ def refuse_duplicate_paths(private: Tree, public: Tree, *, place: str = "data") 
     inside = paths_of(private)
     outside = paths_of(public)
     if len(inside) + len(outside) > MAX_LEAVES:
-        raise TooMuch(f"{place}: at most {MAX_LEAVES} rules in private_data and public_data together")
+        raise TooMuch(f"{place}: at most {MAX_LEAVES} rules in private_data and public_data together").on_screen(
+            "rules_most_together", max_leaves=MAX_LEAVES
+        )
     for paths, others in ((inside, outside), (outside, inside)):
         doubled = paths & (others | prefixes_of(others))
         if doubled:
@@ -141,7 +143,7 @@ def parse_params(text: object, place: str) -> tuple[str, ...]:
     line = read_line(text, place, MAX_PARAMS_LENGTH)
     params = tuple(line.split(",")) if line else ()
     if len(params) > MAX_PARAMS:
-        raise Malformed(f"{place}: at most {MAX_PARAMS} parameters")
+        raise Malformed(f"{place}: at most {MAX_PARAMS} parameters").on_screen("params_most", max_params=MAX_PARAMS)
     for param in params:
         if not 0 < len(param) <= MAX_PARAM_LENGTH or "|" in param or ":" in param:
             raise Malformed(f"{place}: parameters must be 1 to {MAX_PARAM_LENGTH} characters, without | and :")
@@ -175,10 +177,12 @@ def refuse_collisions(
         if rule in known.leaves:
             continue
         if central:
-            raise Malformed(f"{place}.{rule}: unknown rule")
+            raise Malformed(f"{place}.{rule}: unknown rule").on_screen("unknown_rule")
         above = prefixes_of((rule.path,))
         if rule.path in known.paths or rule.path in known.prefixes or not known.paths.isdisjoint(above):
-            raise Malformed(f"{place}.{rule}: conflicts with a rule of the application's schema")
+            raise Malformed(f"{place}.{rule}: conflicts with a rule of the application's schema").on_screen(
+                "rule_conflict"
+            )
 
 
 def protected_rules_in(schema: ApplicationSchema | SchemaRules, rules: Iterable[Rule]) -> list[Rule]:
@@ -243,13 +247,13 @@ def _leaf_with_end(document: object, place: str, read_value: ReadValue, expired:
 def _leaf_members(document: object, place: str, known: tuple[str, ...] = SCHEMA_MEMBERS) -> Mapping[str, object]:
     members = read_members(document, place, known)
     if "value" not in members:
-        raise Malformed(f"{place}.value: required")
+        raise Malformed(f"{place}.value: required").on_screen("required")
     return members
 
 
 def _read_extent(value: object, place: str) -> str:
     if not isinstance(value, str) or value not in EXTENTS:
-        raise Malformed(f"{place}: must be one of {', '.join(EXTENTS)}")
+        raise Malformed(f"{place}: must be one of {', '.join(EXTENTS)}").on_screen("one_of", names=", ".join(EXTENTS))
     return value
 
 
@@ -307,8 +311,12 @@ def _insert_leaf(sections: dict[str, dict[str, object]], name: str, leaf: Mappin
     for segment in way:
         child = node.setdefault(segment, {})
         if not isinstance(child, dict) or "value" in child:
-            raise Malformed(f"{place}: {printable(name)} is listed twice or is below another rule")
+            raise Malformed(f"{place}: {printable(name)} is listed twice or is below another rule").on_screen(
+                "listed_below", name=printable(name)
+            )
         node = child
     if last in node:
-        raise Malformed(f"{place}: {printable(name)} is listed twice or is above another rule")
+        raise Malformed(f"{place}: {printable(name)} is listed twice or is above another rule").on_screen(
+            "listed_above", name=printable(name)
+        )
     node[last] = leaf

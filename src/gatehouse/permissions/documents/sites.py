@@ -16,7 +16,9 @@ def check_protected_sites(document: object, place: str) -> Mapping[str, str]:
     """Return the rule of each origin. Raises Malformed."""
     members = read_members(document, place)
     if len(members) > MAX_PROTECTED_SITES:
-        raise Malformed(f"{place}: at most {MAX_PROTECTED_SITES} entries")
+        raise Malformed(f"{place}: at most {MAX_PROTECTED_SITES} entries").on_screen(
+            "entries_sites", max_protected_sites=MAX_PROTECTED_SITES
+        )
     for origin in members:
         if not is_site_origin(origin):
             raise Malformed(

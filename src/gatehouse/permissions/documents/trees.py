@@ -41,7 +41,9 @@ def with_leaf(tree: Tree, path: str, leaf: Tree) -> Tree:
     node = tree.get(segment, {})
     is_leaf = isinstance(node, Mapping) and "value" in node
     if not isinstance(node, Mapping) or (rest and is_leaf) or (not rest and node and not is_leaf):
-        raise Malformed(f"{printable(path)}: conflicts with an existing rule at or below this path")
+        raise Malformed(f"{printable(path)}: conflicts with an existing rule at or below this path").on_screen(
+            "path_conflict", path=printable(path)
+        )
     return {**tree, segment: with_leaf(node, rest, leaf) if rest else leaf}
 
 
@@ -64,27 +66,29 @@ class _TreeReader:
     def read(self, document: object, place: str) -> Tree:
         section = read_members(document, place)
         if "value" in section:
-            raise Malformed(f"{place}.value: a rule needs a name")
+            raise Malformed(f"{place}.value: a rule needs a name").on_screen("rule_unnamed")
         refuse_reserved(section, place)
         return self._branch(section, place, depth=1)
 
     def _branch(self, members: Mapping[str, object], place: str, depth: int) -> Tree:
         if members and depth > MAX_PATH_SEGMENTS:
-            raise Malformed(f"{place}: a rule can have at most {MAX_PATH_SEGMENTS} segments")
+            raise Malformed(f"{place}: a rule can have at most {MAX_PATH_SEGMENTS} segments").on_screen(
+                "rule_segments", max_path_segments=MAX_PATH_SEGMENTS
+            )
         read = {segment: self._node(segment, node, place, depth) for segment, node in members.items()}
         return {segment: node for segment, node in read.items() if node}
 
     def _node(self, segment: str, document: object, place: str, depth: int) -> Tree:
         where = f"{place}.{segment}"
         if not SEGMENT.fullmatch(segment):
-            raise Malformed(f"{place}.{printable(segment)}: must be 1 to 64 of A-Z a-z 0-9 _ -")
+            raise Malformed(f"{place}.{printable(segment)}: must be 1 to 64 of A-Z a-z 0-9 _ -").on_screen("segment")
         members = read_members(document, where)
         return self._leaf(members, where) if "value" in members else self._branch(members, where, depth + 1)
 
     def _leaf(self, members: Mapping[str, object], place: str) -> Tree:
         self._leaves += 1
         if self._leaves > MAX_LEAVES:
-            raise TooMuch(f"{place}: at most {MAX_LEAVES} rules")
+            raise TooMuch(f"{place}: at most {MAX_LEAVES} rules").on_screen("rules_most", max_leaves=MAX_LEAVES)
         return self._read_leaf(members, place)
 
 
@@ -93,7 +97,7 @@ def refuse_reserved(paths: Iterable[str], place: str) -> None:
     for path in paths:
         first = path.partition(".")[0]
         if first in RESERVED_SEGMENTS:
-            raise Malformed(f"{place}.{first}: this name is reserved")
+            raise Malformed(f"{place}.{first}: this name is reserved").on_screen("name_reserved")
 
 
 def paths_of(tree: Tree) -> set[str]:

@@ -138,7 +138,7 @@ class MemberSearch:
         """Raises Malformed. `may_see_missing`: whether a missing project raises ProjectNotFound."""
         scope = read_scope(draft.project_id, draft.resource, "data").scope
         if (draft.rule is None) == (draft.role is None):
-            raise Malformed("data: give either rule or role")
+            raise Malformed("data: give either rule or role").on_screen("rule_or_role")
         if not 1 <= draft.limit <= MAX_LIMIT:
             raise Malformed(f"data.limit: must be 1 to {MAX_LIMIT}")
         after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""

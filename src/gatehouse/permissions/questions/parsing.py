@@ -65,7 +65,7 @@ def target_user_id(named: str | UnsetType, own: str) -> str:
 def read_rule(text: object, place: str) -> RuleReference:
     """`user.kick`, or with its section in front; a first segment that names a section is always that."""
     if not isinstance(text, str) or len(text) > MAX_RULE_LENGTH:
-        raise Malformed(f"{place}: must be the name of a rule")
+        raise Malformed(f"{place}: must be the name of a rule").on_screen("rule_name")
     head, dot, rest = text.partition(".")
     sections = [section for section in RuleSection if dot and section.value == head]
     path = rest if sections else text
@@ -75,7 +75,9 @@ def read_rule(text: object, place: str) -> RuleReference:
         or segments[0] == PROJECT_ACCESS
         or not all(map(SEGMENT.fullmatch, segments))
     ):
-        raise Malformed(f"{place}: {printable(text)} is not a valid rule name")
+        raise Malformed(f"{place}: {printable(text)} is not a valid rule name").on_screen(
+            "rule_invalid", text=printable(text)
+        )
     return RuleReference(text, tuple(Rule(section, path) for section in sections or RuleSection))
 
 
@@ -85,7 +87,9 @@ def read_prefix(text: str, place: str) -> RulePrefix:
     section = next((one for one in RuleSection if one.value == head), None)
     path = text if section is None else rest
     if len(text) > MAX_RULE_LENGTH or not PREFIX.fullmatch(path):
-        raise Malformed(f"{place}: {printable(text)} is not a valid rule prefix")
+        raise Malformed(f"{place}: {printable(text)} is not a valid rule prefix").on_screen(
+            "prefix_invalid", text=printable(text)
+        )
     return RulePrefix(section, path)
 
 
@@ -103,7 +107,9 @@ def read_scope(project: str | None, resource: ResourceDraft | None, place: str) 
     if resource is None:
         return ScopeReference(scope=Scope(project_id))
     if resource.kind not in set(ResourceKind):
-        raise Malformed(f"{place}.resource.kind: must be one of {', '.join(ResourceKind)}")
+        raise Malformed(f"{place}.resource.kind: must be one of {', '.join(ResourceKind)}").on_screen(
+            "one_of", names=", ".join(ResourceKind)
+        )
     kind = ResourceKind(resource.kind)
     return ScopeReference(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))
 

@@ -137,7 +137,7 @@ class SimulateScreens:
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, SimulateQuery)
         if query.change not in CHANGES:
-            raise Malformed("change: choose a change from the list")
+            raise Malformed("change: choose a change from the list").on_screen("choose_change")
         context = await self._empty_context(admin, query)
         try:
             context = await self._simulate(admin, context)
@@ -225,7 +225,7 @@ class SimulateScreens:
         trees = {RuleSection.PRIVATE: model.schema.private_data, RuleSection.PUBLIC: model.schema.public_data}
         left = with_leaf(trees[rule.section], rule.path.split("."), None)
         if left == trees[rule.section]:
-            raise Malformed("rule: not in the schema; choose a permission from the list")
+            raise Malformed("rule: not in the schema; choose a permission from the list").on_screen("rule_unlisted")
         address = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/rules"
         return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), edit_address=address)
 

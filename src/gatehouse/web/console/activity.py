@@ -374,7 +374,7 @@ def parse_number(text: str) -> int:
     if not stripped:
         return 0
     if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 18):  # noqa: PLR2004 - 64 bits
-        raise BadInput("application_id: choose an application from the list")
+        raise BadInput("application_id: choose an application from the list").on_screen("choose_listed_application")
     return int(stripped)
 
 
@@ -386,7 +386,7 @@ def parse_day(text: str, *, days: int = 0) -> int:
         start = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
         return int((start + timedelta(days=days)).timestamp())
     except (ValueError, OverflowError) as error:
-        raise BadInput("From and To: enter a date such as 2026-01-31") from error
+        raise BadInput("From and To: enter a date such as 2026-01-31").on_screen("from_to") from error
 
 
 # Activity, what was refused: requests that were not allowed, with the reason, which their callers did not see.

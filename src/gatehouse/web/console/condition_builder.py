@@ -182,7 +182,9 @@ def kind_and_value(test: ConditionTest) -> tuple[str, str]:
 def rows_from_form(form: ConditionForm) -> list[ConditionRow]:
     """Raises Malformed for what no page of ours sends."""
     if not len(form.kind) == len(form.value) == len(form.depth) <= MAX_CONDITION_MEMBERS:
-        raise Malformed("The condition is incomplete. Reload the page and try again.")
+        raise Malformed("The condition is incomplete. Reload the page and try again.").on_screen(
+            "condition_incomplete"
+        )
     rows = [
         ConditionRow(depth=int(depth), kind=kind, value=value.strip())
         for depth, kind, value in zip(form.depth, form.kind, form.value, strict=True)
@@ -195,7 +197,7 @@ def rows_from_form(form: ConditionForm) -> list[ConditionRow]:
         fits = fits and 1 <= row.depth <= above.depth + above.is_group and row.depth < MAX_CONDITION_DEPTH
         fits = fits and row.kind in (*GROUP_KINDS, *TEST_KINDS_WITH_ADDRESS)
     if not fits:
-        raise Malformed("The condition is invalid. Reload the page and try again.")
+        raise Malformed("The condition is invalid. Reload the page and try again.").on_screen("condition_invalid")
     return rows
 
 
@@ -257,7 +259,9 @@ def document_from_rows(rows: Sequence[ConditionRow], at: int) -> Mapping[str, ob
         return leaf_document(row)
     parts = [document_from_rows(rows, index) for index in child_indexes(rows, at)]
     if not parts:
-        raise Malformed("a condition group is empty; add a condition or remove the group")
+        raise Malformed("a condition group is empty; add a condition or remove the group").on_screen(
+            "condition_group_empty"
+        )
     return parts[0] if len(parts) == 1 else {"and" if row.kind == ALL else "or": parts}
 
 
@@ -265,7 +269,7 @@ def leaf_document(row: ConditionRow) -> Mapping[str, object]:
     if row.kind in KINDS_WITHOUT_VALUE:
         return {"everyone": row.kind == "everyone"}
     if not row.value:
-        raise Malformed("a condition has no value")
+        raise Malformed("a condition has no value").on_screen("condition_empty")
     return {row.kind: split_lines(row.value) if row.kind == "uid" else row.value}
 
 

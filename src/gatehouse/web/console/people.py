@@ -178,7 +178,9 @@ class PeopleScreens:
         try:
             resolved = await self._lookup.resolve(admin, query, FILTER_FIELDS)
             if resolved.role and not resolved.application_id:
-                raise Malformed("application_id: choose the application of the role")
+                raise Malformed("application_id: choose the application of the role").on_screen(
+                    "choose_role_application"
+                )
             found = await self._lists.people(resolved.list_query, query.page_request, self._clock.now())
         except EXPECTED_ERRORS as error:
             problem = problem_from(error)

@@ -115,11 +115,11 @@ class SelectedPeopleScreens:
             return await self._review_role(request, admin, resolved, user_ids)
         if action is BulkAction.GROUP:
             if not resolved.group_id:
-                raise BadInput("group_id: choose a group")
+                raise BadInput("group_id: choose a group").on_screen("choose_group")
             group = await self._groups.group(resolved.group_id)
             return await self._group_access.add_people(request, admin, group, user_ids)
         if action in (BulkAction.TAG, BulkAction.UNTAG) and not form.tag.strip():
-            raise BadInput("tag: enter a tag")
+            raise BadInput("tag: enter a tag").on_screen("enter_tag")
         failures = [
             failure for one in people if (failure := await self._change(admin, action, one, form.tag.strip()))
         ]
@@ -137,7 +137,7 @@ class SelectedPeopleScreens:
         self, request: Request, admin: AdminRequest, form: SelectedForm, user_ids: Sequence[str]
     ) -> Response:
         if not form.role:
-            raise BadInput("role: choose a role")
+            raise BadInput("role: choose a role").on_screen("choose_role")
         application_id, _, role = form.role.partition("/")
         until = parse_role_end(admin, form.end, form.until, self._clock.now())
         admin = await self._view.for_application(admin, int(application_id))
@@ -155,7 +155,7 @@ class SelectedPeopleScreens:
                 tags = user.tags | {tag} if action is BulkAction.TAG else user.tags - {tag}
                 await self._people_admin.save_fields(admin.actor, person.user_id, {"tags": tags}, version=None)
             elif person.user_id == admin.user.user_id:
-                raise BadInput("you cannot block your own account")
+                raise BadInput("you cannot block your own account").on_screen("own_account")
             else:
                 await self._people_admin.block(admin.actor, person.user_id, blocked=action is BulkAction.BLOCK)
         except EXPECTED_ERRORS as error:
@@ -165,11 +165,13 @@ class SelectedPeopleScreens:
     async def _load_people(self, form: SelectedForm) -> Sequence[NamedPerson]:
         wanted = list(dict.fromkeys(form.user_id))
         if len(wanted) > MAX_SELECTED:
-            raise BadInput(f"Select at most {MAX_SELECTED} people")
+            raise BadInput(f"Select at most {MAX_SELECTED} people").on_screen(
+                "select_most", max_selected=MAX_SELECTED
+            )
         named = await self._names.people_by_id(wanted)
         found = [named[one] for one in wanted if one in named]
         if not found:
-            raise BadInput("Select at least one person")
+            raise BadInput("Select at least one person").on_screen("select_someone")
         return found
 
     async def _render(
@@ -205,5 +207,5 @@ class SelectedPeopleScreens:
 
 def parse_action(text: str) -> BulkAction:
     if text not in list(BulkAction):
-        raise BadInput("action: choose what to do with the people")
+        raise BadInput("action: choose what to do with the people").on_screen("choose_action")
     return BulkAction(text)

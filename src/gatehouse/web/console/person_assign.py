@@ -131,13 +131,13 @@ class PersonAssignScreens:
 
 def require_field(name: str, typed: str) -> None:
     if not typed.strip():
-        raise Malformed(f"{name}: fill in this field")
+        raise Malformed(f"{name}: fill in this field").on_screen("fill_in")
 
 
 def warning_of(t: Translator, review: AssignmentsReviewContext) -> str:
     """Why the role cannot be assigned."""
     troubles = [t(f"staging.trouble_{one.word}", **one.values) for one in review.troubles]
-    return " ".join([*troubles, *(one.problem.text for one in review.groups if one.problem)])
+    return " ".join([*troubles, *(one.problem.words(t) for one in review.groups if one.problem)])
 
 
 def role_lines(t: Translator, review: AssignmentsReviewContext, until: int, zone: str) -> Iterator[Markup]:

@@ -331,7 +331,7 @@ def parse_scope(form: BanForm | LiftBanForm | BanListQuery) -> BanScope:
     """Return the scope that the fields name. Raises Malformed."""
     application, project = form.application_id.strip(), form.project_id.strip()
     if application and project:
-        raise Malformed("project_id: not together with an application")
+        raise Malformed("project_id: not together with an application").on_screen("not_with_application")
     if application:
         return BanScope(application_id=grammar.parse_application_id(application))
     return BanScope(project_id=grammar.check_project_id(project, "project_id")) if project else BanScope()
@@ -344,4 +344,4 @@ def parse_end(text: str) -> int:
     try:
         return int(datetime.fromisoformat(text.strip()).replace(tzinfo=UTC).timestamp())
     except (ValueError, OverflowError):
-        raise Malformed("until: must be a date and time") from None
+        raise Malformed("until: must be a date and time").on_screen("date_time") from None

@@ -61,9 +61,11 @@ class ProviderScreens:
         """Store the kind, turned off; the next page asks for the rest."""
         require_operation(admin.rights, Operation.ADMINISTER)
         if not PROVIDER_ID.fullmatch(form.provider):
-            raise BadInput("an ID is a lower-case letter, then up to 19 letters and digits, like google")
+            raise BadInput("an ID is a lower-case letter, then up to 19 letters and digits, like google").on_screen(
+                "provider_id"
+            )
         if form.provider in self._table.rows(admin):
-            raise BadInput("a provider with this ID exists")
+            raise BadInput("a provider with this ID exists").on_screen("provider_exists")
         section = await self._table.add(admin, form.provider, kind=form.kind)
         return self._view.redirect_with_flash(f"{ENTRY.path}/change?part={section}", "provider_added")
 

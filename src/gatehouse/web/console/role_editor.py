@@ -346,13 +346,13 @@ def draft_of(loaded: LoadedRole, form: RoleForm, rows: Sequence[ConditionRow], *
 
 def parse_mode(text: str) -> ConditionMode:
     if text not in set(ConditionMode):
-        raise Malformed("condition_mode: choose one of the two modes")
+        raise Malformed("condition_mode: choose one of the two modes").on_screen("choose_mode")
     return ConditionMode(text)
 
 
 def parse_limit(text: str) -> int:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_LIMIT_DIGITS):
-        raise Malformed("user_limit: enter a number, or leave empty for no limit")
+        raise Malformed("user_limit: enter a number, or leave empty for no limit").on_screen("number_or_none")
     return int(text) if text else 0
 
 

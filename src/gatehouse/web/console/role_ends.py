@@ -43,9 +43,9 @@ def parse_role_end(admin: AdminRequest, end: str, until: str, now: int) -> int:
     try:
         seconds = end_of_day(date.fromisoformat(until.strip()), zone_of(admin))
     except (ValueError, OverflowError):
-        raise Malformed("until: choose when the role ends") from None
+        raise Malformed("until: choose when the role ends").on_screen("choose_end") from None
     if seconds <= now:
-        raise Malformed("until: choose a day that is not over")
+        raise Malformed("until: choose a day that is not over").on_screen("choose_day")
     return seconds
 
 

@@ -112,7 +112,7 @@ class RoleScreens:
     async def create(self, request: Request, admin: AdminRequest, form: NewRoleForm) -> Response:  # noqa: ARG002
         """Creates an empty role; its own page sets the rest."""
         if not form.application:
-            raise Malformed("application: choose an application")
+            raise Malformed("application: choose an application").on_screen("choose_application")
         application_id = grammar.parse_application_id(form.application, "application")
         there = await self._view.for_application(admin, application_id)
         name = form.name.strip()

@@ -65,7 +65,7 @@ class TermsScreens:
                 "age is reserved"
             )
         if form.document in self._table.rows(admin):
-            raise BadInput("a document with this ID exists")
+            raise BadInput("a document with this ID exists").on_screen("document_exists")
         section = await self._table.add(admin, form.document, title=form.title)
         return self._view.redirect_with_flash(f"{ENTRY.path}/change?part={section}", "document_added")
 

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User, UserSession
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.visibility import Visibility, VisibilityLoader
@@ -24,7 +23,7 @@ from gatehouse.kernel.stored_settings import SettingsInvalid
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
-from gatehouse.permissions.errors import NoRight, PersonNotFound
+from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.facts import Facts
 from gatehouse.permissions.rights.rights import Actor, Rights
@@ -106,8 +105,6 @@ APPLICATION_PARAM: Final = "application_id"  # the part of a path that says whic
 FIELD_MESSAGE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
-RULE_WORD: Final = re.compile(r"(?<= )rule(s?)(?![\w.:/-])")  # the API's word; screens say permission
-NO_SUCH_PERSON: Final = "No person has this ID."  # the API's words are fixed (interface §7)
 REAUTHENTICATION_SECONDS: Final = 10 * 60  # for finding a password or second factor
 EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
@@ -144,6 +141,13 @@ class FormProblem:
     field: str = ""  # the member of the request that `text` is about; its label is `field.<field>`
     fields: Mapping[str, str] = dataclass_field(default_factory=dict)  # the problem of each setting
     lookup: LookupFailed | None = None  # what was typed into the combobox `field`; the page words it there
+    keys: Sequence[str] = ()  # of the screen's own text, the best first; `text` is the API's
+    values: Mapping[str, object] = dataclass_field(default_factory=dict)  # in that text
+
+    def words(self, t: Translator) -> str:
+        """Return the text in the reader's language; the API's English one for an error that has no other."""
+        known = next((key for key in self.keys if t.knows(f"problem.{key}")), "")
+        return t(f"problem.{known}", **self.values) if known else self.text
 
     @property
     def is_conflict(self) -> bool:
@@ -442,17 +446,24 @@ async def read_form_and_file(request: Request, form_type: type[Form], file_field
 def problem_from(error: GatehouseError) -> FormProblem:
     """An API error as a form shows it: about a field, not about a member's path."""
     problem = problem_of(error)
+    shown = FormProblem(
+        text=problem.message, status=problem.status, keys=screen_keys(error), values=error.screen_values
+    )
     if isinstance(error, SettingsInvalid):
-        return FormProblem(text=problem.message, status=problem.status, fields=error.problems)
+        return replace(shown, fields=error.problems)
     if isinstance(error, LookupFailed):
-        return FormProblem(text=problem.message, status=problem.status, field=error.field, lookup=error)
-    if isinstance(error, PersonNotFound | UserNotFound):
-        return FormProblem(text=NO_SUCH_PERSON, status=problem.status)
-    message = RULE_WORD.sub(r"permission\1", problem.message)
-    place = FIELD_MESSAGE.fullmatch(message)
+        return replace(shown, field=error.field, lookup=error)
+    place = FIELD_MESSAGE.fullmatch(problem.message)
     if place is None:
-        return FormProblem(text=message.removeprefix("data."), status=problem.status)
-    return FormProblem(text=place["said"], status=problem.status, field=place["field"] or "")
+        return replace(shown, text=problem.message.removeprefix("data."))
+    return replace(shown, text=place["said"], field=place["field"] or "")
+
+
+def screen_keys(error: GatehouseError) -> Sequence[str]:
+    """The keys of its text; a detail without a key of its own says more than the text of its class."""
+    if error.screen_key or (error.detail and isinstance(error, BadInput)):
+        return [error.screen_key]
+    return [kind.__name__ for kind in type(error).__mro__]
 
 
 def require_confirmation_text(typed: str, expected: str) -> None:

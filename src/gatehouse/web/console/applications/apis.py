@@ -171,16 +171,18 @@ def api_document(form: ApiForm) -> dict[str, object]:
 
 def scopes_of(form: ApiForm) -> dict[str, dict[str, str]]:
     if not len(form.scope_name) == len(form.scope_title) == len(form.scope_description):
-        raise Malformed("api.scopes: each scope needs a name, a title and a description, which may be empty")
+        raise Malformed(
+            "api.scopes: each scope needs a name, a title and a description, which may be empty"
+        ).on_screen("scope_fields")
     scopes: dict[str, dict[str, str]] = {}
     for row in zip(form.scope_name, form.scope_title, form.scope_description, strict=True):
         name, title, description = (form_text(cell) for cell in row)
         if not (name or title or description):
             continue
         if not name:
-            raise Malformed("api.scopes: each scope needs a name")
+            raise Malformed("api.scopes: each scope needs a name").on_screen("scope_unnamed")
         if name in scopes:
-            raise Malformed(f"api.scopes: {name} is listed twice")
+            raise Malformed(f"api.scopes: {name} is listed twice").on_screen("listed_twice", name=name)
         scopes[name] = {"title": title, **({"description": description} if description else {})}
     return scopes
 

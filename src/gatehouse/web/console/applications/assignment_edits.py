@@ -163,7 +163,9 @@ def edit_from_line(
 ) -> CellEdit:
     name, role_name = line.get("user", ""), line.get("role", "")
     if not name or not role_name:
-        raise BadInput(f"{place}: enter user and role; the format is user,role,scope,until")
+        raise BadInput(f"{place}: enter user and role; the format is user,role,scope,until").on_screen(
+            "user_and_role"
+        )
     until = line.get("until", "").strip()
     end = assignments.read_end("" if until == REMOVE else until or "0", state.now, place)
     scope_name = line.get("scope", "").strip()
@@ -323,7 +325,9 @@ class AssignmentEditor(StagedEditor[AssignmentState]):
     ) -> AssignmentsReviewContext:
         people, troubles = await self._check_edits(state, edits)
         if len(people) > MAX_PEOPLE:
-            raise BadInput(f"Too many people: apply changes for at most {MAX_PEOPLE} at a time")
+            raise BadInput(f"Too many people: apply changes for at most {MAX_PEOPLE} at a time").on_screen(
+                "too_many_people", max_people=MAX_PEOPLE
+            )
         by = Proposer(actor=admin.actor, model=state.model, central=admin.authenticated.central)
         seats = seat_counts(state, people)
         people = [await self._dry_run(person, by, seats) for person in people]

@@ -83,7 +83,7 @@ def form_value(one: ClientField, value: Any) -> Any:  # noqa: ANN401 - the type 
 
 def new_client(form: ClientForm, application_id: int, *, now: int) -> Client:
     if form.profile not in list(ClientProfile):
-        raise BadClient("profile: choose native or oidc")
+        raise BadClient("profile: choose native or oidc").on_screen("choose_profile")
     blank = Client(
         client_id=form.client_id.strip(),
         name="",
@@ -138,7 +138,9 @@ def parse_claims(text: str) -> Mapping[str, ClaimSource]:
         claim, _, source = line.partition("=")
         number, _, content = source.partition(":")
         if not claim or not NUMBER.fullmatch(number) or content not in list(ClaimContent):
-            raise BadClient(f"claims: {line} must be NAME=APPLICATION_ID:{'|'.join(ClaimContent)}")
+            raise BadClient(f"claims: {line} must be NAME=APPLICATION_ID:{'|'.join(ClaimContent)}").on_screen(
+                "claim_line", line=line, names="|".join(ClaimContent)
+            )
         claims[claim] = ClaimSource(application_id=int(number), told=ClaimContent(content))
     return claims
 
@@ -151,7 +153,7 @@ def parse_jwks(text: str) -> Mapping[str, object]:
     try:
         return msgspec.json.decode(text, type=dict[str, object]) if text.strip() else {}
     except msgspec.DecodeError:
-        raise BadClient("jwks: enter a JWK set as JSON") from None
+        raise BadClient("jwks: enter a JWK set as JSON").on_screen("jwk_set") from None
 
 
 def checkbox_value(checked: bool) -> str:  # noqa: FBT001 - a value, no option

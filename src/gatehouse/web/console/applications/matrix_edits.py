@@ -85,7 +85,9 @@ def edit_from_line(known: PermissionMatrix, version: int, line: Mapping[str, str
     """A line of an import, as an edit of what is stored now."""
     missing = [word for name, word in (("rule", "permission"), ("role", "role")) if not line.get(name)]
     if missing:
-        raise BadInput(f"{place}: enter {' and '.join(missing)}; the format is permission,role,value")
+        raise BadInput(f"{place}: enter {' and '.join(missing)}; the format is permission,role,value").on_screen(
+            "cell_fields", names=" and ".join(missing)
+        )
     rule = read_rule(line["rule"], place).resolve(known.rows)
     value = matrix.parse_cell_value(line.get("value") or matrix.DEFAULT, place)
     column = known.columns.get(line["role"].lower())

@@ -200,7 +200,7 @@ def new_client(kind: ApplicationKind, form: NewApplicationForm, *, now: int) -> 
     if kind is not ApplicationKind.PRODUCT:
         uris = tuple(split_lines(form.redirect_uris))
     elif product is None:
-        raise Malformed("product: choose a product from the list")
+        raise Malformed("product: choose a product from the list").on_screen("choose_product")
     else:
         uris = (form.app_url.strip().rstrip("/") + product.callback,)
     is_page = kind is ApplicationKind.PAGE

@@ -110,7 +110,7 @@ def requested_rule(request: Request, model: ApplicationModel) -> Rule:
 
 def rule_from_form(form: RuleForm) -> Rule:
     if form.section not in list(RuleSection):
-        raise Malformed("section: choose private or public")
+        raise Malformed("section: choose private or public").on_screen("choose_section")
     return Rule(RuleSection(form.section), form.path.strip())
 
 

@@ -143,7 +143,7 @@ def parse_document(text: str) -> Mapping[str, object]:
     try:
         return msgspec.json.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise Malformed(f"Enter a schema as JSON: {error}") from None
+        raise Malformed(f"Enter a schema as JSON: {error}").on_screen("json_schema", error=error) from None
 
 
 def importable_part(document: Mapping[str, object], actor: Actor) -> dict[str, object]:

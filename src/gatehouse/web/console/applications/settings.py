@@ -262,7 +262,9 @@ def settings_of(form: ApplicationForm) -> dict[str, object]:
 def parse_data_source(line: str) -> dict[str, str]:
     parts = line.split()
     if len(parts) != 2:  # noqa: PLR2004 - where from, and where to remove
-        raise Malformed("data_sources: enter two URLs per line, one for export and one for deletion")
+        raise Malformed("data_sources: enter two URLs per line, one for export and one for deletion").on_screen(
+            "two_urls"
+        )
     return {"fetch": parts[0], "remove": parts[1]}
 
 
@@ -314,7 +316,7 @@ def parse_config_schema(text: str) -> object:
     try:
         return msgspec.json.decode(text) if text.strip() else None
     except msgspec.DecodeError:
-        raise Malformed("config_schema: enter valid JSON") from None
+        raise Malformed("config_schema: enter valid JSON").on_screen("valid_json") from None
 
 
 def submapping(settings: Mapping[str, object], name: str) -> Mapping[str, object]:

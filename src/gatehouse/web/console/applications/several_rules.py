@@ -54,7 +54,7 @@ class SeveralRulesScreens:
         """No one gains or loses anything by them, so there is no review: they are denied by default."""
         model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         if form.section not in list(RuleSection):
-            raise Malformed("section: choose private or public")
+            raise Malformed("section: choose private or public").on_screen("choose_section")
         section = RuleSection(form.section)
         tree = with_lines(section_of(model, section), form.lines, set(rules_of(model)), section)
         await self._schemas.save(admin.actor, model, {section.value: tree, "version": form.version})
@@ -97,16 +97,20 @@ def with_lines(tree: Tree, text: str, known: set[Rule], section: RuleSection) ->
     """Return the tree with a permission for each line. Raises Malformed, which names the line."""
     lines = list(parse_lines(text))
     if not 1 <= len(lines) <= MAX_LINES:
-        raise Malformed(f"lines: enter 1 to {MAX_LINES} permissions")
+        raise Malformed(f"lines: enter 1 to {MAX_LINES} permissions").on_screen("lines_count", max_lines=MAX_LINES)
     for number, path, description in lines:
         rule = Rule(section, path)
         if rule in known:
-            raise Malformed(f"lines: line {number}: {path} already exists")
+            raise Malformed(f"lines: line {number}: {path} already exists").on_screen(
+                "line_exists", number=number, path=path
+            )
         known.add(rule)
         try:
             tree = with_leaf(tree, path, leaf_document(RuleDefinition(description=description)))
         except Malformed:
-            raise Malformed(f"lines: line {number}: {path} is a group of permissions, or below one") from None
+            raise Malformed(f"lines: line {number}: {path} is a group of permissions, or below one").on_screen(
+                "line_group", number=number, path=path
+            ) from None
     return tree
 
 
@@ -118,5 +122,7 @@ def parse_lines(text: str) -> Iterator[tuple[int, str, str]]:
             continue
         segments = path.split(".")
         if len(segments) > MAX_PATH_SEGMENTS or not all(map(SEGMENT.fullmatch, segments)):
-            raise Malformed(f"lines: line {number}: use letters, digits, _ and - with dots between them")
+            raise Malformed(f"lines: line {number}: use letters, digits, _ and - with dots between them").on_screen(
+                "line_characters", number=number
+            )
         yield number, path, description.strip()

@@ -83,9 +83,13 @@ class SiteScreens:
         application = admin.authenticated.require_application(Operation.ADMINISTER).application
         origin, rule = form.site_origin.strip().removesuffix("/"), form.rule.strip()
         if not is_site_origin(origin):
-            raise Malformed("site_origin: enter an origin like https://wiki.example (http on loopback only)")
+            raise Malformed(
+                "site_origin: enter an origin like https://wiki.example (http on loopback only)"
+            ).on_screen("site_origin")
         if origin in application.protected_sites:
-            raise Malformed("site_origin: this site is in the list; remove it to change its permission")
+            raise Malformed("site_origin: this site is in the list; remove it to change its permission").on_screen(
+                "site_listed"
+            )
         read_rule(rule, "rule")
         await self._save(admin, application, {**application.protected_sites, origin: rule})
         return self._view.redirect_with_flash(application_path(application.application_id, TAB), "site_added")

@@ -263,7 +263,9 @@ def parse_edits(text: str) -> list[CellEdit]:
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise BadInput("edits: must be a list of cells with old and new values") from error
     if len(edits) > MAX_EDITS:
-        raise BadInput(f"Too many changes: at most {MAX_EDITS} at a time")
+        raise BadInput(f"Too many changes: at most {MAX_EDITS} at a time").on_screen(
+            "too_many_changes", max_edits=MAX_EDITS
+        )
     return edits
 
 
@@ -276,7 +278,9 @@ def parse_import_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, s
     stripped = text.strip().removeprefix("\ufeff")
     found = _json_lines(stripped) if stripped.startswith(("[", "{")) else _csv_lines(stripped, columns)
     if len(found) > MAX_EDITS:
-        raise BadInput(f"Too many lines: at most {MAX_EDITS} at a time")
+        raise BadInput(f"Too many lines: at most {MAX_EDITS} at a time").on_screen(
+            "too_many_lines", max_edits=MAX_EDITS
+        )
     return found
 
 
@@ -284,7 +288,7 @@ def _json_lines(text: str) -> list[Mapping[str, str]]:
     try:
         given = msgspec.json.decode(text, type=list[dict[str, str | int | bool | None]])
     except msgspec.DecodeError as error:
-        raise BadInput(f"Enter a JSON list of objects: {error}") from error
+        raise BadInput(f"Enter a JSON list of objects: {error}").on_screen("json_list", error=error) from error
     return [{name: _cell_text(value) for name, value in line.items()} for line in given]
 
 

@@ -149,7 +149,7 @@ def groups_from_form(model: ProjectModel, form: AllowListsForm) -> Sequence[List
 
 def draft_of(model: ProjectModel, form: AllowListsForm) -> MembershipDraft:
     if len(form.group) != len(form.listed) or not set(form.listed) <= set(LIST_CHOICES):
-        raise Malformed("The form is incomplete. Reload the page and try again.")
+        raise Malformed("The form is incomplete. Reload the page and try again.").on_screen("form_incomplete")
     chosen = list(zip(form.group, form.listed, strict=True))
     return MembershipDraft(
         id=model.project.project_id,

@@ -201,7 +201,7 @@ def with_condition(
 ) -> AccessDraft:
     condition = condition_from_rows(rows, with_address=False)
     if condition is None:
-        raise Malformed("condition: add at least one row")
+        raise Malformed("condition: add at least one row").on_screen("add_row")
     new: Mapping[str, object] = {"title": form.title.strip(), "condition": dict(condition.document)}
     given = condition_documents(group)
     if at is None:

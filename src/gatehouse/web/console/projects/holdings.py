@@ -157,7 +157,7 @@ def rows_of_holdings(scopes: Mapping[Scope, ScopeHoldings]) -> Sequence[HoldingR
 
 def rows_from_form(form: HoldingsForm) -> list[HoldingRow]:
     if not len(form.place) == len(form.role) == len(form.until) <= MAX_ROWS:
-        raise Malformed("The form is incomplete. Reload the page and try again.")
+        raise Malformed("The form is incomplete. Reload the page and try again.").on_screen("form_incomplete")
     return [
         HoldingRow(place=place, role=role, until=until.strip())
         for place, role, until in zip(form.place, form.role, form.until, strict=True)
@@ -192,7 +192,7 @@ def scopes_from_rows(
     for row in rows:
         scope = known.get(row.place)
         if scope is None:
-            raise Malformed("place: choose one in this project")
+            raise Malformed("place: choose one in this project").on_screen("choose_in_project")
         roles.setdefault(scope, []).append(assignment_from_row(row, stored.get(scope, NO_HOLDINGS)))
     return {
         scope: replace(stored.get(scope, NO_HOLDINGS), roles=tuple(roles.get(scope, ())))
@@ -231,4 +231,4 @@ def parse_end_field(text: str) -> End:
         when = datetime.strptime(text[:MINUTE_TEXT_LENGTH], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
         return End(expired=require_after_epoch(int(when.timestamp())))
     except ValueError:
-        raise Malformed("Until: enter a date and time such as 2027-01-31T12:00") from None
+        raise Malformed("Until: enter a date and time such as 2027-01-31T12:00").on_screen("until") from None

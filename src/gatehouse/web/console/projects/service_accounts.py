@@ -244,5 +244,5 @@ class ServiceAccountScreens:
 
 def parse_days(text: str) -> int | None:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_DAYS_DIGITS):
-        raise Malformed("days: enter a number, or leave empty for the default")
+        raise Malformed("days: enter a number, or leave empty for the default").on_screen("number_or_default")
     return int(text) if text else None

@@ -309,7 +309,7 @@ def grant_rows(grants: Sequence[GroupGrant]) -> Sequence[GrantRow]:
 
 def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
     if not len(form.group) == len(form.action) == len(form.role) <= MAX_ROWS:
-        raise Malformed("The form is incomplete. Reload the page and try again.")
+        raise Malformed("The form is incomplete. Reload the page and try again.").on_screen("form_incomplete")
     return [
         GrantRow(group=group, action=action, role=role.strip())
         for group, action, role in zip(form.group, form.action, form.role, strict=True)

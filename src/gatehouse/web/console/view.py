@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -105,6 +106,7 @@ APPLICATION_PARAM: Final = "application_id"  # the part of a path that says whic
 FIELD_MESSAGE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
+MEMBER_MESSAGE: Final = re.compile(r"(?:data\.)?([\w-]+[.\[][^ ]*): (?!conflicts)")  # about a part of a member
 REAUTHENTICATION_SECONDS: Final = 10 * 60  # for finding a password or second factor
 EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
@@ -143,11 +145,15 @@ class FormProblem:
     lookup: LookupFailed | None = None  # what was typed into the combobox `field`; the page words it there
     keys: Sequence[str] = ()  # of the screen's own text, the best first; `text` is the API's
     values: Mapping[str, object] = dataclass_field(default_factory=dict)  # in that text
+    place: str = ""  # the member inside of the field, before the screen's own text
 
     def words(self, t: Translator) -> str:
         """Return the text in the reader's language; the API's English one for an error that has no other."""
         known = next((key for key in self.keys if t.knows(f"problem.{key}")), "")
-        return t(f"problem.{known}", **self.values) if known else self.text
+        if not known:
+            return self.text
+        said = t(f"problem.{known}", **{name: str(value) for name, value in self.values.items()})
+        return Markup("{}: {}").format(self.place, said) if self.place else said
 
     @property
     def is_conflict(self) -> bool:
@@ -455,7 +461,8 @@ def problem_from(error: GatehouseError) -> FormProblem:
         return replace(shown, field=error.field, lookup=error)
     place = FIELD_MESSAGE.fullmatch(problem.message)
     if place is None:
-        return replace(shown, text=problem.message.removeprefix("data."))
+        inside = MEMBER_MESSAGE.match(problem.message)
+        return replace(shown, text=problem.message.removeprefix("data."), place=inside[1] if inside else "")
     return replace(shown, text=place["said"], field=place["field"] or "")
 
 

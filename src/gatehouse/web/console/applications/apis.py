@@ -194,5 +194,6 @@ def at_field(problem: FormProblem) -> FormProblem:
         return problem
     member, inside = found["member"], found["inside"].strip(".")
     field = member if member == "resource" else f"api_{member}"
-    text = f"{inside}: {found['said']}" if member == "scopes" and inside else found["said"]
-    return replace(problem, text=text, field=field)
+    place = inside if member == "scopes" else ""
+    text = f"{place}: {found['said']}" if place else found["said"]
+    return replace(problem, text=text, field=field, place=place)

@@ -453,7 +453,10 @@ def problem_from(error: GatehouseError) -> FormProblem:
     """An API error as a form shows it: about a field, not about a member's path."""
     problem = problem_of(error)
     shown = FormProblem(
-        text=problem.message, status=problem.status, keys=screen_keys(error), values=error.screen_values
+        text=problem.message,
+        status=problem.status,
+        keys=screen_keys(error, problem.message),
+        values=error.screen_values,
     )
     if isinstance(error, SettingsInvalid):
         return replace(shown, fields=error.problems)
@@ -466,9 +469,9 @@ def problem_from(error: GatehouseError) -> FormProblem:
     return replace(shown, text=place["said"], field=place["field"] or "")
 
 
-def screen_keys(error: GatehouseError) -> Sequence[str]:
+def screen_keys(error: GatehouseError, message: str) -> Sequence[str]:
     """The keys of its text; a detail without a key of its own says more than the text of its class."""
-    if error.screen_key or (error.detail and isinstance(error, BadInput)):
+    if error.screen_key or message != error.public:
         return [error.screen_key]
     return [kind.__name__ for kind in type(error).__mro__]
 

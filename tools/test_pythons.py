@@ -19,7 +19,7 @@ from tools.debian import make_root
 from tools.install import CouldNotGet, run
 
 RELEASES: Final = {"3.13": "trixie", "3.14": "forky"}
-PACKAGES: Final = "ca-certificates,git,iproute2,make,openssl,procps,python3,python3-venv"
+PACKAGES: Final = "ca-certificates,curl,git,iproute2,make,openssl,procps,python3,python3-venv"
 PROGRAMS: Final = ("debootstrap", "git", "unshare")
 TREE: Final = "gatehouse"  # in the root
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

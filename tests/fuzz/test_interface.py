@@ -89,7 +89,7 @@ include-operation-id = "health.ready"
 checks.not_a_server_error.expected-statuses = ["2xx", "4xx", "503"]
 
 [[operations]]  # the second step of a sign-in looks at its code alone
-include-operation-id = "login"
+include-operation-id = ["login", "platform_login"]
 checks.negative_data_rejection.enabled = false
 
 [[operations]]  # a stream does not end (tests/wire/permissions/test_changes.py)

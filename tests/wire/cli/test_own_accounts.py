@@ -34,7 +34,7 @@ async def add_passkey(services: Services, user_id: str) -> None:
     await services.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
     user: User = await services.storage.accounts.user(user_id)
     assert (await services.second_factors.load_factors(user)).recovery_left == 1
-    await services.user_tokens.issue_for_script(user_id, factor="f", origin=ORIGIN)
+    await services.user_tokens.issue_recorded(user_id, factor="f", origin=ORIGIN)
 
 
 def events(gatehouse: CommandLine, user_id: str) -> list[str]:

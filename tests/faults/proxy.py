@@ -26,13 +26,20 @@ class HealthCheckingProxy:
         self._turn = 0
         self._carrying: set[asyncio.Task[None] | None] = set()
         self._over = asyncio.Event()
+        self._round = asyncio.Event()  # the present round of checks has ended
 
     async def watch(self) -> None:
         while not self._over.is_set():
             await asyncio.gather(*(self._check(port) for port in self._ports))
+            self._round.set()
+            self._round = asyncio.Event()
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_SECONDS):
                     await self._over.wait()
+
+    async def wait_until_ready(self, port: int) -> None:
+        while port not in self.ready:
+            await self._round.wait()
 
     async def close(self) -> None:
         """Stop accepting connections and wait for the requests in progress."""

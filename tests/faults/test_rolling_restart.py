@@ -41,5 +41,4 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
 async def wait_until_ready(front: HealthCheckingProxy | None, port: int) -> None:
     assert front is not None
     async with asyncio.timeout(TIMEOUT):
-        while port not in front.ready:  # noqa: ASYNC110 - the proxy looks by itself
-            await asyncio.sleep(0.05)
+        await front.wait_until_ready(port)

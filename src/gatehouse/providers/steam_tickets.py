@@ -104,7 +104,7 @@ def read_ticket(buffer: bytes) -> SteamTicketParts:
 
 
 def part_at(buffer: bytes, start: int) -> bytes:
-    """Return the part whose length is there; empty if the buffer ends before it does."""
+    """Read a part that begins with its length; empty if the buffer ends first."""
     begin = start + LENGTH_BYTES
     end = begin + int.from_bytes(buffer[start:begin], "little")
     return buffer[begin:end] if end <= len(buffer) else b""

@@ -1,5 +1,7 @@
 """The user JWT that the API documentation gets for a signed-in person."""
 
+from gatehouse.accounts.model import User
+from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import AccountBrowser, hidden_fields
 from tests.support.database_contents import read_all_tables
 from tests.support.service import RunningService
@@ -28,6 +30,16 @@ async def test_a_signed_in_person_gets_a_token_for_ten_minutes(
     rows = (await read_all_tables(service.services.storage))["audit_events"]
     assert [row.event for row in rows].count("user.token_made") == 1
     await service.clock.advance(LIFETIME + 1)
+    assert (await service.client.post(INFO, json={}, headers=person)).status_code == 401
+
+
+async def test_signing_out_everywhere_ends_the_token(
+    service: RunningService, account_browser: AccountBrowser, anna: User
+) -> None:
+    given = await account_browser.client.post(SESSION, data={"csrf": await csrf_of(account_browser)})
+    person = {"Authorization": f"Bearer {given.json()['jwt']}", "Factor": given.json()["factor"]}
+    assert (await service.client.post(INFO, json={}, headers=person)).status_code == 200
+    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     assert (await service.client.post(INFO, json={}, headers=person)).status_code == 401
 
 

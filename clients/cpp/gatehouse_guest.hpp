@@ -49,8 +49,8 @@ public:
         std::array<unsigned char, crypto_sign_BYTES> signature;
         const auto* message = reinterpret_cast<const unsigned char*>(challenge.data());
         crypto_sign_detached(signature.data(), nullptr, message, challenge.size(), secret_.data());
-        return ",\"device_key\":" + quoted(public_text()) + ",\"challenge\":" + quoted(challenge) +
-               ",\"signature\":" + quoted(base64(signature.data(), signature.size()));
+        return ",\"device_key\":" + json_string(public_text()) + ",\"challenge\":" + json_string(challenge) +
+               ",\"signature\":" + json_string(base64(signature.data(), signature.size()));
     }
 
 private:
@@ -90,7 +90,7 @@ inline std::string solved(const Answer& answer, const Client& client) {
         }
         solution += (part == 0 ? "" : ".") + std::to_string(number);
     }
-    return ",\"puzzle\":" + quoted(text) + ",\"solution\":" + quoted(solution);
+    return ",\"puzzle\":" + json_string(text) + ",\"solution\":" + json_string(solution);
 }
 
 inline std::string reason_of(const std::string& status) {
@@ -130,7 +130,7 @@ inline Result sign_in_guest(const std::string& base_url, const DeviceKey& device
     detail::Client client{base_url, options};
     const detail::KeyPair key{device_key};
     const std::string app_id = "{\"app_id\":" + std::to_string(options.app_id);
-    const std::string asked = app_id + ",\"device_key\":" + detail::quoted(key.public_text()) + "}";
+    const std::string asked = app_id + ",\"device_key\":" + detail::json_string(key.public_text()) + "}";
     detail::Answer answer = client.post(detail::guest_path, asked);
     for (int attempt = 0; attempt < 2; ++attempt) {  // the first may be asked to solve a puzzle
         const std::string challenge = detail::text_of(answer.members, "challenge");
@@ -146,7 +146,7 @@ inline Result sign_in_guest(const std::string& base_url, const DeviceKey& device
 inline Result sign_in_platform(const std::string& base_url, const std::string& platform, const std::string& ticket,
                                const Options& options = {}) {
     detail::Client client{base_url, options};
-    const std::string proof = ",\"platform\":" + detail::quoted(platform) + ",\"ticket\":" + detail::quoted(ticket);
+    const std::string proof = ",\"platform\":" + detail::json_string(platform) + ",\"ticket\":" + detail::json_string(ticket);
     return detail::logged_in(client.post(detail::platform_path, "{" + client.fields() + proof + "}"));
 }
 
@@ -155,9 +155,9 @@ inline Result sign_in_platform(const std::string& base_url, const std::string& p
 inline Result enter_code(const std::string& base_url, const std::string& request_id, const std::string& otp,
                          const Options& options = {}, const std::string& method = "") {
     detail::Client client{base_url, options};
-    std::string asked = "{\"request_id\":" + detail::quoted(request_id);
-    if (!otp.empty()) asked += ",\"otp\":" + detail::quoted(otp);
-    if (!method.empty()) asked += ",\"method\":" + detail::quoted(method);
+    std::string asked = "{\"request_id\":" + detail::json_string(request_id);
+    if (!otp.empty()) asked += ",\"otp\":" + detail::json_string(otp);
+    if (!method.empty()) asked += ",\"method\":" + detail::json_string(method);
     return detail::logged_in(client.post(detail::login_path, asked + "}"));
 }
 

@@ -317,7 +317,7 @@ private:
     std::size_t at_ = 0;
 };
 
-inline std::string quoted(std::string_view text) {
+inline std::string json_string(std::string_view text) {
     static constexpr char hex[] = "0123456789abcdef";
     std::string out = "\"";
     for (const char c : text) {
@@ -411,7 +411,7 @@ public:
         const auto started = answered_ = Clock::now();
         milliseconds pause{1'000};
         while (Clock::now() - started < session_lives) {
-            const std::string asked = "{\"gsid\":" + quoted(session.gsid) + ",\"states\":\"1\"}";
+            const std::string asked = "{\"gsid\":" + json_string(session.gsid) + ",\"states\":\"1\"}";
             const Answer answer = send(std::string{game_session} + "getGsidResult", asked, session.location, options_.poll_timeout, true);
             long seconds = -1;  // there was no answer
             if (auto result = judge(answer, seconds)) return *result;
@@ -433,7 +433,7 @@ public:
     }
 
     void close(const Session& session, const char* status) {
-        const std::string asked = "{\"gsid\":" + quoted(session.gsid) + ",\"status\":" + quoted(status) + "}";
+        const std::string asked = "{\"gsid\":" + json_string(session.gsid) + ",\"status\":" + json_string(status) + "}";
         send(std::string{game_session} + "closeGsid", asked, session.location, short_timeout, false);
     }
 
@@ -444,10 +444,10 @@ public:
     // The fields of a request, as the inside of a JSON object.
     std::string fields() const {
         std::string asked = "\"app_id\":" + std::to_string(options_.app_id);
-        if (!options_.factor.empty()) asked += ",\"factor\":" + quoted(options_.factor);
+        if (!options_.factor.empty()) asked += ",\"factor\":" + json_string(options_.factor);
         if (options_.code) asked += ",\"code\":\"1\"";
         if (options_.qr) asked += ",\"qr\":\"1\"";
-        for (const auto& [name, value] : options_.more) asked += "," + quoted(name) + ":" + quoted(value);
+        for (const auto& [name, value] : options_.more) asked += "," + json_string(name) + ":" + json_string(value);
         return asked;
     }
 

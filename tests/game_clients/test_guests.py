@@ -151,8 +151,15 @@ def test_upgrade_is_refused_with_a_reason_where_guests_are_off(game: Game, devic
     assert GSID not in str(output)
 
 
-def test_upgrade_is_cancelled_during_its_first_request(game: Game, device: dict[str, str], key: str) -> None:
+def test_upgrade_is_cancelled_during_its_first_request(
+    game: Game, device: dict[str, str], key: str, tmp_path: Path
+) -> None:
+    cancel = tmp_path / "cancel"
     with scripted_responder(CHALLENGE, OK, ScriptedReply(held=True)) as service:
-        output = game.play(service.address, "do=guest,upgrade", "cancel_on=upgrade", key, environment=device)
+        words = ("do=guest,upgrade", f"cancel={cancel}", key)
+        with game.start(service.address, *words, environment=device) as playing:
+            service.wait_for("guest", 3)
+            cancel.touch()
+            output = output_of(playing)
     assert output["outcome"] == "ok cancelled"
     assert [call.name for call in service.calls] == ["guest"] * 3

@@ -5,6 +5,7 @@ import ssl
 import time
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -131,16 +132,28 @@ def test_a_client_tells_a_banned_player_why_and_until_when(game: Game) -> None:
     assert output["ban"] == "banned Cheating in ranked games 1900000000"
 
 
-def test_a_game_that_cancels_leaves_a_held_poll_and_closes_the_session(game: Game) -> None:
-    with scripted_responder(retry(0, "opened"), HELD) as service:
-        output = game.play(service.address, "cancel_on=opened")
+def test_a_game_that_cancels_leaves_a_held_poll_and_closes_the_session(game: Game, tmp_path: Path) -> None:
+    cancel = tmp_path / "cancel"
+    with (
+        scripted_responder(retry(0, "opened"), HELD) as service,
+        game.start(service.address, f"cancel={cancel}") as playing,
+    ):
+        service.wait_for("getGsidResult", 2)
+        cancel.touch()
+        output = output_of(playing)
     assert output["outcome"] == "cancelled"
     assert service.closings == [{"gsid": GSID, "status": "Error"}]
 
 
-def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game) -> None:
-    with scripted_responder(retry(60, "opened")) as service:
-        output = game.play(service.address, "cancel_on=opened")
+def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game, tmp_path: Path) -> None:
+    cancel = tmp_path / "cancel"
+    with (
+        scripted_responder(retry(60, "opened")) as service,
+        game.start(service.address, f"cancel={cancel}") as playing,
+    ):
+        playing.wait_for_line("^state opened", playing.stdout)
+        cancel.touch()
+        output = output_of(playing)
     assert output["outcome"] == "cancelled"
     assert service.closings == [{"gsid": GSID, "status": "Error"}]
 

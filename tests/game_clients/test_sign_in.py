@@ -65,8 +65,11 @@ def test_the_right_code_signs_in_and_a_wrong_one_ends_it(game: Game, studio: Gam
     assert outcomes == {True: "ok", False: "refused"}
 
 
-def test_a_game_that_cancels_takes_its_link_with_it(game: Game, studio: GameStudio) -> None:
-    with game.start(studio.base_url, "cancel_on=waiting") as playing, Player() as player:
+def test_a_game_that_cancels_takes_its_link_with_it(game: Game, studio: GameStudio, tmp_path: Path) -> None:
+    cancel = tmp_path / "cancel"
+    with game.start(studio.base_url, f"cancel={cancel}") as playing, Player() as player:
+        playing.wait_for_line("^state waiting", playing.stdout)
+        cancel.touch()
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
         assert output_of(playing)["outcome"] == "cancelled"
         assert studio.info(link)["state"] == "Error"

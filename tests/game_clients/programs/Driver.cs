@@ -1,6 +1,7 @@
 // A game for the tests: follows its arguments and prints what the client reports.
 using System;
 using System.Collections.Generic;
+using System.IO;
 using System.Linq;
 using System.Net.Http;
 using System.Text;
@@ -35,27 +36,17 @@ public static class Driver
         {
             options.Show = session => Show(session, asked.ContainsKey("browser"));
         }
-        Action<string> cancelIfAsked = occurred =>
-        {
-            if (asked.ContainsKey("cancel_on") && asked["cancel_on"] == occurred)
-            {
-                cancel.CancelAfter(300);
-            }
-        };
-        options.OnState = state =>
-        {
-            Say("state", state);
-            cancelIfAsked(state);
-        };
+        options.OnState = state => Say("state", state);
         WarmUp();
+        var watching = new Timer(_ => { if (asked.ContainsKey("cancel") && File.Exists(asked["cancel"])) cancel.Cancel(); }, null, 0, 20);
         foreach (string baseUrl in words[0].Split(','))
         {
             foreach (string action in (asked.ContainsKey("do") ? asked["do"] : "sign_in").Split(','))
             {
-                cancelIfAsked(action);
                 Play(Act(action, baseUrl, asked, options, cancel.Token));
             }
         }
+        watching.Dispose();
         Say("end", "");
     }
 

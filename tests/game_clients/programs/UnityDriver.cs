@@ -1,6 +1,7 @@
 // A game for the tests: follows its arguments and prints what the package reports.
 using System;
 using System.Collections.Generic;
+using System.IO;
 using System.Linq;
 using System.Text;
 using System.Threading;
@@ -21,9 +22,11 @@ public static class UnityDriver
         GatehouseClient client = new GameObject("game").AddComponent<GatehouseClient>();
         client.AppId = (long)Number("app_id", 0);
         client.StateChanged += OnState;
+        var watching = new Timer(_ => CancelIfAsked(), null, 0, 20);
         Task playing = Play(client, words[0].Split(','));
         Engine.RunFramesUntil(() => playing.IsCompleted);
         playing.GetAwaiter().GetResult();
+        watching.Dispose();
         Say("end", "");
     }
 
@@ -34,7 +37,6 @@ public static class UnityDriver
             client.BaseUrl = baseUrl;
             foreach (string action in (asked.ContainsKey("do") ? asked["do"] : "sign_in").Split(','))
             {
-                CancelIfAsked(action);
                 try
                 {
                     await Act(client, action);
@@ -155,14 +157,13 @@ public static class UnityDriver
     private static void OnState(string state)
     {
         Say("state", state);
-        CancelIfAsked(state);
     }
 
-    private static void CancelIfAsked(string occurred)
+    private static void CancelIfAsked()
     {
-        if (asked.ContainsKey("cancel_on") && asked["cancel_on"] == occurred)
+        if (asked.ContainsKey("cancel") && File.Exists(asked["cancel"]))
         {
-            Cancel.CancelAfter(300);
+            Cancel.Cancel();
         }
     }
 

@@ -1,4 +1,5 @@
 // A game for the tests: follows its arguments and prints what the client reports.
+#include <filesystem>
 #include <iostream>
 #include <sstream>
 
@@ -65,22 +66,17 @@ int main(int count, char** words) {
             if (asked.count("browser") != 0) open_browser(session.url);
         };
     }
-    const auto cancel_if_asked = [&, cancel = options.cancel](const std::string& event) {
-        if (event != asked["cancel_on"]) return;
-        std::thread{[cancel] {
-            std::this_thread::sleep_for(std::chrono::milliseconds{300});
+    if (asked.count("cancel") != 0) {
+        std::thread{[cancel = options.cancel, file = asked["cancel"]] {
+            while (!std::filesystem::exists(file)) std::this_thread::sleep_for(std::chrono::milliseconds{20});
             cancel->store(true);
         }}.detach();
-    };
-    options.on_state = [&](const std::string& state) {
-        say("state", state);
-        cancel_if_asked(state);
-    };
+    }
+    options.on_state = [](const std::string& state) { say("state", state); };
     std::istringstream base_urls{words[1]};
     for (std::string base_url; std::getline(base_urls, base_url, ',');) {
         std::istringstream actions{asked.count("do") != 0 ? asked["do"] : "sign_in"};
         for (std::string action; std::getline(actions, action, ',');) {
-            cancel_if_asked(action);
             play(action, base_url, asked, options);
         }
     }

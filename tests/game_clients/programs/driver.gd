@@ -17,6 +17,7 @@ func _init():
 	login = load("gatehouse_login.gd").new()
 	root.add_child(login)
 	login.connect("link_ready", self, "_on_link")
+	connect("idle_frame", self, "_cancel_if_asked")
 	login.connect("state_changed", self, "_on_state")
 	for base_url in base_urls:
 		login.sign_in(base_url, _options())
@@ -52,5 +53,9 @@ func _on_link(session):
 
 func _on_state(state):
 	print("state " + state)
-	if state == asked.get("cancel_on"):
-		create_timer(0.3).connect("timeout", login, "cancel")
+
+
+func _cancel_if_asked():
+	if "cancel" in asked and File.new().file_exists(asked.cancel):
+		asked.erase("cancel")
+		login.cancel()

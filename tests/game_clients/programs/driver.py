@@ -2,6 +2,8 @@
 
 import sys
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
 from gatehouse_login import (
@@ -33,14 +35,14 @@ def show(session: Session) -> None:
         open_browser(session.url)
 
 
-def cancel_if_asked(event: str) -> None:
-    if event == asked.get("cancel_on"):
-        threading.Timer(0.3, cancel.set).start()
+def cancel_once_asked(file: Path) -> None:
+    while not file.exists():
+        time.sleep(0.02)
+    cancel.set()
 
 
 def on_state(state: str) -> None:
     print_line("state", state)
-    cancel_if_asked(state)
 
 
 def options() -> dict[str, Any]:
@@ -78,10 +80,11 @@ def act(action: str, base_url: str) -> Result:
     return sign_in(base_url, **options(), **browser_options())
 
 
+if "cancel" in asked:
+    threading.Thread(target=cancel_once_asked, args=(Path(asked["cancel"]),), daemon=True).start()
 request_id = ""  # of the last refusal
 for base_url in base_urls.split(","):
     for action in asked.get("do", "sign_in").split(","):
-        cancel_if_asked(action)
         try:
             result = act(action, base_url)
         except ValueError:

@@ -11,7 +11,10 @@ import {
   upgrade,
 } from "./gatehouse_login.js";
 
-declare const process: { argv: string[] };
+declare const process: {
+  argv: string[];
+  getBuiltinModule(name: "node:fs"): { existsSync(path: string): boolean };
+};
 
 const [, , baseUrls = "", ...words] = process.argv;
 const asked = new Map(words.map((word) => word.split("=", 2) as [string, string]));
@@ -45,10 +48,6 @@ function tell(result: Result): void {
   else say("ban", "  0");
 }
 
-function cancelIfAsked(event: string): void {
-  if (event === asked.get("cancel_on")) setTimeout(() => abort.abort(), 300);
-}
-
 const key = Uint8Array.from(asked.get("key")?.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 const options: Options = {
   appId: Number(asked.get("app_id") ?? 0),
@@ -61,10 +60,7 @@ const options: Options = {
   signal: abort.signal,
   pollTimeoutMs: seconds("poll_timeout", 40),
   patienceMs: seconds("patience", 60),
-  onState: (state) => {
-    say("state", state);
-    cancelIfAsked(state);
-  },
+  onState: (state) => say("state", state),
   ...(asked.has("default") ? {} : { show }),
 };
 
@@ -75,9 +71,13 @@ function act(action: string, baseUrl: string): Promise<Result> {
   return action === "upgrade" ? upgrade(baseUrl, key, options) : signIn(baseUrl, options);
 }
 
+const files = process.getBuiltinModule("node:fs");
+const cancelFile = asked.get("cancel");
+const watching = setInterval(() => {
+  if (cancelFile !== undefined && files.existsSync(cancelFile)) abort.abort();
+}, 20);
 for (const baseUrl of baseUrls.split(",")) {
   for (const action of (asked.get("do") ?? "sign_in").split(",")) {
-    cancelIfAsked(action);
     try {
       tell(await act(action, baseUrl));
     } catch (error) {
@@ -86,4 +86,5 @@ for (const baseUrl of baseUrls.split(",")) {
     }
   }
 }
+clearInterval(watching);
 say("end", "");

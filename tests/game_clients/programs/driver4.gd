@@ -18,10 +18,10 @@ func _initialize() -> void:
 	gatehouse.app_id = int(asked.get("app_id", "0"))
 	gatehouse.link_ready.connect(_on_link)
 	gatehouse.state_changed.connect(_on_state)
+	process_frame.connect(_cancel_if_asked)
 	for base_url in words[0].split(","):
 		gatehouse.base_url = base_url
 		for action in asked.get("do", "sign_in").split(","):
-			_cancel_if_asked(action)
 			await _act(action)
 	print("end")
 	quit()
@@ -93,9 +93,9 @@ func _on_link(session: Dictionary) -> void:
 
 func _on_state(state: String) -> void:
 	print("state " + state)
-	_cancel_if_asked(state)
 
 
-func _cancel_if_asked(event: String) -> void:
-	if event == asked.get("cancel_on"):
-		create_timer(0.3).timeout.connect(gatehouse.cancel)
+func _cancel_if_asked() -> void:
+	if "cancel" in asked and FileAccess.file_exists(asked.cancel):
+		asked.erase("cancel")
+		gatehouse.cancel()

@@ -78,15 +78,15 @@ class Responder:
     def closings(self) -> list[Mapping[str, Any]]:
         return [call.body for call in self.calls if call.name == "closeGsid"]
 
-    def wait_for(self, name: str) -> ReceivedCall:
-        with self._changed:
-            assert self._changed.wait_for(lambda: self._first(name), TIMEOUT), f"{name} was not called"
-            call = self._first(name)
-        assert call is not None
-        return call
+    def wait_for(self, name: str, number: int = 1) -> ReceivedCall:
+        """Wait for the first, or a later, request of this name."""
 
-    def _first(self, name: str) -> ReceivedCall | None:
-        return next((call for call in self.calls if call.name == name), None)
+        def received() -> list[ReceivedCall]:
+            return [call for call in self.calls if call.name == name]
+
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(received()) >= number, TIMEOUT), f"{name} was not called"
+        return received()[number - 1]
 
     def answer(self, call: ReceivedCall) -> ScriptedReply:
         with self._changed:

@@ -15,6 +15,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.stored_settings import (
+    BadSetting,
     SettingsInvalid,
     StoredSetting,
     StoredSettings,
@@ -39,7 +40,6 @@ from gatehouse.storage.settings import SettingsStorage
 log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "installation"
-REPLACED: Final = "cannot be changed; remove the provider and add it again"
 
 Changes = Mapping[str, object]  # setting -> new value; None removes the stored one
 
@@ -91,24 +91,21 @@ class LiveSettings:
 
     def convert(self, changes: Changes) -> Mapping[str, StoredSetting | None]:
         """Return the changes as they are stored. Raises SettingsInvalid with every problem."""
-        problems: dict[str, str] = {}
+        problems: dict[str, BadInput] = {}
         converted: dict[str, StoredSetting | None] = {}
         for name, given in changes.items():
             try:
                 converted[name] = self.convert_setting(name, given)
             except BadInput as error:
-                problems[name] = str(error)
+                problems[name] = error
         if problems:
             raise SettingsInvalid(problems)
         return converted
 
     def convert_setting(self, name: str, given: object) -> StoredSetting | None:
-        """Return the value as it is stored, None for None. Raises BadInput."""
-        try:
-            entry = self._changeable(name)
-            value = None if given is None else convert_value(entry, given)
-        except ValueError as error:
-            raise BadInput(str(error)) from error
+        """Return the value as it is stored, None for None. Raises BadSetting."""
+        entry = self._changeable(name)
+        value = None if given is None else convert_value(entry, given)
         if value is None:
             return None
         if isinstance(value, Secret):
@@ -121,11 +118,15 @@ class LiveSettings:
         entry = find_setting(name)
         if entry is None:
             near = nearest_setting(name)
-            raise ValueError(f"is unknown{f', did you mean {near.name}?' if near else ''}")
+            raise BadSetting(f"is unknown{f', did you mean {near.name}?' if near else ''}").on_screen(
+                "setting_unknown"
+            )
         if not entry.about.stored:
-            raise ValueError("cannot be changed while the service runs; set it in a file or the environment")
+            raise BadSetting(
+                "cannot be changed while the service runs; set it in a file or the environment"
+            ).on_screen("setting_operator_only")
         if self._given.is_locked(name):
-            raise ValueError(f"is set by {self._given.sources[name]}; change it there")
+            raise BadSetting(f"is set by {self._given.sources[name]}; change it there").on_screen("setting_locked")
         return entry
 
     def is_image(self, name: str) -> bool:
@@ -139,13 +140,12 @@ class LiveSettings:
     def displayed_value(self, name: str) -> object:
         return display_value(self.current.settings, name)
 
-    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:
+    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, BadInput]:
         """Return what is wrong with or between the settings after a change, by setting."""
         wanted = self._given.with_stored(dict(self._readable(after)))
         current = self._given.with_stored(dict(self._readable(before)))
-        return {problem.name: problem.what for problem in wanted.problems()} | dict.fromkeys(
-            changed_fixed_settings(current.settings, wanted.settings), REPLACED
-        )
+        fixed = BadSetting("cannot be changed; remove the provider and add it again").on_screen("setting_fixed")
+        return wanted.refusals() | dict.fromkeys(changed_fixed_settings(current.settings, wanted.settings), fixed)
 
 
 class SettingsEditor:
@@ -203,7 +203,8 @@ class SettingsEditor:
                 return await self._images.convert(given, LOGO)
             return await self._images.load(given, LOGO)
         except BadImage as error:
-            raise SettingsInvalid({name: f"is refused: {error.detail}"}) from None
+            refusal = BadSetting(f"is refused: {error.detail}").on_screen(error.screen_key, **error.screen_values)
+            raise SettingsInvalid({name: refusal}) from None
 
     def _refuse_problems(self, before: StoredSettings, after: StoredSettings) -> None:
         if problems := self._live.problems_of(before, after):
@@ -231,7 +232,7 @@ def convert_value(entry: Setting, given: object) -> Value:
     if not entry.about.image:
         return entry.convert(given)
     if not isinstance(given, StoredImage):
-        raise ValueError("must be the URL of an image")  # noqa: TRY004 - one kind for all complaints
+        raise BadSetting("must be the URL of an image").on_screen("image_url")
     return image_reference(given.image_id)
 
 

@@ -3,8 +3,9 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
+from gatehouse.images import worker
 from gatehouse.images.model import MAX_STORED_BYTES, MAX_UPLOAD_BYTES, BadImage, ImageShape, StoredImage
 from gatehouse.kernel.errors import Unavailable
 
@@ -19,10 +20,7 @@ WEBP_TYPE_END: Final = 12  # bytes: RIFF, a length, WEBP
 
 WRONG_FORMAT: Final = "the picture must be a PNG, JPEG or WebP image"
 TOO_LARGE: Final = "the picture must be at most 4 MB"
-REFUSALS: Final = {
-    2: WRONG_FORMAT,
-    3: "the picture has too many pixels",
-}  # by exit status of the worker
+TOO_MANY_PIXELS: Final = "the picture has too many pixels"
 UNREADABLE: Final = "the picture cannot be read"
 
 
@@ -43,17 +41,17 @@ class ImageConverter:
         finally:
             self._waiting -= 1
         if not 0 < len(content) <= MAX_STORED_BYTES:
-            raise BadImage(UNREADABLE)
+            raise BadImage(UNREADABLE).on_screen("image_unreadable")
         return StoredImage(content=content)
 
 
 def refuse_upload(upload: bytes) -> None:
     """Refuse what is too large or no supported image, before a process is started for it."""
     if len(upload) > MAX_UPLOAD_BYTES:
-        raise BadImage(TOO_LARGE)
+        raise BadImage(TOO_LARGE).on_screen("image_size")
     is_webp = upload.startswith(RIFF) and upload[:WEBP_TYPE_END].endswith(WEBP)
     if not upload.startswith(SIGNATURES) and not is_webp:
-        raise BadImage(WRONG_FORMAT)
+        raise BadImage(WRONG_FORMAT).on_screen("image_format")
 
 
 async def run_worker(upload: bytes, shape: ImageShape) -> bytes:
@@ -72,11 +70,19 @@ async def run_worker(upload: bytes, shape: ImageShape) -> bytes:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             content, _ = await child.communicate(upload)
     except TimeoutError:
-        raise BadImage(UNREADABLE) from None
+        raise BadImage(UNREADABLE).on_screen("image_unreadable") from None
     finally:
         if child.returncode is None:
             child.kill()
             await child.wait()
     if child.returncode != 0:
-        raise BadImage(REFUSALS.get(child.returncode or 0, UNREADABLE))
+        refuse_exit_status(child.returncode)
     return content
+
+
+def refuse_exit_status(status: int | None) -> NoReturn:
+    if status == worker.WRONG_FORMAT:
+        raise BadImage(WRONG_FORMAT).on_screen("image_format")
+    if status == worker.TOO_MANY_PIXELS:
+        raise BadImage(TOO_MANY_PIXELS).on_screen("image_pixels")
+    raise BadImage(UNREADABLE).on_screen("image_unreadable")

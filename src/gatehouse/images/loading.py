@@ -43,13 +43,14 @@ class ImageLoader:
             return await self.convert(decode_data_url(url), shape)
         target = parse_web_url(url)
         if target is None or target.fragment:
-            raise BadImage(BAD_URL)
+            raise BadImage(BAD_URL).on_screen("image_url")
         try:
             response = await self._outbound.get(url, accept=", ".join(MEDIA_TYPES))
         except CallFailed as error:
-            raise BadImage(error.public) from None  # without the detail, which may name an internal address
+            # Without the detail, which may name an internal address.
+            raise BadImage(error.public).on_screen(type(error).__name__) from None
         if response.status != OK or media_type(response) not in MEDIA_TYPES:
-            raise BadImage(NO_IMAGE)
+            raise BadImage(NO_IMAGE).on_screen("image_answer")
         return replace(await self._converter.convert(response.body, shape), source=url)
 
     async def load_change(
@@ -68,13 +69,15 @@ class ImageLoader:
         if url == current:
             url = UNSET
         if upload is not UNSET and url is not UNSET:
-            raise BadImage(f"send {field} or {field}_uri, not both", field=f"{field}_uri")
+            refusal = BadImage(f"send {field} or {field}_uri, not both", field=f"{field}_uri")
+            raise refusal.on_screen("image_both")
         try:
             if upload is not UNSET:
                 return None if upload is None else await self.convert(upload, shape)
             return UNSET if url is UNSET else await self.load(url, shape) if url else None
         except BadImage as error:
-            raise BadImage(error.detail, field=field if url is UNSET else f"{field}_uri") from None
+            error.field = field if url is UNSET else f"{field}_uri"
+            raise
 
 
 def media_type(response: OutboundResponse) -> str:
@@ -85,11 +88,11 @@ def decode_data_url(url: str) -> bytes:
     """Return the content of a data URL (RFC 2397) with an image in base64. Raises BadImage."""
     head, _, encoded = url.removeprefix(DATA_SCHEME).partition(",")
     if head not in {f"{one}{BASE64_MARK}" for one in MEDIA_TYPES}:
-        raise BadImage(BAD_URL)
+        raise BadImage(BAD_URL).on_screen("image_url")
     try:
         return b64decode(encoded, validate=True)
     except (BadBase64, ValueError):
-        raise BadImage(BAD_URL) from None
+        raise BadImage(BAD_URL).on_screen("image_url") from None
 
 
 def data_url(image: StoredImage) -> str:

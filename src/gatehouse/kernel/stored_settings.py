@@ -36,9 +36,13 @@ def setting_sealing_purpose(name: str) -> str:
     return f"setting:{name}"
 
 
+class BadSetting(BadInput, ValueError):
+    """A value that a setting cannot have, with a text that follows its name; screens have their own (`on_screen`)."""
+
+
 class SettingsInvalid(BadInput):
     """Settings that cannot be stored, with every problem by its setting."""
 
-    def __init__(self, problems: Mapping[str, str]) -> None:
+    def __init__(self, problems: Mapping[str, BadInput]) -> None:
         self.problems: Final = dict(problems)
-        super().__init__("; ".join(f"{name} {what}" for name, what in self.problems.items()))
+        super().__init__("; ".join(f"{name} {problem.detail}" for name, problem in self.problems.items()))

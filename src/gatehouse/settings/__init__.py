@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Self
 
-from gatehouse.kernel.errors import Misconfigured
+from gatehouse.kernel.errors import BadInput, Misconfigured
 from gatehouse.settings.checks import Candidate, LoadPurpose, checks_of
 from gatehouse.settings.draft import DEFAULT, DEV, SettingsDraft, fill_defaults, run_checks, use_dev_key
 from gatehouse.settings.entries import Value, all_values, build_settings, find_stored_setting
@@ -84,6 +84,13 @@ class LoadedSettings:
         checks = [(name, check) for name, check in checks_of(self.settings) if find_stored_setting(name)]
         run_checks(draft, candidate, checks)
         return draft.problems
+
+    def refusals(self) -> dict[str, BadInput]:
+        """Return the problems by their setting, as they are shown to the person who changes settings."""
+        return {
+            problem.name: problem.error if isinstance(problem.error, BadInput) else BadInput(problem.what)
+            for problem in self.problems()
+        }
 
 
 def process_environment() -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """Checks between settings, and between settings and their environment.
 
-Each check raises ValueError with a text that follows "<name>: ". Without --dev nothing unsafe starts; with --dev
+Each check raises ValueError with a text that follows "<name>: "; of a setting that the console changes it is
+BadSetting, which has a text for screens too. Without --dev nothing unsafe starts; with --dev
 nothing is reachable from another machine (R8, checklist OP-01).
 """
 
@@ -17,7 +18,7 @@ from typing import Final
 from gatehouse.accounts.password_rules import BreachedPasswordFile
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import image_media_type
-from gatehouse.kernel.stored_settings import referenced_image
+from gatehouse.kernel.stored_settings import BadSetting, referenced_image
 from gatehouse.settings.grammar import UrlOrigin, is_loopback, parse_origin, ws_url_of
 from gatehouse.settings.info import MIN_SECRET_LENGTH
 from gatehouse.settings.model import Settings
@@ -180,13 +181,13 @@ def dark_logo_is_an_image(candidate: Candidate) -> None:
 def dark_logo_goes_with_a_logo(candidate: Candidate) -> None:
     branding = candidate.settings.branding
     if branding.logo_dark and not branding.logo:
-        raise ValueError("needs branding.logo too, for the light theme")
+        raise BadSetting("needs branding.logo too, for the light theme").on_screen("light_logo_first")
 
 
 def wordmark_has_a_logo(candidate: Candidate) -> None:
     branding = candidate.settings.branding
     if branding.wordmark and not branding.logo:
-        raise ValueError("needs a branding.logo that contains the name")
+        raise BadSetting("needs a branding.logo that contains the name").on_screen("wordmark_logo")
 
 
 def file_is_an_image(path: str) -> None:
@@ -195,11 +196,12 @@ def file_is_an_image(path: str) -> None:
     try:
         content = read_start(Path(path), MAX_LOGO_BYTES + 1) if path else b""
     except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+        raise BadSetting(f"cannot read {path}: {error.strerror}").on_screen("logo_unreadable", path=path) from None
     if path and not image_media_type(content):
-        raise ValueError(f"{path} is not a PNG, JPEG or WebP image")
+        raise BadSetting(f"{path} is not a PNG, JPEG or WebP image").on_screen("logo_format", path=path)
     if len(content) > MAX_LOGO_BYTES:
-        raise ValueError(f"{path} is larger than {MAX_LOGO_BYTES // 1_024} KiB")
+        kib = MAX_LOGO_BYTES // 1_024
+        raise BadSetting(f"{path} is larger than {kib} KiB").on_screen("logo_size", path=path, kib=kib)
 
 
 def read_start(path: Path, length: int) -> bytes:
@@ -240,27 +242,29 @@ def security_txt_is_complete(candidate: Candidate) -> None:
 def password_is_replaced(candidate: Candidate) -> None:
     accounts = candidate.settings.accounts
     if accounts.password_optional and not accounts.email_sign_in:
-        raise ValueError("needs accounts.email_sign_in, or people who register could not sign in again")
+        raise BadSetting("needs accounts.email_sign_in, or people who register could not sign in again").on_screen(
+            "password_replacement"
+        )
 
 
 def mail_has_a_sender(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and not mail.from_address:
-        raise ValueError("is missing; mail.host needs a sender address")
+        raise BadSetting("is missing; mail.host needs a sender address").on_screen("sender_missing")
 
 
 def mail_is_encrypted(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and mail.security == "none" and not is_loopback(mail.host):
-        raise ValueError(
+        raise BadSetting(
             f"must not be none for {mail.host}: links that grant account access would be sent unencrypted"
-        )
+        ).on_screen("mail_unencrypted", host=mail.host)
 
 
 def mail_credentials_are_complete(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if bool(mail.username) != bool(mail.password):
-        raise ValueError("needs mail.username and vice versa: set both or neither")
+        raise BadSetting("needs mail.username and vice versa: set both or neither").on_screen("mail_credentials")
 
 
 Check = Callable[[Candidate], None]
@@ -270,7 +274,7 @@ Check = Callable[[Candidate], None]
 def default_language_is_offered(candidate: Candidate) -> None:
     languages = candidate.settings.languages
     if languages.offered and languages.default not in languages.offered:
-        raise ValueError("must be one of languages.offered")
+        raise BadSetting("must be one of languages.offered").on_screen("language_not_offered")
 
 
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
@@ -343,34 +347,46 @@ def checks_of(settings: Settings) -> list[tuple[str, Check]]:
 
 def document_has(name: str, key: str, candidate: Candidate) -> None:
     if not getattr(candidate.settings.terms[name], key):
-        raise ValueError("is missing; a document needs it, unless enabled is false")
+        raise BadSetting("is missing; a document needs it, unless enabled is false").on_screen("document_needs")
 
 
 def too_many_documents(candidate: Candidate) -> None:
-    raise ValueError(f"at most {MAX_DOCUMENTS} documents, not {len(candidate.settings.terms)}")
+    raise BadSetting(f"at most {MAX_DOCUMENTS} documents, not {len(candidate.settings.terms)}").on_screen(
+        "documents_most", most=MAX_DOCUMENTS
+    )
 
 
 def tickets_are_usable(name: str, candidate: Candidate) -> None:
     """Refuse tickets of kinds that have none, and what Steam needs beside them."""
     provider = candidate.settings.providers[name]
     if provider.kind in KINDS_WITHOUT_TICKETS:
-        raise ValueError(f"a provider of kind {provider.kind} has no tickets")
+        raise BadSetting(f"a provider of kind {provider.kind} has no tickets").on_screen(
+            "tickets_none", kind=provider.kind
+        )
     if len(provider.tickets) > MAX_TICKETS:
-        raise ValueError(f"at most {MAX_TICKETS}, not {len(provider.tickets)}")
+        raise BadSetting(f"at most {MAX_TICKETS}, not {len(provider.tickets)}").on_screen(
+            "entries_most", most=MAX_TICKETS
+        )
     if provider.kind == "steam" and not all(STEAM_APP.fullmatch(one.partition(":")[2]) for one in provider.tickets):
-        raise ValueError("the audience of a Steam ticket is the app ID, which is a number")
+        raise BadSetting("the audience of a Steam ticket is the app ID, which is a number").on_screen(
+            "steam_audience"
+        )
 
 
 def publisher_key_is_given(name: str, candidate: Candidate) -> None:
     if not candidate.settings.providers[name].publisher_key:
-        raise ValueError("is missing; Steam verifies tickets only with it")
+        raise BadSetting("is missing; Steam verifies tickets only with it").on_screen("publisher_key")
 
 
 def provider_has(name: str, key: str, candidate: Candidate) -> None:
     provider = candidate.settings.providers[name]
     if not getattr(provider, key):
-        raise ValueError(f"is missing; a provider of kind {provider.kind} needs it, unless enabled is false")
+        raise BadSetting(
+            f"is missing; a provider of kind {provider.kind} needs it, unless enabled is false"
+        ).on_screen("provider_needs", kind=provider.kind)
 
 
 def too_many_providers(candidate: Candidate) -> None:
-    raise ValueError(f"at most {MAX_PROVIDERS} providers, not {len(candidate.settings.providers)}")
+    raise BadSetting(f"at most {MAX_PROVIDERS} providers, not {len(candidate.settings.providers)}").on_screen(
+        "providers_most", most=MAX_PROVIDERS
+    )

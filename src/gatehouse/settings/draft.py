@@ -51,7 +51,8 @@ class SettingsDraft:
         return Candidate(settings=build_settings(self.values), data=data, dev=dev, purpose=purpose)
 
     def add_problem(self, name: str, error: Exception) -> None:
-        self.problems.append(SettingProblem(where=self.locations.get(name, name), what=str(error), name=name))
+        where = self.locations.get(name, name)
+        self.problems.append(SettingProblem(where=where, what=str(error), name=name, error=error))
 
     def has_problem(self, name: str) -> bool:
         return any(problem.name == name for problem in self.problems)

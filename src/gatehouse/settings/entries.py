@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Final, Literal, cast, get_args, get_origin, get_type_hints
 
 from gatehouse.kernel.addresses import Network
-from gatehouse.kernel.stored_settings import referenced_image
+from gatehouse.kernel.stored_settings import BadSetting, referenced_image
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingInfo
@@ -84,28 +84,31 @@ class Setting:
         for choice in self.choices:
             if type(given) is type(choice) and given == choice:
                 return choice
-        raise ValueError(f"must be one of {', '.join(map(str, self.choices))}, not {preview(given)}")
+        names = ", ".join(map(str, self.choices))
+        raise BadSetting(f"must be one of {names}, not {preview(given)}").on_screen("one_of", names=names)
 
     def _boolean(self, given: object) -> bool:
         if isinstance(given, bool):
             return given
-        raise ValueError(f"must be true or false, not {preview(given)}")
+        raise BadSetting(f"must be true or false, not {preview(given)}").on_screen("true_or_false")
 
     def _number(self, given: object) -> int:
         about = self.about
         if not isinstance(given, int) or isinstance(given, bool):
-            raise ValueError(f"must be a whole number, not {preview(given)}")  # noqa: TRY004 - one kind for all complaints
+            raise BadSetting(f"must be a whole number, not {preview(given)}").on_screen("integer")
         if not about.low <= given <= about.high:
             unit = f" {about.unit}" if about.unit else ""
-            raise ValueError(f"must be between {about.low} and {about.high}{unit}, not {given}")
+            raise BadSetting(f"must be between {about.low} and {about.high}{unit}, not {given}").on_screen(
+                "number_range", low=about.low, high=about.high
+            )
         return given
 
     def _list(self, given: object) -> tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]:
         if not isinstance(given, list):
-            raise ValueError("must be a list")  # noqa: TRY004
+            raise BadSetting("must be a list").on_screen("a_list")
         texts = [require_plain_line(member) for member in given]
         if "" in texts:
-            raise ValueError("contains an empty entry")
+            raise BadSetting("contains an empty entry").on_screen("empty_entry")
         if self.is_secret:
             return tuple(self._secret(text) for text in texts)
         if self.kind is str:
@@ -128,10 +131,10 @@ class Setting:
 
 def require_plain_line(given: object) -> str:
     if not isinstance(given, str):
-        raise ValueError("must be text")  # noqa: TRY004
+        raise BadSetting("must be text").on_screen("only_text")
     if not is_plain_line(given):
         # It would reach headers, log lines and pages (checklist OP-02).
-        raise ValueError("contains a line break or another invisible character")
+        raise BadSetting("contains a line break or another invisible character").on_screen("invisible")
     return given
 
 

@@ -1,6 +1,7 @@
 """Strict grammars for the text of settings.
 
-Each function raises ValueError with a text that follows "<name>: ".
+Each function raises ValueError with a text that follows "<name>: "; for settings that the console changes it is
+BadSetting, which has a text for screens too.
 """
 
 import re
@@ -18,6 +19,7 @@ from gatehouse.kernel.addresses import (
 )
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import Color
+from gatehouse.kernel.stored_settings import BadSetting
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.languages import LANGUAGES
 from gatehouse.mail.model import is_mailable
@@ -102,7 +104,7 @@ def ws_url_of(base_url: str) -> str:
 
 def listen_host(text: str) -> None:
     if parse_address(text) is None and not is_host_name(text):
-        raise ValueError(f"must be an address or a host name, not {text!r}")
+        raise BadSetting(f"must be an address or a host name, not {text!r}").on_screen("host")
 
 
 def bind(text: str) -> None:
@@ -119,21 +121,28 @@ def absolute_path(text: str) -> None:
 
 def mail_address(text: str) -> None:
     if not (text.isascii() and is_mailable(text)):
-        raise ValueError(f"must be an email address like gatehouse@studio.example, not {text!r}")
+        raise BadSetting(f"must be an email address like gatehouse@studio.example, not {text!r}").on_screen(
+            "sender_address"
+        )
 
 
 def brand_name(text: str) -> None:
     if not 0 < len(text) <= MAX_BRAND_NAME_LENGTH or text != text.strip():
-        raise ValueError(f"must be a name of 1 to {MAX_BRAND_NAME_LENGTH} characters, not {text!r:.60}")
+        raise BadSetting(f"must be a name of 1 to {MAX_BRAND_NAME_LENGTH} characters, not {text!r:.60}").on_screen(
+            "text_length", shortest=1, longest=MAX_BRAND_NAME_LENGTH
+        )
 
 
 def color(text: str) -> None:
-    Color.parse(text)
+    try:
+        Color.parse(text)
+    except ValueError as error:
+        raise BadSetting(str(error)).on_screen("color") from None
 
 
 def domain(text: str) -> None:
     if not is_host_name(text):
-        raise ValueError(f"must be a domain like studio.example in lower case, not {text!r}")
+        raise BadSetting(f"must be a domain like studio.example in lower case, not {text!r}").on_screen("domain")
 
 
 def https_host(text: str) -> None:
@@ -177,4 +186,5 @@ def network(text: str) -> Network:
 
 def language(text: str) -> None:
     if text not in LANGUAGES:
-        raise ValueError(f"must be one of {', '.join(LANGUAGES)}")
+        names = ", ".join(LANGUAGES)
+        raise BadSetting(f"must be one of {names}").on_screen("one_of", names=names)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import parse_web_url
+from gatehouse.kernel.stored_settings import BadSetting
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings import grammar
 from gatehouse.settings.info import SettingInfo, text
@@ -24,46 +25,56 @@ KEPT_TAG: Final = re.compile(r"guest|linked_.*|email_verified|phone_verified|2st
 
 def provider_name(given: str) -> None:
     if len(given) > MAX_NAME_LENGTH:
-        raise ValueError(f"must be at most {MAX_NAME_LENGTH} characters")
+        raise BadSetting(f"must be at most {MAX_NAME_LENGTH} characters").on_screen(
+            "text_most", longest=MAX_NAME_LENGTH
+        )
 
 
 def issuer_url(given: str) -> None:
     url = parse_web_url(given)
     if url is None or url.fragment or "?" in url.target or len(given) > 1_000:  # noqa: PLR2004
-        raise ValueError("must be a URL without query and fragment, like https://login.studio.example")
+        raise BadSetting("must be a URL without query and fragment, like https://login.studio.example").on_screen(
+            "issuer_url"
+        )
 
 
 def tenant_name(given: str) -> None:
     if not TENANT.fullmatch(given):
-        raise ValueError("must be the ID or the domain of a tenant, or common, organizations or consumers")
+        raise BadSetting("must be the ID or the domain of a tenant, or common, organizations or consumers").on_screen(
+            "tenant"
+        )
 
 
 def application_id(given: str) -> None:
     if not APPLICATION_ID.fullmatch(given):
-        raise ValueError("must be the ID of an application, which is a number")
+        raise BadSetting("must be the ID of an application, which is a number").on_screen("application_id")
 
 
 def ticket_audience(given: str) -> None:
     if not TICKET_AUDIENCE.fullmatch(given):
-        raise ValueError("must be APPLICATION:AUDIENCE, like 7:480")
+        raise BadSetting("must be APPLICATION:AUDIENCE, like 7:480").on_screen("ticket_audience")
 
 
-def ticket_identity(given: str) -> None:
+def steam_identity(given: str) -> None:
     if not TICKET_IDENTITY.fullmatch(given):
-        raise ValueError("must be 1 to 100 letters, digits, dots, hyphens and underscores")
+        raise BadSetting("must be 1 to 100 letters, digits, dots, hyphens and underscores").on_screen(
+            "ticket_identity"
+        )
 
 
 def scope(given: str) -> None:
     if not SCOPE.fullmatch(given):
-        raise ValueError("must be a scope without spaces and quotes")
+        raise BadSetting("must be a scope without spaces and quotes").on_screen("provider_scope")
 
 
 def tag_rule(given: str) -> None:
     found = TAG_RULE.fullmatch(given)
     if found is None:
-        raise ValueError("must be CLAIM=VALUE:TAG, like department=art:artist")
+        raise BadSetting("must be CLAIM=VALUE:TAG, like department=art:artist").on_screen("tag_rule")
     if KEPT_TAG.fullmatch(found[1]) or "," in found[1] or not is_plain_line(found[1]):
-        raise ValueError(f"{found[1]} cannot be set: it is managed automatically or contains a comma")
+        raise BadSetting(f"{found[1]} cannot be set: it is managed automatically or contains a comma").on_screen(
+            "tag_kept", tag=found[1]
+        )
 
 
 ProviderKind = Literal[
@@ -145,7 +156,7 @@ class ProviderSettings:
         str,
         text(
             "Identity that a game passes to `GetAuthTicketForWebApi`, for a `steam` provider.",
-            ticket_identity,
+            steam_identity,
             without="the host of `server.base_url`",
             stored=True,
         ),

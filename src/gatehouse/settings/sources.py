@@ -35,6 +35,7 @@ class SettingProblem:
     where: str
     what: str
     name: str = ""  # the setting that has no value because of it
+    error: Exception | None = None  # of a check between settings
 
     def __str__(self) -> str:
         return "".join(escape_invisible(character) for character in f"{self.where}: {self.what}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from gatehouse.kernel.addresses import parse_web_url
+from gatehouse.kernel.stored_settings import BadSetting
 from gatehouse.settings.info import SettingInfo, text
 from gatehouse.settings.providers import application_id
 
@@ -18,27 +19,31 @@ DOCUMENT_ID: Final = re.compile(r"(?!age$)[a-z][a-z0-9]{0,19}", re.ASCII)
 
 def document_title(given: str) -> None:
     if len(given) > MAX_TITLE_LENGTH:
-        raise ValueError(f"must be at most {MAX_TITLE_LENGTH} characters")
+        raise BadSetting(f"must be at most {MAX_TITLE_LENGTH} characters").on_screen(
+            "text_most", longest=MAX_TITLE_LENGTH
+        )
 
 
 def document_url(given: str) -> None:
     if parse_web_url(given) is None or len(given) > MAX_URL_LENGTH:
-        raise ValueError("must be a URL, like https://studio.example/terms")
+        raise BadSetting("must be a URL, like https://studio.example/terms").on_screen("document_url")
 
 
 def document_version(given: str) -> None:
     if not VERSION.fullmatch(given):
-        raise ValueError("must be 1 to 40 letters, digits, dots, underscores and hyphens, like 2026-11")
+        raise BadSetting("must be 1 to 40 letters, digits, dots, underscores and hyphens, like 2026-11").on_screen(
+            "document_version"
+        )
 
 
 def country_code(given: str) -> None:
     if not COUNTRY.fullmatch(given):
-        raise ValueError("must be a country code of two capital letters, like DE")
+        raise BadSetting("must be a country code of two capital letters, like DE").on_screen("country")
 
 
 def document_id(given: str) -> None:
     if not DOCUMENT_ID.fullmatch(given):
-        raise ValueError("must be the ID of a document")
+        raise BadSetting("must be the ID of a document").on_screen("document_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -209,7 +209,10 @@ async def complaints() -> AsyncIterator[str]:
         with pytest.raises(BadAccount) as raised:
             await PasswordRules().check(password)
         yield raised.value.detail
-    for text in (*conversion.REFUSALS.values(), conversion.TOO_LARGE, conversion.UNREADABLE):
+    for text in (
+        *(conversion.WRONG_FORMAT, conversion.TOO_LARGE),
+        *(conversion.TOO_MANY_PIXELS, conversion.UNREADABLE),
+    ):
         yield text
 
 

@@ -2,10 +2,11 @@
 
 import re
 from html import unescape
-from typing import Any
+from typing import Any, Final
 
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, key_state
 from gatehouse.storage.migrations import HEAD
+from gatehouse.web.pages.translations import load_languages
 from tests.support.browser import form_to, hidden_fields
 from tests.support.console import ADA, OLGA, ConsoleBrowsers
 from tests.support.service import RunningService
@@ -153,6 +154,67 @@ async def test_settings_are_changed_in_a_form_and_errors_keep_what_was_typed(
     assert studio.services.settings.accounts.allowed_domains == ("sky.example", "studio.example")
     assert "studio.example</textarea>" in (await ada.get(f"{HERE}/sign-in")).text
     assert (await ada.get(f"{HERE}/change?part=branding")).status_code == 404
+
+
+REFUSED: Final = re.compile(
+    r'id="[a-z_]+-problem" class="wrong">.*?<span>([^<]*)</span>|class="problem">(.*?)</p>', re.DOTALL
+)
+REFUSED_VALUES: Final[dict[str, dict[str, str]]] = {
+    f"{HERE}/branding": {
+        "branding__name": "x" * 41,
+        "branding__accent": "red",
+        "branding__wordmark": "maybe",
+    },
+    HERE: {"sessions__history_days": "0", "guests__idle_days": "many"},
+    f"{HERE}/email": {"mail__host": "?", "mail__from_address": "sky", "mail__security": "weak"},
+    f"{HERE}/sign-in": {"accounts__allowed_domains": "?", "guests__applications": "Atlas"},
+    f"{HERE}/languages": {"languages__offered": "xx"},
+    f"{HERE}/change?part=providers.google": {
+        "provider__name": "x" * 41,
+        "provider__scopes": '"',
+        "provider__tickets": "480",
+        "provider__tags": "artist\nteam=art:guest",
+    },
+    f"{HERE}/change?part=terms.privacy": {
+        "document__title": "x" * 81,
+        "document__url": "here",
+        "document__version": "first one",
+        "document__countries": "Germany",
+        "document__replaces": "?",
+    },
+}
+REFUSED_TOGETHER: Final[dict[str, dict[str, str]]] = {
+    f"{HERE}/branding": {"branding__wordmark": "true"},
+    f"{HERE}/email": {"mail__host": "mail.sky.example", "mail__security": "none", "mail__username": "mailer"},
+    f"{HERE}/sign-in": {"accounts__password_optional": "true"},
+    f"{HERE}/languages": {"languages__default": "de", "languages__offered": "en"},
+    f"{HERE}/change?part=providers.google": {"provider__enabled": "true"},
+    f"{HERE}/change?part=terms.privacy": {"document__enabled": "true"},
+}
+
+
+async def test_german_forms_say_in_german_why_a_setting_is_refused(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
+    await ada.get(f"{HERE}/providers?lang=de")
+    await ada.post(f"{HERE}/providers", provider="google", kind="google")
+    await ada.get(f"{HERE}/terms")
+    await ada.post(f"{HERE}/terms", document="privacy", title="Datenschutz")
+    texts = load_languages("console")["de"].texts
+    german = re.compile(
+        "|".join(
+            re.sub(r"\\\{\w+\\\}", ".+", re.escape(text)) for key, text in texts.items() if key.startswith("problem.")
+        )
+    )
+    for refused_values in (REFUSED_VALUES, REFUSED_TOGETHER):
+        for path, values in refused_values.items():
+            await ada.get(path)
+            address, _, part = path.partition("?part=")
+            refused = await ada.post(address, **values, **({"part": part} if part else {}))
+            assert refused.status_code == 400, path
+            said = [(at_field, *above.split("<br>")) for at_field, above in REFUSED.findall(refused.text)]
+            lines = [re.sub(r"^[a-z_.]+: ", "", unescape(line)) for each in said for line in each if line]
+            assert len(lines) >= 2, path
+            assert [line for line in lines if not german.fullmatch(line)] == [], path
 
 
 async def test_every_tab_saves_its_settings_and_shows_what_is_locked(

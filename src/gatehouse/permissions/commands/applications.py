@@ -200,7 +200,8 @@ class ApplicationCommands:
         try:
             return await self._images.load_change(draft.logo, draft.logo_uri, LOGO, field="logo", current=current)
         except BadImage as error:
-            raise Malformed(f"data.{error.field}: {error.detail}") from None
+            said = Malformed(f"data.{error.field}: {error.detail}")
+            raise said.on_screen(error.screen_key, **error.screen_values) from None
 
     def _apply_draft(
         self, actor: Actor, state: Application, draft: ApplicationDraft, *, may_publish: bool

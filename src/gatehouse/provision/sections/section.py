@@ -13,6 +13,7 @@ from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.images.model import BadImage, ImageShape, StoredImage
 from gatehouse.kernel.addresses import Network
+from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.stored_settings import StoredSetting, StoredSettings
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.model.project import ServiceAccount
@@ -51,7 +52,7 @@ class SettingRules(Protocol):
     def is_image(self, name: str) -> bool:
         """Whether the setting is an image."""
 
-    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, str]:
+    def problems_of(self, before: StoredSettings, after: StoredSettings) -> Mapping[str, BadInput]:
         """Return what is wrong with or between the settings after a change, by setting."""
 
 

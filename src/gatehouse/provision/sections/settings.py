@@ -62,8 +62,8 @@ class SettingSection:
             wanted |= dict.fromkeys(before.keys() - wanted.keys())
         after = {name: one for name, one in {**before, **wanted}.items() if one is not None}
         if wanted and not problems.lines:
-            for name, what in setting_rules(context).problems_of(before, after).items():
-                problems.add(f"{self.name}: {name}", what)
+            for name, problem in setting_rules(context).problems_of(before, after).items():
+                problems.add(f"{self.name}: {name}", problem.detail)
         changes = [
             setting_change(name, before.get(name), one, images.get(name, UNSET))
             for name, one in wanted.items()

@@ -90,7 +90,7 @@ class SettingField:
     line: SettingListItem
     name: str  # of the field; its label is `settings.label_<name>`
     value: str  # as it was typed
-    problem: str = ""
+    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class SettingForms:
                     line=line,
                     name=field_name(line.name),
                     value=typed.get(line.name, "" if line.is_secret else line.value),
-                    problem=problems.get(line.name, ""),
+                    problem=problems.get(line.name),
                 )
                 for line in lines
             ]

@@ -63,7 +63,7 @@ class TermsScreens:
             raise BadInput(
                 "an ID is a lower-case letter, then up to 19 lower-case letters and digits, like privacy; "
                 "age is reserved"
-            )
+            ).on_screen("document_id_form")
         if form.document in self._table.rows(admin):
             raise BadInput("a document with this ID exists").on_screen("document_exists")
         section = await self._table.add(admin, form.document, title=form.title)

@@ -141,7 +141,7 @@ class FormProblem:
     text: str
     status: int
     field: str = ""  # the member of the request that `text` is about; its label is `field.<field>`
-    fields: Mapping[str, str] = dataclass_field(default_factory=dict)  # the problem of each setting
+    fields: Mapping[str, "FormProblem"] = dataclass_field(default_factory=dict)  # the problem of each setting
     lookup: LookupFailed | None = None  # what was typed into the combobox `field`; the page words it there
     keys: Sequence[str] = ()  # of the screen's own text, the best first; `text` is the API's
     values: Mapping[str, object] = dataclass_field(default_factory=dict)  # in that text
@@ -149,6 +149,10 @@ class FormProblem:
 
     def words(self, t: Translator) -> str:
         """Return the text in the reader's language; the API's English one for an error that has no other."""
+        if self.fields:
+            return Markup("<br>").join(
+                Markup("{}: {}").format(name, one.words(t)) for name, one in self.fields.items()
+            )
         known = next((key for key in self.keys if t.knows(f"problem.{key}")), "")
         if not known:
             return self.text
@@ -459,7 +463,7 @@ def problem_from(error: GatehouseError) -> FormProblem:
         values=error.screen_values,
     )
     if isinstance(error, SettingsInvalid):
-        return replace(shown, fields=error.problems)
+        return replace(shown, fields={name: problem_from(one) for name, one in error.problems.items()})
     if isinstance(error, LookupFailed):
         return replace(shown, field=error.field, lookup=error)
     place = FIELD_MESSAGE.fullmatch(problem.message)

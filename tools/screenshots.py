@@ -1,4 +1,4 @@
-"""Take screenshots of every page and of every console screen of the demo: light, dark and phone.
+"""Take screenshots of every page and of every console screen of the demo: light and dark, on a desktop and a phone.
 
 Run `python -m tools.screenshots [words]`; words select screenshots whose names contain one of them, `--lang de`
 selects another language.
@@ -36,6 +36,7 @@ SHOTS: Final = (
     Shot(name="light", width=1280, height=760),
     Shot(name="dark", width=1280, height=760, dark=True),
     Shot(name="phone", width=360, height=740),
+    Shot(name="phone-dark", width=360, height=740, dark=True),
 )
 
 

@@ -24,7 +24,6 @@ LARGE: Final = frozenset(
 )
 ABOUT_EVERYBODY: Final = {
     "accounts.users.ALL_USERS",  # an export
-    "admin.names.FIND_PEOPLE",  # a substring search
     "admin.people_search.LAST_SEARCHED",  # along an index, up to a limit
     "inspection.ENTRIES",  # gatehouse doctor reads every document
     "audit.NEWEST_RECORDS",  # along an index, up to a limit

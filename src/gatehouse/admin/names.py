@@ -53,12 +53,6 @@ _PERSON_COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login)
 _IS_PERSON: Final = users.c.kind == "person"
 PEOPLE_BY_ID = Statement(select(*_PERSON_COLUMNS).where(InStringList(users.c.user_id, "user_ids")))
 
-FIND_PEOPLE = Statement(
-    select(*_PERSON_COLUMNS)
-    .where(_IS_PERSON, contains_search(users.c.nick, users.c.user_id, users.c.login_key))
-    .order_by(users.c.nick, users.c.user_id)
-    .limit(MAX_FOUND)
-)
 FIND_PEOPLE_AMONG = Statement(
     select(*_PERSON_COLUMNS)
     .where(_IS_PERSON, InStringList(users.c.user_id, "among"), contains_search(users.c.nick, users.c.user_id))
@@ -83,12 +77,9 @@ def person_from_row(row: Row) -> NamedPerson:
     return NamedPerson(user_id=row.user_id, nick=row.nick, login=row.login or "")
 
 
-def find_people(text: str, among: Collection[str] | None = None) -> Verb[Sequence[NamedPerson]]:
-    """Return the first people with the text in nick or id among these, or in nick, id or address of all."""
-    search = contains_pattern(text)
-    rows = (
-        yield FIND_PEOPLE(search=search) if among is None else FIND_PEOPLE_AMONG(search=search, among=sorted(among))
-    )
+def find_people_among(text: str, among: Collection[str]) -> Verb[Sequence[NamedPerson]]:
+    """Return the first of these people with the text in nick or id."""
+    rows = yield FIND_PEOPLE_AMONG(search=contains_pattern(text), among=sorted(among))
     return [person_from_row(row) for row in rows]
 
 
@@ -100,5 +91,5 @@ def find_person_exactly(user_id: str, login_key: str) -> Verb[Sequence[NamedPers
 
 class NameStore(SqlStore):
     people_by_id = read(people_by_id)
-    find_people = snapshot_read(find_people)
+    find_people_among = snapshot_read(find_people_among)
     find_person_exactly = read(find_person_exactly)

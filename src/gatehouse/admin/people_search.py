@@ -46,6 +46,7 @@ class PeopleQuestion:
 class FoundPeople:
     users: Sequence[User]
     after: PersonPosition | None  # None on the last page; a page that is not full may have one
+    searched: int = 0  # the newest accounts, if only these were compared and the page is not full
 
 
 class TextPosition(DialectFunction[int]):
@@ -172,8 +173,12 @@ def search_people(question: PeopleQuestion, after: PersonPosition | None, limit:
     rows = yield search_statement(shape)(**parameters, most=limit + 1)
     ids = [row.user_id for row in rows[:limit]]
     found = {row.user_id: user_from_row(row._asdict()) for row in (yield USERS_BY_ID(ids=ids))} if ids else {}
-    last = PersonPosition(reg_time=rows[limit - 1].reg_time, user_id=ids[-1]) if len(rows) > limit else end
-    return FoundPeople(users=[found[one] for one in ids if one in found], after=last)
+    is_full = len(rows) > limit
+    return FoundPeople(
+        users=[found[one] for one in ids if one in found],
+        after=PersonPosition(reg_time=rows[limit - 1].reg_time, user_id=ids[-1]) if is_full else end,
+        searched=MAX_SEARCHED if end and not is_full else 0,
+    )
 
 
 def _parameters(question: PeopleQuestion, after: PersonPosition | None) -> dict[str, object]:

@@ -34,7 +34,7 @@ _MATCHES_NAME: Final = (
 
 def _people_statement(*conditions: ColumnElement[bool]) -> Statement:
     """Each part is a range of an index; the shortest match is the closest to the search."""
-    found = select(users.c.user_id, users.c.nick, users.c.login).where(or_(*conditions))
+    found = select(users.c.user_id, users.c.nick, users.c.login, users.c.kind).where(or_(*conditions))
     nearest = (func.length(users.c.nick), users.c.user_id)
     return Statement(found.order_by(*nearest).limit(bindparam("most")))
 
@@ -137,7 +137,7 @@ def _ascii_lower(text: str) -> str:
     return "".join(char.lower() if char.isascii() else char for char in text)
 
 
-def find_people_exactly(text: str, limit: int) -> Verb[Sequence[NamedPerson]]:
+def find_people_exactly(text: str, limit: int, *, with_service_accounts: bool = True) -> Verb[Sequence[NamedPerson]]:
     """Return people with this id, email address, user name or nick; case counts only in the id."""
     rows = yield PEOPLE_EXACTLY(
         nick=text.lower(),
@@ -147,7 +147,11 @@ def find_people_exactly(text: str, limit: int) -> Verb[Sequence[NamedPerson]]:
         username=text.lower(),
         most=limit,
     )
-    return [NamedPerson(user_id=row.user_id, nick=row.nick, login=row.login or "") for row in rows]
+    return [
+        NamedPerson(user_id=row.user_id, nick=row.nick, login=row.login or "")
+        for row in rows
+        if with_service_accounts or row.kind == "person"
+    ]
 
 
 def search_people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequence[NamedPerson]]:

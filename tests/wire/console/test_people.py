@@ -183,6 +183,14 @@ async def test_search_compares_the_newest_accounts_and_says_so(
     assert len(await found("")) == 8
     page = (await ada.get(f"{HERE}?q=lg")).text
     assert "Only the newest 2 accounts were searched." in page
+    project = f"/console/projects/{PROJECT}"
+    (group, *_) = re.findall(rf"{project}/groups/[0-9a-z_-]+", (await ada.get(f"{project}/groups")).text)
+    for picker in (f"{project}/members/new?", f"{group}?", "/console/options?kind=person&"):
+        by_part, by_nick = [(await ada.get(f"{picker}q={text}")).text for text in ("lg", "olga")]
+        assert "Only the newest 2 accounts were searched." in by_part, picker
+        assert (OLGA in by_part, OLGA in by_nick) == (False, True), picker
+        page = (await ada.get(f"{picker}q=ew")).text
+        assert [nick in page for nick in ("New0", "New1", "New2")] == [True, True, True], picker
     searched, after = set[str](), None
     store = PeopleSearchStore(studio.services.storage.runner)
     for _ in range(9):

@@ -237,6 +237,7 @@ def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         memberships=memberships,
         lists=console.project_lists,
         names=console.names,
+        finder=console.person_finder,
         forecaster=console.forecaster,
         view=console.view,
     )
@@ -252,6 +253,7 @@ def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         condition_builders=builders,
         matches=console.condition_matches,
         names=console.names,
+        finder=console.person_finder,
         forecaster=console.forecaster,
         view=view,
     )

@@ -26,7 +26,7 @@ from gatehouse.web.console.condition_builder import ConditionBuilders, condition
 from gatehouse.web.console.frame import FlashMessages
 from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.lazy_console import SignInGate
-from gatehouse.web.console.lookup import Lookup
+from gatehouse.web.console.lookup import Lookup, PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.group_access import GroupAccessScreens
 from gatehouse.web.console.projects.groups import GroupLoader
@@ -80,8 +80,15 @@ class ConsoleServices:
 
     @cached_property
     def lookup(self) -> Lookup:
-        people = PeopleSearchStore(self.services.storage.runner)
-        return Lookup(finding=self.search, people=people, view=self.view)
+        return Lookup(finding=self.search, people=self.people_search, view=self.view)
+
+    @cached_property
+    def people_search(self) -> PeopleSearchStore:
+        return PeopleSearchStore(self.services.storage.runner)
+
+    @cached_property
+    def person_finder(self) -> PersonFinder:
+        return PersonFinder(names=self.names, finding=self.search, people=self.people_search)
 
     @cached_property
     def role_lists(self) -> RoleScreens:

@@ -4,7 +4,7 @@ Administrators of the installation search among all people. Others find those wh
 project; for all others they need the ID or, if they manage the whole project, the email address.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -12,8 +12,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import login_key, search_key
-from gatehouse.admin.names import NamedPerson, NamedProjectGroup, NamedRole, NameStore
+from gatehouse.accounts.model import User, login_key, search_key
+from gatehouse.admin.names import MAX_FOUND, NamedPerson, NamedProjectGroup, NamedRole, NameStore
 from gatehouse.admin.paging import SEARCH_LONGEST
 from gatehouse.admin.people_search import PeopleQuestion, PeopleSearchStore
 from gatehouse.admin.search import APPLICATION_NUMBER, SearchStore
@@ -34,22 +34,29 @@ MIN_SEARCH_LENGTH: Final = 2  # characters, before people are searched
 MAX_RULES_OFFERED: Final = 1_000
 
 
-class PersonFinder:
-    def __init__(self, names: NameStore) -> None:
-        self._names = names
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundNames:
+    people: Sequence[NamedPerson] = ()
+    searched: int = 0  # the newest accounts, if only these were searched
 
-    async def find(
-        self, admin: AdminRequest, text: str, *, known_ids: Collection[str], by_email: bool
-    ) -> Sequence[NamedPerson]:
+
+class PersonFinder:
+    def __init__(self, *, names: NameStore, finding: SearchStore, people: PeopleSearchStore) -> None:
+        self._names = names
+        self._finding = finding
+        self._people = people
+
+    async def find(self, admin: AdminRequest, text: str, *, known_ids: Collection[str], by_email: bool) -> FoundNames:
         """`known_ids`: people who are found by a part of their names. `by_email`: all others by the whole address."""
         wanted = clean_search(text)
         if not wanted:
-            return ()
+            return FoundNames()
         if admin.visibility.everything:
-            return await self._names.find_people(wanted)
+            exact = await self._finding.people_exactly(wanted, MAX_FOUND, with_service_accounts=False)
+            found = await self._people.search(PeopleQuestion(text=wanted), None, MAX_FOUND)
+            return FoundNames(people=merge_people(exact, map(named_person, found.users)), searched=found.searched)
         exact = await self._names.find_person_exactly(wanted, login_key(wanted) if by_email else "")
-        near = await self._names.find_people(wanted, known_ids)
-        return list({one.user_id: one for one in (*exact, *near)}.values())
+        return FoundNames(people=merge_people(exact, await self._names.find_people_among(wanted, known_ids)))
 
 
 # IDs that are passed on unchecked for those who do not see everything: the guard of the screen decides about them,
@@ -80,7 +87,8 @@ class OptionsQuery(msgspec.Struct, frozen=True, kw_only=True):
 class OptionsContext(PageContext):
     template = "console/options.html"
 
-    options: Sequence[ComboboxOption]
+    options: Sequence[ComboboxOption] = ()
+    searched: int = 0
 
 
 Fields = Mapping[str, ComboboxKind]  # kinds by the name of the field; what narrows another field comes before it
@@ -154,16 +162,18 @@ class Lookup:
             return by_id or found
         near = await self._people.search(PeopleQuestion(text=typed), None, MAX_EXAMINED)
         return [
-            person_option(NamedPerson(user_id=user.user_id, nick=user.nick, login=user.login or ""))
-            for user in near.users
-            if search_key(user.name) == search_key(typed)
+            person_option(named_person(user)) for user in near.users if search_key(user.name) == search_key(typed)
         ]
 
-    async def options(self, admin: AdminRequest, query: OptionsQuery) -> Sequence[ComboboxOption]:
+    async def options(self, admin: AdminRequest, query: OptionsQuery) -> OptionsContext:
         """What contains the text, as far as the viewer may see it."""
+        text = clean_search(query.q)
+        if query.kind == ComboboxKind.PERSON:
+            found = await self._search_people(admin, text, MAX_OPTIONS)
+            return OptionsContext(options=list(map(person_option, found.people)), searched=found.searched)
         if query.kind not in list(ComboboxKind):
-            return ()
-        return await self._search(admin, ComboboxKind(query.kind), clean_search(query.q), query, MAX_OPTIONS)
+            return OptionsContext()
+        return OptionsContext(options=await self._search(admin, ComboboxKind(query.kind), text, query, MAX_OPTIONS))
 
     async def _search(
         self, admin: AdminRequest, kind: ComboboxKind, text: str, query: OptionsQuery, limit: int
@@ -171,7 +181,7 @@ class Lookup:
         if kind is ComboboxKind.RESOURCE:
             kind = RESOURCE_KINDS.get(query.resource, kind)
         if kind is ComboboxKind.PERSON:
-            return await self._search_people(admin, text, limit)
+            return list(map(person_option, (await self._search_people(admin, text, limit)).people))
         if kind is ComboboxKind.APPLICATION:
             return await self._search_applications(admin, text, limit)
         if kind is ComboboxKind.PROJECT:
@@ -183,17 +193,16 @@ class Lookup:
         found = await self._options_of_application(admin, kind, query.application_id)
         return [one for one in found if text.lower() in one.label.lower()][:limit]
 
-    async def _search_people(self, admin: AdminRequest, text: str, limit: int) -> Sequence[ComboboxOption]:
+    async def _search_people(self, admin: AdminRequest, text: str, limit: int) -> FoundNames:
         """Those whose name, address or ID begins so come first, then those that have it anywhere."""
         if not admin.rights.administers or len(text) < MIN_SEARCH_LENGTH:
-            return ()
-        found = {one.user_id: one for one in await self._finding.people(text, limit, with_logins=True)}
-        if len(found) < limit:
-            for user in (await self._people.search(PeopleQuestion(text=text), None, limit)).users:
-                found.setdefault(
-                    user.user_id, NamedPerson(user_id=user.user_id, nick=user.nick, login=user.login or "")
-                )
-        return [person_option(one) for one in found.values()][:limit]
+            return FoundNames()
+        first = await self._finding.people(text, limit, with_logins=True)
+        if len(first) == limit:
+            return FoundNames(people=first)
+        found = await self._people.search(PeopleQuestion(text=text), None, limit)
+        people = merge_people(first, map(named_person, found.users))
+        return FoundNames(people=people[:limit], searched=found.searched)
 
     async def _search_applications(self, admin: AdminRequest, text: str, limit: int) -> Sequence[ComboboxOption]:
         return [
@@ -242,7 +251,7 @@ class Lookup:
 
     async def show_options(self, request: Request, admin: AdminRequest) -> Response:
         options = await self.options(admin, read_query(request, OptionsQuery))
-        return self._view.render(request, admin, ConsoleEntry.HOME, OptionsContext(options=options))
+        return self._view.render(request, admin, ConsoleEntry.HOME, options)
 
     def routes(self) -> Sequence[ConsoleRoute]:
         return [self._view.page("/options", self.show_options)]
@@ -260,6 +269,15 @@ def narrow_query(query: OptionsQuery, form: msgspec.Struct) -> OptionsQuery:
 
 def clean_search(text: str) -> str:
     return text.strip()[:SEARCH_LONGEST]
+
+
+def named_person(user: User) -> NamedPerson:
+    return NamedPerson(user_id=user.user_id, nick=user.nick, login=user.login or "")
+
+
+def merge_people(*found: Iterable[NamedPerson]) -> Sequence[NamedPerson]:
+    """Each person once."""
+    return list({one.user_id: one for people in found for one in people}.values())
 
 
 def person_option(one: NamedPerson) -> ComboboxOption:

@@ -77,10 +77,11 @@ const enhance = (box) => {
       option.id = `${list.id}-${place}`;
     });
     mark(null);
-    list.hidden = options.length === 0;
+    list.hidden = list.children.length === 0; // a note is shown without options too
     input.setAttribute("aria-expanded", String(options.length > 0));
     const form = JSON.parse(box.dataset.counted)[plurals.select(options.length)];
-    status.textContent = options.length ? form.replace("{count}", options.length) : box.dataset.none;
+    const counted = options.length ? form.replace("{count}", options.length) : box.dataset.none;
+    status.textContent = [counted, list.querySelector(".note")?.textContent].filter(Boolean).join(". ");
   };
 
   const soon = () => {
@@ -102,7 +103,7 @@ const enhance = (box) => {
     if (by) {
       event.preventDefault();
       if (list.hidden) ask();
-      else mark(options.at((options.indexOf(active) + (active || by > 0 ? by : 0)) % options.length));
+      else if (options.length) mark(options.at((options.indexOf(active) + (active || by > 0 ? by : 0)) % options.length));
     } else if (event.key === "Enter" && active) {
       event.preventDefault();
       choose(input, active.dataset.value, active.dataset.label);

@@ -1,7 +1,7 @@
 """Groups of a project, for those who manage them, whether or not they may view the project."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from starlette.requests import Request
@@ -32,7 +32,7 @@ from gatehouse.web.console.forms import (
 )
 from gatehouse.web.console.frame import ApiCall, group_call
 from gatehouse.web.console.impact import ImpactForecaster
-from gatehouse.web.console.lookup import PersonFinder
+from gatehouse.web.console.lookup import FoundNames, PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.project import (
     ProjectHead,
@@ -277,7 +277,7 @@ class GroupContext(PageContext):
     form: GroupForm
     names: Mapping[str, NamedPerson]  # of listed people, and of the first ones that conditions name
     search: str
-    found: Sequence[NamedPerson]
+    found: FoundNames
     call: ApiCall
     problem: FormProblem | None = None
     conflicts: tuple[FieldConflict, ...] = ()
@@ -301,6 +301,7 @@ class GroupScreens:
         condition_builders: ConditionBuilders,
         matches: ConditionMatchStore,
         names: NameStore,
+        finder: PersonFinder,
         forecaster: ImpactForecaster,
         view: ConsoleView,
     ) -> None:
@@ -309,7 +310,7 @@ class GroupScreens:
         self._condition_builders = condition_builders
         self._matches = matches
         self._names = names
-        self._finder = PersonFinder(names)
+        self._finder = finder
         self._forecaster = forecaster
         self._view = view
 
@@ -406,12 +407,12 @@ class GroupScreens:
         )
         return self._view.render(request, admin, ENTRY, context)
 
-    async def _find_people(self, admin: AdminRequest, loaded: LoadedGroup, search: str) -> Sequence[NamedPerson]:
+    async def _find_people(self, admin: AdminRequest, loaded: LoadedGroup, search: str) -> FoundNames:
         """People to add; those of the project's other groups are found by a part of their names."""
         groups = () if loaded.project is None else loaded.project.groups.values()
         known = {user_id for group in groups for user_id in group.users}
         found = await self._finder.find(admin, search, known_ids=known, by_email=sees_members(admin, loaded))
-        return [one for one in found if one.user_id not in loaded.group.users]
+        return replace(found, people=[one for one in found.people if one.user_id not in loaded.group.users])
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, one = self._view, "/projects/{project_id}/groups/{group_id}"

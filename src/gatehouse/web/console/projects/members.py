@@ -20,7 +20,7 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_o
 from gatehouse.web.console.forms import ListQuery, csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.impact import Impact, ImpactForecaster, has_no_impact, review_context
-from gatehouse.web.console.lookup import PersonFinder
+from gatehouse.web.console.lookup import FoundNames, PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.allow_lists import ListedGroup, listed_groups
 from gatehouse.web.console.projects.holdings import (
@@ -86,7 +86,7 @@ class FindMemberContext(PageContext):
 
     head: ProjectHead
     search: str
-    found: Sequence[NamedPerson]
+    found: FoundNames
     searches_everyone: bool
 
 
@@ -131,6 +131,7 @@ class MemberScreens:
         memberships: MembershipCommands,
         lists: ProjectListStore,
         names: NameStore,
+        finder: PersonFinder,
         forecaster: ImpactForecaster,
         view: ConsoleView,
     ) -> None:
@@ -138,7 +139,7 @@ class MemberScreens:
         self._memberships = memberships
         self._lists = lists
         self._names = names
-        self._finder = PersonFinder(names)
+        self._finder = finder
         self._forecaster = forecaster
         self._view = view
 

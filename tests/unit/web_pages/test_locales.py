@@ -1,5 +1,6 @@
 """The texts: complete, consistent in every language, and all in use."""
 
+import ast
 import json
 import re
 import shutil
@@ -18,13 +19,17 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.profile_fields import check_name, check_username, check_zoneinfo
+from gatehouse.audit.chain import ChainBreak, describe_break, missing_at_end_text, missing_text
 from gatehouse.audit.events import AuditEvent
 from gatehouse.images import conversion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.languages import FALLBACK_LANG
+from gatehouse.mail.model import Undelivered
 from gatehouse.oauth.model import SCOPES
+from gatehouse.outbound.model import CallFailed
 from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
 from gatehouse.web.pages.translations import PLURAL_CATEGORIES, load_languages
+from gatehouse.webhooks.model import NoSecret
 from tests.support.find_programs import ROOT
 from tests.support.pseudo_locale import LANG as PSEUDO
 from tests.support.pseudo_locale import languages_with_pseudo
@@ -243,6 +248,101 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
     assert LANGUAGES.translate_message("de", english) == "Ein Konto mit dieser E-Mail-Adresse besteht bereits."
     assert LANGUAGES.translate_message("en", "Something new.") == "Something new."
     assert LANGUAGES.translate_message("de", "Something new.") is None
+
+
+# Reasons that are stored or computed in English: by the function that gets them, and by the files that say them.
+REASON_CALLS = {"violation", "_fail", "_deny", "end_refusal", "LoginDenied", "Undelivered", "CheckResult", "add"}
+REASON_FILES = (
+    *("gamesessions/*.py", "oauth/game_id_tokens.py", "oauth/client_auth.py", "accounts/login_result.py"),
+    *("mail/outbox.py", "webhooks/delivery.py", "web/api/health.py", "app/readiness.py"),
+)
+PROOF_FILE, CHAIN_FILES = "gamesessions/proof.py", ("audit/chain.py", "audit/verification.py")
+EXPORTED_HEADS = ("stored head", "this head was not created")  # only `audit verify` compares them
+
+
+def english_reasons() -> Iterator[str]:
+    source = ROOT / "src" / "gatehouse"
+    for file in (file for pattern in REASON_FILES for file in source.glob(pattern)):
+        for node in ast.walk(ast.parse(file.read_text())):
+            yield from filter(None, map(sentence_of, said_in(node)))
+    for node in ast.walk(ast.parse((source / PROOF_FILE).read_text())):
+        if isinstance(node, ast.Return | ast.IfExp):
+            yield from filter(None, map(sentence_of, (getattr(node, "value", None), getattr(node, "orelse", None))))
+    for name in CHAIN_FILES:
+        yield from (
+            text for node in ast.walk(ast.parse((source / name).read_text())) for text in chain_problems(node)
+        )
+    for kind in (CallFailed, *CallFailed.__subclasses__(), Undelivered, NoSecret):
+        yield kind.public
+
+
+def said_in(node: ast.AST) -> list[ast.expr | None]:
+    """Return what may be a reason: arguments of a call, a default, the value of a name."""
+    if isinstance(node, ast.Call) and called_name(node) in REASON_CALLS:
+        return [*node.args, *(one.value for one in node.keywords if one.arg in {"reason", "detail"})]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        arguments = [*node.args.args, *node.args.kwonlyargs]
+        defaults = [*node.args.defaults, *node.args.kw_defaults]
+        return defaults if any(one.arg == "reason" for one in arguments) else []
+    targets = (
+        node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    )
+    is_reason = any(getattr(target, "id", "") in {"reason", "trouble", "GUEST_GONE"} for target in targets)
+    return [node.value] if isinstance(node, ast.Assign | ast.AnnAssign) and is_reason else []
+
+
+def called_name(call: ast.Call) -> str:
+    return getattr(call.func, "attr", "") or getattr(call.func, "id", "")
+
+
+def sentence_of(node: ast.AST | None) -> str:
+    """Return a literal text, with 7 for each value in it; "" for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.BoolOp | ast.IfExp):  # a or "text"; "" if a else "text"
+        return sentence_of(node.values[-1] if isinstance(node, ast.BoolOp) else node.orelse)
+    parts = node.values if isinstance(node, ast.JoinedStr) else ()
+    return "".join(sentence_of(part) if isinstance(part, ast.Constant) else "7" for part in parts)
+
+
+def chain_problems(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Yield) or (isinstance(node, ast.Call) and called_name(node) == "append"):
+        for given in [node.value] if isinstance(node, ast.Yield) else node.args:
+            text = sentence_of(given)
+            if text and not any(mark in text for mark in EXPORTED_HEADS):
+                yield text.replace("7 (7)", "record 7 (7)")
+    elif isinstance(node, ast.List):
+        yield from filter(None, map(sentence_of, node.elts))
+
+
+@pytest.mark.parametrize("lang", OTHERS)
+def test_every_stored_reason_is_translated(lang: str) -> None:
+    spoken = load_languages("console")
+    reasons = {
+        *english_reasons(),
+        *(
+            describe_break(ChainBreak(at=1, expected=expected, sealed=2, recorded=3, place=4, link=b""))
+            for expected in (None, 5)
+        ),
+        *(text(first, last) for text in (missing_text, missing_at_end_text) for first, last in ((1, 1), (1, 2))),
+        "closed by an administrator: no reason given",
+        "not sealed yet (7) was changed",
+        "not sealed yet (7): its personal part was changed",
+    }
+    assert len(reasons) > 50
+    assert {text for text in reasons if spoken.translate_reason(lang, text) is None} == set()
+    known = {text for key, text in spoken[FALLBACK_LANG].texts.items() if key.startswith("reason.")}
+    patterns = {text: re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(text))) for text in known}
+    assert {text for text, one in patterns.items() if not any(map(one.fullmatch, reasons))} == set()
+
+
+def test_values_of_a_stored_reason_are_kept_and_escaped() -> None:
+    spoken = load_languages("console")
+    assert spoken.translate_reason("de", "closed by an administrator: <b>") == "Von der Verwaltung beendet: &lt;b&gt;"
+    assert spoken.translate_reason("de", "records 1 to 2 are missing at the end") == (
+        "Die Datensätze 1 bis 2 fehlen am Ende."
+    )
+    assert spoken.translate_reason("de", "550 mailbox full") is None
 
 
 def test_exactly_the_events_about_a_person_have_texts() -> None:

@@ -242,7 +242,7 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     for one in refusals:
         await studio.services.storage.audit.add_refusal(one, 1_000)
     first = (await ada.get(address)).text
-    assert f'<small><span lang="en">wrong secret {ONE_PAGE}</span> · <code' in first
+    assert f"<small>wrong secret {ONE_PAGE} · <code" in first
     assert first.count("/console/games/record?id=") == ONE_PAGE
     assert f"/console/games/record?id={refusals[-1].record_id}" in first
     following = re.search(r'href="(\?after=[0-9]+)" rel="next"', first)
@@ -254,6 +254,11 @@ async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     rows = list(csv.DictReader(io.StringIO((await ada.get(f"{address}?format=csv")).text)))
     assert [row["record_id"] for row in rows] == [refusal.record_id for refusal in reversed(refusals)]
     assert (await (await console_browsers(OLGA)).get(address)).status_code == 403
+    known = recorder.refusal("client.refused", ORIGIN, reason="wrong credentials", subject="shop-web")
+    await studio.services.storage.audit.add_refusal(known, 1_000)
+    german = (await ada.get(f"{address}?lang=de")).text
+    assert "<small>Falsche Zugangsdaten. · <code" in german
+    assert f'<small><span lang="en">wrong secret {ONE_PAGE}</span> · <code' in german  # of another version
 
 
 async def test_a_log_whose_end_was_cut_off_is_shown_as_broken_to_administrators(

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
@@ -278,9 +279,17 @@ class PageRenderer:
             "day_of": partial(template_filters.day_heading, t, zone=look.zone),
             "wait": partial(template_filters.duration, t),
             "trouble": partial(self._problem_text, t),
+            "reason_text": partial(self._reason_text, t),
             "happened": partial(_event_text, t),
             "granted": partial(_scope_text, t),
         }
+
+    def _reason_text(self, t: Translator, english: str) -> str:
+        """Return a stored reason in the reader's language; one of another server or version as it is."""
+        translated = None if t.lang == FALLBACK_LANG else self._languages.translate_reason(t.lang, english)
+        if translated is None and t.lang != FALLBACK_LANG:
+            return Markup('<span lang="en">{}</span>').format(english)
+        return english if translated is None else translated
 
     def _problem_text(self, t: Translator, problem: PageProblem) -> str:
         if problem.what is ProblemKind.INPUT:

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from markupsafe import Markup
 from gatehouse.languages import FALLBACK_LANG, LANGUAGES, format_number, plural_category
 from gatehouse.settings.appearance import LanguageSettings
 
+PLACEHOLDER: Final = re.compile(r"\\\{(\w+)\\\}")  # in a text that is escaped as a pattern
 PLURAL_CATEGORIES: Final = frozenset(("zero", "one", "two", "few", "many", "other"))  # all there are, in CLDR
 
 MAX_PREFERENCE_LENGTH: Final = 512  # characters of Accept-Language or ui_locales; a longer one is ignored
@@ -67,7 +68,7 @@ class Translator:
 
 
 class Languages:
-    """All languages, and the translations of English error texts."""
+    """All languages, and the translations of English texts of errors and stored reasons."""
 
     def __init__(self, by_lang: Mapping[str, Translator]) -> None:
         self._by_lang = dict(by_lang)
@@ -86,6 +87,20 @@ class Languages:
         if lang == FALLBACK_LANG:
             return english
         return None if key is None else self._by_lang[lang].texts[key]
+
+    def translate_reason(self, lang: str, english: str) -> str | None:
+        """Return a stored reason, like that of a refused request, in that language; None for an unknown text."""
+        matches = ((key, pattern.fullmatch(english)) for key, pattern in self._reasons.items())
+        return next((self._by_lang[lang](key, **found.groupdict()) for key, found in matches if found), None)
+
+    @cached_property
+    def _reasons(self) -> Mapping[str, re.Pattern[str]]:
+        """Patterns of the English reasons; the values in a stored one are read from it. The longest text is first."""
+        texts = {key: text for key, text in self._by_lang[FALLBACK_LANG].texts.items() if key.startswith("reason.")}
+        return {
+            key: re.compile(PLACEHOLDER.sub(r"(?P<\1>.+)", re.escape(text)), re.DOTALL)
+            for key, text in sorted(texts.items(), key=lambda item: -len(PLACEHOLDER.sub("", re.escape(item[1]))))
+        }
 
 
 @cache

@@ -20,13 +20,17 @@ SCREENSHOTS: Final = ROOT / "screenshots"
 # Playwright's name for --no-sandbox: Chromium refuses to start as root without it, a container may lack what the
 # sandbox needs, and the tests open only our own pages.
 SANDBOX: Final = False
+# Drawing in a process of its own takes more CPU time: each frame is handed over to it.
+ARGUMENTS: Final = ("--in-process-gpu",)
 
 
 @asynccontextmanager
 async def launch_browser() -> AsyncIterator[Browser]:
     executable = require_program(CHROMIUM)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=executable, chromium_sandbox=SANDBOX)
+        browser = await playwright.chromium.launch(
+            executable_path=executable, chromium_sandbox=SANDBOX, args=ARGUMENTS
+        )
         try:
             yield browser
         finally:
@@ -38,7 +42,7 @@ def launch_browser_sync() -> Iterator[BlockingBrowser]:
     """The browser for scripts and tests without an event loop."""
     executable = require_program(CHROMIUM)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, chromium_sandbox=SANDBOX)
+        browser = playwright.chromium.launch(executable_path=executable, chromium_sandbox=SANDBOX, args=ARGUMENTS)
         try:
             yield browser
         finally:

@@ -1,24 +1,18 @@
-"""The console on a phone: row actions are reachable, and tables that scroll sideways show it."""
+"""The console on a phone: rows are stacked, and tables that scroll sideways show it."""
 
 from collections.abc import AsyncIterator
 from typing import Final
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, ViewportSize
+from playwright.async_api import Browser, Page
 
-from tests.support.axe import ALL_RULES, LOOK_RULES, axe_violations
+from tests.pages.console.test_every_screen import MATRICES, PHONE
 from tests.support.demo import SCREENS, TABS, Demo, sign_in_to_demo
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CONSOLE: Final = SCREENS | TABS
-PHONE: Final = ViewportSize(width=360, height=740)
-MATRICES: Final = ("matrix", "users", "who")  # real tables, which scroll sideways
-OUT_OF_REACH: Final = """() => [...document.querySelectorAll("main table :is(a, button, input, select, td), .stacks")]
-  .filter((one) => one.getBoundingClientRect().right > document.querySelector("main").clientWidth
-    || one.matches(".stacks") && one.scrollWidth > one.clientWidth)
-  .map((one) => one.outerHTML)"""
 CURRENT_TAB: Final = """() => {
   const row = document.querySelector(".tabs"), tab = row.querySelector("[aria-current]");
   const place = row.getBoundingClientRect(), { left, right } = tab.getBoundingClientRect();
@@ -26,30 +20,18 @@ CURRENT_TAB: Final = """() => {
 }"""
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def phone(browser: Browser, demo: Demo) -> AsyncIterator[Page]:
-    """In dark colors; the other tests of the console use light ones."""
-    context = await browser.new_context(
-        viewport=PHONE, locale="en-GB", timezone_id="UTC", has_touch=True, color_scheme="dark"
-    )
+    context = await browser.new_context(viewport=PHONE, locale="en-GB", timezone_id="UTC", has_touch=True)
     page = await context.new_page()
     await sign_in_to_demo(page, demo, "mara")
     yield page
     await context.close()
 
 
-async def test_no_list_has_controls_outside_the_screen(phone: Page, demo: Demo) -> None:
-    problems = list[str]()
-    for name, path in CONSOLE.items():
-        await phone.goto(f"{demo[0]}{path}")
-        # Axe expands collapsed sections; test_every_screen checks most screens by all rules.
-        rules = LOOK_RULES if name in SCREENS else ALL_RULES
-        problems += [f"{name}: {violation}" for violation in await axe_violations(phone, rules)]
-        if name not in MATRICES:
-            problems += [f"{name}: {one}" for one in await phone.evaluate(OUT_OF_REACH)]
-    assert problems == []
+async def test_a_stacked_row_is_still_a_row(phone: Page, demo: Demo) -> None:
     await phone.goto(f"{demo[0]}{CONSOLE['people']}")
-    row = phone.get_by_role("row").filter(has_text="Noor Haddad")  # it is stacked, and still a row
+    row = phone.get_by_role("row").filter(has_text="Noor Haddad")
     assert await row.get_by_role("rowheader").count() == 1
     named = await row.get_by_role("cell").evaluate_all("(cells) => cells.map((one) => one.dataset.column)")
     assert named == (await phone.get_by_role("columnheader").all_text_contents())[1:]

@@ -146,15 +146,12 @@ VALUE: Final = re.compile(
     r"[a-z_]\w*|\S*[^\w\s]\S*|\w+ ?[\d.]+|\d.*|.* UTC|\w{1,2}", re.DOTALL
 )  # user_id, a@b.example, ES256, 1 MiB
 SEPARATORS: Final = re.compile(r" · | \(|\)| → |: |, ")
-# Names of products and algorithms, and descriptions that the service stores with what it creates.
+# Names of products, algorithms, and what every installation has.
 NAMES: Final = {
     *("Apache", "Apple", "ASP.NET Core", "Caddy", "Discord", "Django", "EdDSA", "Epic Games", "Express", "FastAPI"),
     *("Flask", "Forgejo", "Gitea", "GitHub", "Google", "Grafana", "Microsoft", "Nextcloud"),
     *("Shell", "Spring Boot", "Steam", "Twitch", "TypeScript", "Unity", "openid email profile"),
-    *("Central", "Gatehouse 1", "Gatehouse itself", "administrators", "projects and applications", "Full access"),
-    *("Full access to the project", "Full access to the project except removing it", "Manage the group"),
-    *("Manage the service", "Manage keys", "rules and roles of the application"),
-    "Manage users' permissions in the application",
+    *("Central", "Gatehouse 1"),
     *("Demo", f"Gatehouse {__version__}", "= true"),
 }
 

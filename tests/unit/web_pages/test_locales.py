@@ -27,6 +27,7 @@ from gatehouse.languages import FALLBACK_LANG
 from gatehouse.mail.model import Undelivered
 from gatehouse.oauth.model import SCOPES
 from gatehouse.outbound.model import CallFailed
+from gatehouse.permissions.model import central
 from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
 from gatehouse.web.pages.translations import PLURAL_CATEGORIES, load_languages
 from gatehouse.webhooks.model import NoSecret
@@ -334,6 +335,16 @@ def test_every_stored_reason_is_translated(lang: str) -> None:
     known = {text for key, text in spoken[FALLBACK_LANG].texts.items() if key.startswith("reason.")}
     patterns = {text: re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(text))) for text in known}
     assert {text for text, one in patterns.items() if not any(map(one.fullmatch, reasons))} == set()
+
+
+def test_exactly_the_built_in_descriptions_have_texts() -> None:
+    leaves = [
+        *central.ROOT_RULES.values(),
+        *(text for area in central.GENERIC_RULES.values() for text in area.values()),
+    ]
+    stored = {central.application(0).description, *(role.description for role in central.roles()), *leaves}
+    texts = load_languages("console")[FALLBACK_LANG].texts
+    assert {text for key, text in texts.items() if key.startswith("built_in.")} == stored
 
 
 def test_values_of_a_stored_reason_are_kept_and_escaped() -> None:

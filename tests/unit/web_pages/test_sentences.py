@@ -42,6 +42,14 @@ def test_sentences_name_people_applications_and_what_was_changed() -> None:
     assert "die Rollen <bdi>a, b</bdi>" in sentence(AuditEvent.USER_SCHEMA_SAVED, subject="2", lang="de", **lost)
 
 
+def test_the_end_of_a_role_is_a_date_in_the_readers_language_with_the_time_as_its_title() -> None:
+    ending = {"application_id": 50001, "roles": "[] -> [{'name': 'moderator', 'expired': 1796189730}]"}
+    exact = 'datetime="2026-12-02T05:35:30Z" title="2. Dezember 2026, 05:35 Uhr UTC" data-exact-title'
+    said = sentence(AuditEvent.USER_SCHEMA_SAVED, subject="2", lang="de", **ending)
+    assert f"<bdi>moderator bis <time {exact}>2. Dezember 2026</time></bdi>" in said
+    assert ">December 2, 2026</time></bdi>" in sentence(AuditEvent.USER_SCHEMA_SAVED, subject="2", **ending)
+
+
 def test_sentences_say_what_has_no_name_by_its_kind() -> None:
     assert sentence(AuditEvent.KEY_MADE, actor="service") == "<bdi>Gatehouse</bdi> created a signing key"
     assert sentence(AuditEvent.USER_BLOCKED, actor="cli:root", subject="999") == (

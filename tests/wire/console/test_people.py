@@ -457,7 +457,7 @@ async def test_changes_to_a_person_are_described_in_words(
         studio, STUDIO.replace("roles: [moderator]", "roles: [{name: moderator, expired: 1996620779}]")
     )
     page_text = (await (await console_browsers(ADA)).get(f"{HERE}/{PIA}/activity")).text
-    assert '<span class="piece">moderator until 2033-' in page_text
+    assert '<span class="piece">moderator until <time datetime="2033-' in page_text
     assert "changed permissions of <bdi>Pia</bdi> in <bdi>Shop</bdi>" in page_text
     assert "{&#39;" not in page_text
     assert "What you may do" not in page_text

@@ -32,7 +32,6 @@ from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.audit.verification import ContinuousVerifier, VerifiedLog
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.permissions.rights.rights import Rights
 from gatehouse.web.console.activity_sentences import (
     APPLICATION_FIELDS,
     icon_of,
@@ -155,7 +154,7 @@ class ActivityEntryContext(PageContext):
 
 
 class RecordDescriber:
-    """Records as pages show them, to a reader with these rights.
+    """Records as pages show them, to a reader with their rights and time zone.
 
     `mac_key`: what records are authenticated with, to see that none was changed since.
     """
@@ -164,18 +163,22 @@ class RecordDescriber:
         self._store = store
         self._mac_key = mac_key
 
-    async def describe(self, records: Sequence[AuditRecord], rights: Rights, t: Translator) -> Sequence[RecordView]:
+    async def describe(
+        self, records: Sequence[AuditRecord], admin: AdminRequest, t: Translator
+    ) -> Sequence[RecordView]:
         names = await self._store.record_names(ids_in(records))
-        return [self._describe_one(record, names, rights, t) for record in records]
+        return [self._describe_one(record, names, admin, t) for record in records]
 
-    def _describe_one(self, record: AuditRecord, names: RecordNames, rights: Rights, t: Translator) -> RecordView:
-        cut = redact_record(record, rights)
+    def _describe_one(
+        self, record: AuditRecord, names: RecordNames, admin: AdminRequest, t: Translator
+    ) -> RecordView:
+        cut = redact_record(record, admin.rights)
         lines = detail_lines({name: value for name, value in cut.details.items() if name not in APPLICATION_FIELDS})
         return RecordView(
             record=cut,
             actor=reference_of(cut.actor, names),
             subject=reference_of(cut.subject, names),
-            sentence=sentence_of(t, cut, names, lines),
+            sentence=sentence_of(t, cut, names, lines, admin.user.zoneinfo),
             lines=lines,
             application=target_of(cut, names),
             authentic=is_authentic(record, self._mac_key) and matches_commitment(record),
@@ -242,7 +245,7 @@ class ActivityScreens:
         found = ActivityPage(records=()) if problem else await self._search(looked, query)
         state = await self._verification.state() if admin.rights.administers else LogState()
         context = ActivityContext(
-            found=await self._describer.describe(found.records, admin.rights, self._view.words(request)),
+            found=await self._describer.describe(found.records, admin, self._view.words(request)),
             query=typed,
             picked=await self._lookup.describe(admin, typed, FIELDS),
             problem=problem,
@@ -264,7 +267,7 @@ class ActivityScreens:
         record = await self._log.record(admin.authenticated, admin.visibility, request.path_params["record_id"])
         if not isinstance(record, AuditRecord):
             raise RecordNotFound
-        (entry,) = await self._describer.describe([record], admin.rights, self._view.words(request))
+        (entry,) = await self._describer.describe([record], admin, self._view.words(request))
         context = ActivityEntryContext(
             entry=entry,
             administers=admin.rights.administers,

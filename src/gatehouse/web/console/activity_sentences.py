@@ -17,10 +17,12 @@ from gatehouse.web.console.activity_text import (
     REFERENCE_KINDS,
     AuditReference,
     DetailLine,
+    DetailValue,
     changed_name,
     event_meaning,
     parse_application_subject,
 )
+from gatehouse.web.pages.template_filters import date_of
 from gatehouse.web.pages.translations import Translator
 
 APPLICATION_FIELDS: Final = ("application_id", "app_id")
@@ -97,9 +99,9 @@ def reference_of(text: str, names: RecordNames) -> AuditReference:
 
 
 def sentence_of(
-    t: Translator, record: AuditRecord, names: RecordNames, lines: Sequence[DetailLine] = ()
+    t: Translator, record: AuditRecord, names: RecordNames, lines: Sequence[DetailLine] = (), zone: str = ""
 ) -> Markup | str:
-    """The record as a sentence; an event that has none is told by its meaning."""
+    """The record as a sentence, with dates in the reader's zone; an event that has none is told by its meaning."""
     gained, lost = _role_changes(lines)
     target, name = target_of(record, names), changed_name(record.details)
     forms = {
@@ -120,14 +122,24 @@ def sentence_of(
         subject=_bold_name(t, reference_of(record.subject, names)),
         target=_bold(target or t("activity.unnamed")),
         count=len(gained or lost),
-        name=_bold(", ".join(gained or lost) or name or t("activity.unnamed")),
+        name=_bold(_listed(t, gained or lost, zone) or name or t("activity.unnamed")),
     )
 
 
-def _role_changes(lines: Sequence[DetailLine]) -> tuple[list[str], list[str]]:
+def _listed(t: Translator, roles: Sequence[DetailValue], zone: str) -> Markup:
+    """The names of roles, each with the day on which it ends."""
+    return Markup(", ").join(
+        Markup("{} {} {}").format(role.text, t("access.until"), date_of(t, role.until, zone))
+        if role.until
+        else role.text
+        for role in roles
+    )
+
+
+def _role_changes(lines: Sequence[DetailLine]) -> tuple[list[DetailValue], list[DetailValue]]:
     """The roles that a person got and lost."""
-    gained: list[str] = []
-    lost: list[str] = []
+    gained: list[DetailValue] = []
+    lost: list[DetailValue] = []
     for line in lines:
         if line.kind == "roles" and line.before is not None:
             gained += [role for role in line.after if role not in line.before]

@@ -12,7 +12,6 @@ from typing import Final
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
 from gatehouse.gamesessions.model import GSID_PATTERN, short_gsid
-from gatehouse.permissions.explanation.wording import time_text
 from gatehouse.permissions.model.rules import PROJECT_ACCESS, RuleSection
 
 ARROW: Final = " -> "
@@ -23,6 +22,14 @@ HIGH_SEVERITY_MARK: Final = "; high"  # how the log's table marks what needs att
 REFERENCE_KINDS: Final = ("application", "project", "group")
 
 
+@dataclass(frozen=True, slots=True)
+class DetailValue:
+    """A value in words; a role or permission may have an end, which each reader sees in their language and zone."""
+
+    text: str
+    until: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailLine:
     """One line of a record. Without `before` it is a fact, not a change."""
@@ -30,8 +37,8 @@ class DetailLine:
     name: str
     kind: str = "field"  # field, rule or roles
     place: str = ""  # the project it is about, for what is held in one
-    before: tuple[str, ...] | None = None
-    after: tuple[str, ...] = ()
+    before: tuple[DetailValue, ...] | None = None
+    after: tuple[DetailValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +76,11 @@ def _detail_line(name: str, value: object) -> DetailLine:
     )
 
 
-def _plain_value(name: str, value: object) -> tuple[str, ...]:
+def _plain_value(name: str, value: object) -> tuple[DetailValue]:
     if isinstance(value, bool):
-        return (YES if value else NO,)
+        return (_truth(value),)
     text = str(value)
-    return (short_gsid(text) if name == "gsid" or GSID_PATTERN.fullmatch(text) else text,)
+    return (DetailValue(short_gsid(text) if name == "gsid" or GSID_PATTERN.fullmatch(text) else text),)
 
 
 def _parse_name(name: str) -> tuple[str, str, str]:
@@ -90,41 +97,48 @@ def _parse_name(name: str) -> tuple[str, str, str]:
     return "field", path, place
 
 
-def _parse_value(text: str) -> Iterator[str]:
+def _parse_value(text: str) -> Iterator[DetailValue]:
     if text == NOTHING:
         return
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        yield text
+        yield DetailValue(text)
         return
     yield from _value_texts(value, text)
 
 
-def _value_texts(value: object, text: str) -> Iterator[str]:
+def _value_texts(value: object, text: str) -> Iterator[DetailValue]:
     match value:
         case bool():
-            yield YES if value else NO
+            yield _truth(value)
         case list() | tuple() | set():
             for one in value:
                 yield from _value_texts(one, str(one))
         case {"name": str(name), **more}:
-            yield f"{name}{_until(more)}"
+            yield DetailValue(name, _until(more))
         case {"value": bool(said), **more}:
-            yield YES if said else NO
+            yield _truth(said)
             if more.get("params"):
-                yield str(more["params"])
-            if end := _until(more):
-                yield end.strip()
+                yield DetailValue(str(more["params"]))
+            yield from [DetailValue("", end)] if (end := _until(more)) else []
         case dict():
-            yield from (f"{name}: {', '.join(_value_texts(one, str(one)))}" for name, one in value.items())
+            yield from (
+                DetailValue(f"{name}: {found.text}", found.until)
+                for name, one in value.items()
+                for found in tuple(_value_texts(one, str(one))) or (DetailValue(""),)
+            )
         case _:
-            yield text if not isinstance(value, str) else value
+            yield DetailValue(text if not isinstance(value, str) else value)
 
 
-def _until(more: Mapping[object, object]) -> str:
+def _truth(value: bool) -> DetailValue:  # noqa: FBT001 - the value that is told
+    return DetailValue(YES if value else NO)
+
+
+def _until(more: Mapping[object, object]) -> int:
     end = more.get("expired")
-    return f" until {time_text(end)}" if isinstance(end, int) and end else ""
+    return end if isinstance(end, int) else 0
 
 
 def parse_application_subject(text: str) -> int:

@@ -167,7 +167,7 @@ class HomeScreens:
         self, request: Request, admin: AdminRequest, activity_filter: ActivityFilter
     ) -> Sequence[RecordView]:
         found = await self._activity.activity(activity_filter, MAX_LATEST)
-        return await self._describer.describe(found.records, admin.rights, self._view.words(request))
+        return await self._describer.describe(found.records, admin, self._view.words(request))
 
     def routes(self) -> Sequence[ConsoleRoute]:
         return [self._view.page("", self.show)]

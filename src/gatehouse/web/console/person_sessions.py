@@ -224,7 +224,7 @@ class PersonSessionScreens:
             return csv_file("activity", ACTIVITY_COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
         nicks = {one.user_id: one.nick for one in (await self._names.people_by_id(others)).values()}
-        records = await self._describer.describe(page.rows, admin.rights, self._view.words(request))
+        records = await self._describer.describe(page.rows, admin, self._view.words(request))
         context = PersonActivityContext(head=head, found=found, records=records, side=query.chosen, nicks=nicks)
         return self._view.render(request, admin, ENTRY, context)
 

@@ -68,12 +68,12 @@ class Translator:
 
 
 class Languages:
-    """All languages, and the translations of English texts of errors and stored reasons."""
+    """All languages, and the translations of English texts: of errors, built-in descriptions and stored reasons."""
 
     def __init__(self, by_lang: Mapping[str, Translator]) -> None:
         self._by_lang = dict(by_lang)
         known = by_lang[FALLBACK_LANG].texts
-        self._message_keys = {text: key for key, text in known.items() if key.startswith("said.")}
+        self._message_keys = {text: key for key, text in known.items() if key.startswith(("said.", "built_in."))}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_lang)
@@ -82,7 +82,7 @@ class Languages:
         return self._by_lang[lang]
 
     def translate_message(self, lang: str, english: str) -> str | None:
-        """Return the fixed text of an error in that language; None where only the English one exists."""
+        """Return the fixed text of an error or description in that language; None where only English exists."""
         key = self._message_keys.get(english)
         if lang == FALLBACK_LANG:
             return english

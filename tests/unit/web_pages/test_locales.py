@@ -34,22 +34,12 @@ from gatehouse.webhooks.model import NoSecret
 from tests.support.find_programs import ROOT
 from tests.support.pseudo_locale import LANG as PSEUDO
 from tests.support.pseudo_locale import languages_with_pseudo
+from tests.support.same_words import SAME_IN_GERMAN
 
 LANGUAGES = load_languages()
 ENGLISH = LANGUAGES[FALLBACK_LANG]
 OTHERS = [lang for lang in LANGUAGES if lang != FALLBACK_LANG]
 TAGS = re.compile(r"<(/?)(strong|bdi)>")
-
-# German uses the same word, or it is a name.
-ALIKE = {
-    "demo.mark",
-    "field.code",
-    "account.codes",
-    "terms.version",
-    "theme.auto",
-    "method.passkey",
-    "signed_in_with.passkey",
-}
 
 NEVER_ABOUT_A_PERSON = (
     *("installation.", "setup.", "key.", "provision.", "client.", "application.", "access_key.", "service_token."),
@@ -95,10 +85,16 @@ def test_every_language_has_every_text_and_every_plural_form(lang: str) -> None:
         assert placeholders(texts.get("other", texts.get("", ""))) == wanted, key
 
 
-@pytest.mark.parametrize("lang", OTHERS)
-def test_no_text_is_left_untranslated(lang: str) -> None:
-    same = {key for key, text in LANGUAGES[lang].texts.items() if text == ENGLISH.texts[key]}
-    assert same == ALIKE
+def test_no_text_is_left_untranslated() -> None:
+    """A text that is the same as in English was forgotten, or its word is in the reviewed list."""
+    spoken = load_languages("console")
+    english = spoken[FALLBACK_LANG].texts
+    same = {text for key, text in spoken["de"].texts.items() if text == english.get(key) and has_words(text)}
+    assert same == SAME_IN_GERMAN
+
+
+def has_words(text: str) -> bool:
+    return any(map(str.isalpha, re.sub(r"\{\w+\}", "", text)))
 
 
 @pytest.mark.parametrize("lang", list(languages_with_pseudo()))

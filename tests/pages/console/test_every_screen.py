@@ -143,7 +143,7 @@ NOT_READ: Final = {"script", "style", "code", "kbd", "pre", "textarea"}
 VOID: Final = {"br", "col", "hr", "img", "input", "link", "meta", "wbr"}
 READ_ATTRIBUTES: Final = ("title", "aria-label", "placeholder", "alt")
 VALUE: Final = re.compile(
-    r"[a-z_]\w*|\S*[^\w\s]\S*|\w+ ?[\d.]+|\d.*|.* UTC|\w{1,2}", re.DOTALL
+    r"[a-z_]\w*|\S*[^\w\s]\S*|\w+ ?[\d.]+|\d[\d.:]*( ?\w{1,3})?|[0-9a-f]{8,}|\w{1,2}", re.DOTALL
 )  # user_id, a@b.example, ES256, 1 MiB
 SEPARATORS: Final = re.compile(r" · | \(|\)| → |: |, ")
 # Names of products, algorithms, and what every installation has.

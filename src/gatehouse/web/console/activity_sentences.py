@@ -122,11 +122,11 @@ def sentence_of(
         subject=_bold_name(t, reference_of(record.subject, names)),
         target=_bold(target or t("activity.unnamed")),
         count=len(gained or lost),
-        name=_bold(_listed(t, gained or lost, zone) or name or t("activity.unnamed")),
+        name=_bold(_role_names(t, gained or lost, zone) or name or t("activity.unnamed")),
     )
 
 
-def _listed(t: Translator, roles: Sequence[DetailValue], zone: str) -> Markup:
+def _role_names(t: Translator, roles: Sequence[DetailValue], zone: str) -> Markup:
     """The names of roles, each with the day on which it ends."""
     return Markup(", ").join(
         Markup("{} {} {}").format(role.text, t("access.until"), date_of(t, role.until, zone))

@@ -62,14 +62,17 @@ async def capture_pages(browser: Browser, states: Iterable[str], lang: str) -> N
                     await page.screenshot(path=SCREENSHOTS / f"{state}.{lang}.{shot.name}.png", full_page=True)
 
 
-async def capture_console(browser: Browser, screens: Iterable[str], place: Path) -> None:
+async def capture_console(browser: Browser, screens: Iterable[str], lang: str, place: Path) -> None:
     async with running_demo(f"sqlite:///{place}/demo.db", place) as demo:
         for shot in SHOTS:
             async with window(browser, shot) as page:
                 await sign_in_to_demo(page, demo, ADMINISTRATOR)
+                await page.goto(f"{demo[0]}/console?lang={lang}")  # kept in a cookie
                 for screen in screens:
                     await page.goto(f"{demo[0]}{CONSOLE[screen]}")
-                    await page.screenshot(path=SCREENSHOTS / f"console-{screen}.{shot.name}.png", full_page=True)
+                    await page.screenshot(
+                        path=SCREENSHOTS / f"console-{screen}.{lang}.{shot.name}.png", full_page=True
+                    )
 
 
 def name_filter(words: list[str]) -> Callable[[str], bool]:
@@ -89,7 +92,7 @@ async def main() -> None:
             await capture_pages(browser, states, asked.lang)
         if screens:
             with tempfile.TemporaryDirectory(prefix="gatehouse-screenshots-") as place:
-                await capture_console(browser, screens, Path(place))
+                await capture_console(browser, screens, asked.lang, Path(place))
     print(f"{(len(states) + len(screens)) * len(SHOTS)} screenshots in {SCREENSHOTS}")
 
 

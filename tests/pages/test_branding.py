@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gatehouse.kernel.graphics import Color
 from gatehouse.web.pages.branding import dark_shades, light_shades
-from tests.support.axe import axe_violations
+from tests.support.axe import axe_violations, load_axe_with_every_page
 from tests.support.console import ADA, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
 from tests.support.png import png
@@ -66,6 +66,7 @@ async def test_every_page_shows_the_branding_and_stays_readable(
     async with running_service(sqlite_url, tmp_path, environment=environment) as service:
         await apply_document(service)
         page = await context.new_page()
+        await load_axe_with_every_page(page)
         problems = [problem for path in PAGES for problem in await open_and_check(page, f"{service.base_url}{path}")]
         await page.goto(service.base_url)
         styles = await page.evaluate(SHOWN)

@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gatehouse.kernel.errors import NotFound
 from tests.pages.test_look import NARROW, listen
-from tests.support.axe import LOOK_RULES, axe_violations
+from tests.support.axe import LOOK_RULES, axe_violations, load_axe_with_every_page
 from tests.support.browser import PASSWORD
 from tests.support.console import ADA, OLGA, SHOP, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
@@ -75,6 +75,7 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
     await sign_in_to_console(service, page, ADA, "/console/applications")
     await make_a_client(page, service)
     await import_a_file(page, service)
+    await load_axe_with_every_page(page)
     violations: dict[str, list[str]] = {}
     for screen in SCREENS:
         await page.set_viewport_size({"width": 1280, "height": 800})

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 from playwright.async_api import Page, ViewportSize, expect
 
-from tests.support.axe import axe_violations
+from tests.support.axe import axe_violations, load_axe_with_every_page
 from tests.support.console import DEV, OLGA, PROJECT, SHOP, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
 from tests.support.service import RunningService
@@ -94,6 +94,7 @@ async def test_every_screen_is_accessible_and_fits_a_phone(service: RunningServi
     groups = (await service.services.storage.projects.project(PROJECT)).groups
     staff = next(group_id for group_id, group in groups.items() if group.title == "Staff")
     await sign_in_to_console(service, page, OLGA)
+    await load_axe_with_every_page(page)
     problems: dict[str, object] = {}
     for screen in SCREENS:
         await page.set_viewport_size(DESKTOP)

@@ -10,7 +10,7 @@ from playwright.async_api import Page, ViewportSize, expect
 
 from gatehouse.audit.model import AuditOrigin
 from tests.pages.test_look import listen
-from tests.support.axe import LOOK_RULES, axe_violations
+from tests.support.axe import LOOK_RULES, axe_violations, load_axe_with_every_page
 from tests.support.console import ADA, OLGA, PIA, apply_document, sign_in_to_console
 from tests.support.service import RunningService, running_service
 
@@ -40,6 +40,7 @@ async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Runn
 
 async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: RunningService, page: Page) -> None:
     await sign_in_to_console(studio, page, ADA, "/console/people")
+    await load_axe_with_every_page(page)
     errors = listen(page)
     for screen in SCREENS:
         await page.emulate_media(color_scheme="light", reduced_motion="reduce")

@@ -41,7 +41,8 @@ PEERS: Final = "localhost/gatehouse-peers"  # in the place of the PostgreSQL and
 PEERS_FILE: Final = f"""\
 FROM {BASE}
 RUN apt-get update && apt-get install --yes --no-install-recommends postgresql nginx-light \\
-    && usermod --uid {user_of("db", NODES)} postgres && groupmod --gid {user_of("db", NODES)} postgres \\
+    && usermod --non-unique --uid {user_of("db", NODES)} postgres \\
+    && groupmod --non-unique --gid {user_of("db", NODES)} postgres \\
     && ln --symbolic --force /usr/lib/postgresql/*/bin/* /usr/local/bin
 """
 SERVICES: Final[dict[str, dict[str, Any]]] = read_compose(NODES)["services"]

@@ -131,6 +131,7 @@ lock: ## update the lock files; UPGRADE=1 upgrades all, UNBOUNDED=1 even beyond 
 		(cd $$place && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt) || exit 1; done
 
 build: install-dev ## build the source archive and wheel in dist/
+	@rm -f dist/gatehouse-*  # pip and the image take every wheel there
 	$(DEV)/hatchling build -d dist
 
 clean: ## remove all generated files except data/

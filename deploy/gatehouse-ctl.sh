@@ -1,8 +1,8 @@
 #!/bin/sh
 # gatehouse with the user, settings and master key of the systemd service; run it as root:
 #   sudo gatehouse-ctl doctor
-# The key is read here, since only root can, and handed over in the environment of that one command. That command is
-# the service's user: it reads the files he may read; for others `sudo gatehouse-ctl apply - < studio.yaml`.
+# The key is read here, since only root can, and handed over in the environment of that one command. That command runs
+# as the service's user and reads the files that this user can read; for others `sudo gatehouse-ctl apply - < studio.yaml`.
 set -eu
 
 GATEHOUSE__SECURITY__MASTER_KEY=$(cat /etc/gatehouse/master.key)

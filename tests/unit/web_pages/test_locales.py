@@ -29,6 +29,7 @@ from gatehouse.oauth.model import SCOPES
 from gatehouse.outbound.model import CallFailed
 from gatehouse.permissions.model import central
 from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
+from gatehouse.web.console.applications.client_forms import BAD_NUMBER_OR_CHOICE
 from gatehouse.web.pages.translations import PLURAL_CATEGORIES, load_languages
 from gatehouse.webhooks.model import NoSecret
 from tests.support.find_programs import ROOT
@@ -249,10 +250,13 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
 
 # Reasons that are stored or computed in English: by the function that gets them, and by the files that say them.
 REASON_CALLS = {"violation", "_fail", "_deny", "end_refusal", "LoginDenied", "Undelivered", "CheckResult", "add"}
+REASON_CALLS |= {"BadClient", "BadPublicKey"}
 REASON_FILES = (
     *("gamesessions/*.py", "oauth/game_id_tokens.py", "oauth/client_auth.py", "accounts/login_result.py"),
     *("mail/outbox.py", "webhooks/delivery.py", "web/api/health.py", "app/readiness.py"),
+    *("oauth/clients.py", "oauth/private_key_jwt.py", "keys/encoding.py"),
 )
+CLIENT_FILES = ("oauth/clients.py", "oauth/client_fields.py")
 PROOF_FILE, CHAIN_FILES = "gamesessions/proof.py", ("audit/chain.py", "audit/verification.py")
 EXPORTED_HEADS = ("stored head", "this head was not created")  # only `audit verify` compares them
 
@@ -269,6 +273,11 @@ def english_reasons() -> Iterator[str]:
         yield from (
             text for node in ast.walk(ast.parse((source / name).read_text())) for text in chain_problems(node)
         )
+    for file in (source / name for name in CLIENT_FILES):
+        for function in ast.walk(ast.parse(file.read_text())):
+            if isinstance(function, ast.FunctionDef) and function.name.endswith(("_check", "_checks", "_problem")):
+                yield from client_problems(function)
+    yield BAD_NUMBER_OR_CHOICE
     for kind in (CallFailed, *CallFailed.__subclasses__(), Undelivered, NoSecret):
         yield kind.public
 
@@ -286,6 +295,17 @@ def said_in(node: ast.AST) -> list[ast.expr | None]:
     )
     is_reason = any(getattr(target, "id", "") in {"reason", "trouble", "GUEST_GONE"} for target in targets)
     return [node.value] if isinstance(node, ast.Assign | ast.AnnAssign) and is_reason else []
+
+
+def client_problems(function: ast.FunctionDef) -> Iterator[str]:
+    """Return the sentences in a function, without its docstring and the parts of formatted texts."""
+    parts = {id(part) for node in ast.walk(function) if isinstance(node, ast.JoinedStr) for part in node.values}
+    texts = (sentence_of(node) for node in ast.walk(function) if id(node) not in parts and not is_choice(node))
+    yield from (text for text in texts if " " in text and text.strip(", ") and text != ast.get_docstring(function))
+
+
+def is_choice(node: ast.AST) -> bool:
+    return isinstance(node, ast.BoolOp | ast.IfExp)  # its parts are seen by themselves
 
 
 def called_name(call: ast.Call) -> str:

@@ -21,6 +21,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
 from gatehouse.kernel.stored_settings import SettingsInvalid
+from gatehouse.languages import FALLBACK_LANG
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
@@ -42,7 +43,7 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.translations import Translator
+from gatehouse.web.pages.translations import Translator, load_languages
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -155,9 +156,14 @@ class FormProblem:
             )
         known = next((key for key in self.keys if t.knows(f"problem.{key}")), "")
         if not known:
-            return self.text
+            own = self.text.removeprefix(f"{self.place}: ")
+            translated = load_languages("console").translate_reason(t.lang, own) if t.lang != FALLBACK_LANG else None
+            return self.text if translated is None else self._placed(translated)
         said = t(f"problem.{known}", **{name: str(value) for name, value in self.values.items()})
-        return Markup("{}: {}").format(self.place, said) if self.place else said
+        return self._placed(said)
+
+    def _placed(self, text: str) -> str:
+        return Markup("{}: {}").format(self.place, text) if self.place else text
 
     @property
     def is_conflict(self) -> bool:

@@ -226,20 +226,21 @@ class MailSettings:
 class SessionSettings:
     """Browser sessions."""
 
-    idle_hours: Annotated[
-        int, number("Hours of inactivity after which a session ends.", 1, 8_760, "hours", stored=True)
-    ] = 72
+    idle_hours: Annotated[int, number("Inactivity after which a session ends.", 1, 8_760, "hours", stored=True)] = 72
     absolute_days: Annotated[
-        int, days("Days after which a session ends for people who choose to stay signed in.", stored=True)
+        int, days("Time after which a session ends for people who choose to stay signed in.", stored=True)
     ] = 30
     unless_stay_hours: Annotated[
         int,
         number(
-            "Hours after which a session ends for people who do not stay signed in.", 1, 8_760, "hours", stored=True
+            "Time after which a session ends for people who do not stay signed in.", 1, 8_760, "hours", stored=True
         ),
     ] = 12
     fresh_minutes: Annotated[
-        int, number("Minutes a recent sign-in is valid for changing sign-in methods.", 1, 120, "minutes", stored=True)
+        int,
+        number(
+            "Time after a sign-in in which people can change their sign-in methods.", 1, 120, "minutes", stored=True
+        ),
     ] = 10
     new_device_email: Annotated[
         bool, SettingInfo("Email people about sign-ins from a browser that is new for their account.", stored=True)

@@ -150,6 +150,7 @@ async def grant_role_to_group(actions: BrowserActions) -> None:
     await actions.page.locator("main p.hint").get_by_role("link", name="Services").click()
     await actions.click("Continue")
     await actions.click("Add group")
+    await actions.page.get_by_label("Group").wait_for()
     await actions.click("Connect")
     await actions.expect_text("Staff → referee")
 

@@ -250,13 +250,23 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
 
 # Reasons that are stored or computed in English: by the function that gets them, and by the files that say them.
 REASON_CALLS = {"violation", "_fail", "_deny", "end_refusal", "LoginDenied", "Undelivered", "CheckResult", "add"}
-REASON_CALLS |= {"BadClient", "BadPublicKey"}
+REASON_CALLS |= {
+    "BadClient",
+    "BadPublicKey",
+    "BadImportFile",
+    "BadAccount",
+    "FileRow",
+    "RefusedRow",
+    "refusal_verdict",
+}
 REASON_FILES = (
     *("gamesessions/*.py", "oauth/game_id_tokens.py", "oauth/client_auth.py", "accounts/login_result.py"),
     *("mail/outbox.py", "webhooks/delivery.py", "web/api/health.py", "app/readiness.py"),
-    *("oauth/clients.py", "oauth/private_key_jwt.py", "keys/encoding.py"),
+    *("oauth/clients.py", "oauth/private_key_jwt.py", "keys/encoding.py", "web/console/people_import.py"),
+    *(f"accounts/importing/{name}.py" for name in ("lines", "importer", "model")),
 )
 CLIENT_FILES = ("oauth/clients.py", "oauth/client_fields.py")
+LINES_FILE = "accounts/importing/lines.py"
 PROOF_FILE, CHAIN_FILES = "gamesessions/proof.py", ("audit/chain.py", "audit/verification.py")
 EXPORTED_HEADS = ("stored head", "this head was not created")  # only `audit verify` compares them
 
@@ -269,6 +279,7 @@ def english_reasons() -> Iterator[str]:
     for node in ast.walk(ast.parse((source / PROOF_FILE).read_text())):
         if isinstance(node, ast.Return | ast.IfExp):
             yield from filter(None, map(sentence_of, (getattr(node, "value", None), getattr(node, "orelse", None))))
+    yield from line_problems(ast.parse((source / LINES_FILE).read_text()))
     for name in CHAIN_FILES:
         yield from (
             text for node in ast.walk(ast.parse((source / name).read_text())) for text in chain_problems(node)
@@ -295,6 +306,14 @@ def said_in(node: ast.AST) -> list[ast.expr | None]:
     )
     is_reason = any(getattr(target, "id", "") in {"reason", "trouble", "GUEST_GONE"} for target in targets)
     return [node.value] if isinstance(node, ast.Assign | ast.AnnAssign) and is_reason else []
+
+
+def line_problems(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple) and len(node.elts) == 3:  # a line: number, text, problem
+            yield from (text for text in [sentence_of(node.elts[-1])] if " " in text)
+        elif isinstance(node, ast.IfExp) and isinstance(node.body, ast.JoinedStr):
+            yield sentence_of(node.body)
 
 
 def client_problems(function: ast.FunctionDef) -> Iterator[str]:

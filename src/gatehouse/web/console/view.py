@@ -158,11 +158,11 @@ class FormProblem:
         if not known:
             own = self.text.removeprefix(f"{self.place}: ")
             translated = load_languages("console").translate_reason(t.lang, own) if t.lang != FALLBACK_LANG else None
-            return self.text if translated is None else self._placed(translated)
+            return self.text if translated is None else self._with_place(translated)
         said = t(f"problem.{known}", **{name: str(value) for name, value in self.values.items()})
-        return self._placed(said)
+        return self._with_place(said)
 
-    def _placed(self, text: str) -> str:
+    def _with_place(self, text: str) -> str:
         return Markup("{}: {}").format(self.place, text) if self.place else text
 
     @property

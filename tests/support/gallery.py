@@ -329,7 +329,11 @@ def documented_example(operation_id: str, auth: RequiredAuth) -> DocumentedOpera
         description="Answers true or false for each check, in their order.",
         auth="person" if auth is RequiredAuth.USER_JWT_AND_FACTOR else auth.value,
         fields=[FieldRow(name="data.checks", kind="list of object", required=True, description="At most 100")],
-        examples=[DocumentedExample(request=request, curl=request.curl("https://id.example"), changes=True)],
+        examples=[
+            DocumentedExample(
+                request=request, curl=request.curl("https://id.example"), response="200 OK", changes=True
+            )
+        ],
         answers=[("200", "OK"), ("403", "Forbidden")],
         answer_fields=[FieldRow(name="data", kind="list of boolean")],
     )

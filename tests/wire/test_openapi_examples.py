@@ -1,8 +1,10 @@
 """Every operation has a description and an example, and every example works as the documentation shows it.
 
-The line for a shell is what is sent: with the credentials of its variables, and with placeholders replaced.
+The line for a shell is what is sent: with the credentials of its variables, and with placeholders replaced. What the
+service answers is compared with the documented response; `--write-responses` writes all of them anew.
 """
 
+import json
 import re
 import shlex
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -14,15 +16,22 @@ from urllib.parse import urlencode
 
 import httpx2
 import jsonschema_rs
+import msgspec
 import pytest
 
+import gatehouse.web.http
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.demo.accounts import BY_NAME, DemoSecrets, new_secrets
 from gatehouse.demo.seeding import apply_studio
-from gatehouse.web.http.operation_texts import operation_texts
+from gatehouse.web.http.operation_texts import (
+    RESPONSES_FILE,
+    ExampleResponse,
+    example_responses,
+    operation_texts,
+)
 from tests.support.browser import AccountBrowser, HttpBrowser, totp_code
-from tests.support.builders import ORIGIN, a_passkey, a_record
+from tests.support.builders import NOW, ORIGIN, a_passkey, a_record
 from tests.support.game import approve_in_storage, register_game
 from tests.support.guests import Device, ask_challenge, turn_guests_on
 from tests.support.oauth import RelyingPartyClient, success_body
@@ -57,6 +66,26 @@ ENVIRONMENT: Final = {
     "GATEHOUSE__SERVER__TRUSTED_PROXIES": f"{PROXY}/32",
     "GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8",
 }
+WRITE_RESPONSES: Final = "--write-responses"
+RESPONSES: Final = Path(gatehouse.web.http.__file__).with_name(RESPONSES_FILE)
+BASE_URL: Final = "http://localhost:8080"  # of the documented responses
+DAY: Final = 86_400  # seconds; the clock goes on between examples
+MAX_LISTED: Final = 2  # entries of a list that a documented response has
+CHANGING: Final = re.compile(
+    r"(?<=eyJ)[\w.-]+"  # a JWT
+    r"|(?<=whsec_).+"
+    r"|(?<=image/svg).+"
+    r"|(?<=KEY-----\n)[^-]+(?=\n-----END)"
+    r"|(?<![\w-])(?=[\w-]*\d)[\w-]{20,}(\.[\w-]{20,})*(?![\w-])"  # an ID, a token or a hash
+    r"|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}(-[0-9a-f]{4})?\b"  # a short one
+    r"|\b(?!10000000)[1-9]\d{9}\b"  # the ID of a new user
+    r"|\b[B-Z]{4}-[B-Z]{4}\b"  # the code of a device
+    r"|^\d\d$"  # the code of a game
+    r"|(?<=T)\d\d:\d\d:\d\d(?=Z)"
+    r"|(?<=[a-z]:)\d{5,}"  # seconds that a permission lasts
+    r"|(?<=\Aws://localhost:)\d+"
+    r"|(?<=\AGuest )\w+"
+)
 STREAMS: Final = {"permissions.changes"}  # its answer has no end: the beginning is read
 
 
@@ -317,19 +346,90 @@ async def studio(installed_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Dem
         yield studio
 
 
-async def test_every_operation_has_a_description_and_examples_that_work(studio: DemoStudio) -> None:
+async def test_every_operation_has_a_description_and_examples_that_work(
+    studio: DemoStudio, pytestconfig: pytest.Config
+) -> None:
     document = await studio.document()
     operations = [operation for item in document["paths"].values() for operation in item.values()]
     bare = [one["operationId"] for one in operations if not (one.get("description") and one.get("x-codeSamples"))]
     assert bare == []
     problems: list[str] = []
+    responses: dict[str, dict[str, ExampleResponse]] = {endpoint_of(one): {} for one in operations}
     for example in sorted(examples_in(document), key=lambda one: one.title in LAST):
         try:
-            check_answer(document, example, await studio.send(example))
+            response = await studio.send(example)
+            check_answer(document, example, response)
+            real = response_of(response, studio.service.base_url)
+            responses[endpoint_of(example.operation)][example.title] = shorten_response(real)
+            if not pytestconfig.getoption(WRITE_RESPONSES):
+                documented = operation_texts().operations[endpoint_of(example.operation)].responses.get(example.title)
+                assert documented is not None, "no response is documented"
+                assert fits(msgspec.to_builtins(documented), msgspec.to_builtins(real)), (documented, real)
         except AssertionError as error:
             problems.append(f"{example.operation_id} {example.title}: {str(error)[:400]}")
     assert not problems, "\n".join(problems)
     assert set(operation_texts().operations) == {endpoint_of(one) for one in operations}
+    if pytestconfig.getoption(WRITE_RESPONSES):
+        RESPONSES.write_text(response_lines(responses), "utf-8")
+    assert {name: set(ones) for name, ones in example_responses().items()} == {
+        name: set(ones) for name, ones in responses.items()
+    }
+
+
+def response_of(response: httpx2.Response, base_url: str) -> ExampleResponse:
+    is_json = response.headers.get("content-type") == "application/json"
+    body = json.loads(response.text.replace(base_url, BASE_URL)) if is_json else msgspec.UNSET
+    return ExampleResponse(
+        status=response.status_code,
+        location=response.headers.get("location", "").replace(base_url, BASE_URL),
+        body=body,
+    )
+
+
+def shorten_response(real: ExampleResponse) -> ExampleResponse:
+    body = real.body if real.body is msgspec.UNSET else shorten(real.body)
+    return ExampleResponse(status=real.status, location=shorten(real.location), body=body)
+
+
+def shorten(value: Any) -> Any:
+    """Without what is different in each run, and with the first entries of a list."""
+    match value:
+        case str():
+            return CHANGING.sub("…", value)
+        case list():
+            return [shorten(one) for one in value[:MAX_LISTED]]
+        case dict():
+            return {CHANGING.sub("…", name): shorten(one) for name, one in value.items()}
+        case _:
+            return value
+
+
+def fits(documented: Any, real: Any) -> bool:
+    """Whether this is the response that is documented: "…" is any text, lists are cut, times are near."""
+    match documented, real:
+        case str(), str():
+            return re.fullmatch(".+".join(map(re.escape, documented.split("…"))), real, re.DOTALL) is not None
+        case list(), list():
+            is_whole = len(documented) == min(len(real), MAX_LISTED)
+            return is_whole and all(any(fits(one, other) for other in real) for one in documented)
+        case dict(), dict():
+            return len(documented) == len(real) and all(
+                fits(name, other) and fits(one, real[other])
+                for (name, one), other in zip(documented.items(), real, strict=True)
+            )
+        case int(), int() if documented > NOW - DAY:
+            return abs(documented - real) < DAY
+        case _:
+            return bool(documented == real)
+
+
+def response_lines(responses: Mapping[str, Mapping[str, ExampleResponse]]) -> str:
+    """JSON with one response per line."""
+    parts = []
+    for name, ones in responses.items():
+        lines = (f"    {json.dumps(title)}: {msgspec.json.encode(one).decode()}" for title, one in ones.items())
+        parts.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n  }")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def endpoint_of(operation: Mapping[str, Any]) -> str:

@@ -276,7 +276,7 @@ def _operation(endpoint: Endpoint, method: str, schemas: Schemas, text: Operatio
             "content": dict.fromkeys(kinds, content),
             "required": endpoint.accepts != ANY_BODY or schemas.has_required_fields(endpoint.request),
         }
-    operation["responses"] = _responses(endpoint, schemas)
+    operation["responses"] = _responses(endpoint, schemas, text)
     operation["security"] = [{name: [] for name in together} for together in AUTH_SCHEMES[endpoint.auth]]
     if requests := example_requests(endpoint, method, text):
         operation["x-codeSamples"] = [
@@ -313,7 +313,7 @@ def _parameter(name: str, place: str, schema: object, text: OperationText, *, re
     return {**parameter, "examples": examples} if examples else parameter
 
 
-def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
+def _responses(endpoint: Endpoint, schemas: Schemas, text: OperationText) -> Json:
     failed = dict.fromkeys(_failures(endpoint), FAILURE_TYPES[endpoint.dialect])
     answers: Mapping[int, type | None] = {**failed, **endpoint.answers}
     responses = {
@@ -326,8 +326,12 @@ def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
         responses[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
     if endpoint.event_stream:
         [schema] = [content["schema"] for content in responses[HTTPStatus.OK]["content"].values()]
-        example = {"schema": {"type": "string"}, "x-event-data": schema, "example": endpoint.event_stream}
-        responses[HTTPStatus.OK]["content"] = {EVENT_STREAM: example}
+        stream = {"schema": {"type": "string"}, "x-event-data": schema, "example": endpoint.event_stream}
+        responses[HTTPStatus.OK]["content"] = {EVENT_STREAM: stream}
+    for title, example in text.responses.items():
+        if example.body is not msgspec.UNSET:
+            content = responses[example.status]["content"][JSON]
+            content.setdefault("examples", {})[title] = {"value": example.body}
     return {str(status): response for status, response in responses.items()}
 
 

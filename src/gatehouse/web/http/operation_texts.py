@@ -1,10 +1,15 @@
-"""Descriptions and examples of the operations (operations.toml), and an example as the request that is sent."""
+"""Descriptions and examples of the operations (operations.toml), and an example as the request that is sent.
+
+The responses of the examples are in operation_responses.json, shortened: "…" stands for any text.
+tests/wire/test_openapi_examples.py compares them with what the service answers, and writes them anew.
+"""
 
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from http import HTTPStatus
 from importlib.resources import files
 from shlex import quote as shell_quote
 from typing import Any, Final
@@ -17,6 +22,7 @@ from gatehouse.web.http.parse import BodyKind
 from gatehouse.web.http.routing import Endpoint, RequiredAuth
 
 TEXTS_FILE: Final = "operations.toml"
+RESPONSES_FILE: Final = "operation_responses.json"
 WORD_SECTIONS: Final = ("placeholders", "variables")
 NO_BODY: Final = frozenset({"GET", "HEAD"})
 PATH_PARAMETER: Final = re.compile(r"\{([a-zA-Z_]+)(:[a-z]+)?\}")
@@ -33,10 +39,29 @@ NEEDS_FACTOR: Final = frozenset({RequiredAuth.USER_JWT_AND_FACTOR, RequiredAuth.
 Fields = Mapping[str, Any]
 
 
+class ExampleResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The response to an example, shortened."""
+
+    status: int
+    location: str = ""
+    body: Any = msgspec.UNSET  # where it is JSON
+
+    @property
+    def text(self) -> str:
+        """The response as a person reads it."""
+        lines = [f"{self.status} {HTTPStatus(self.status).phrase}"]
+        if self.location:
+            lines.append(f"Location: {self.location}")
+        if self.body is not msgspec.UNSET:
+            lines += ["", msgspec.json.format(msgspec.json.encode(self.body), indent=2).decode()]
+        return "\n".join(lines)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationText:
     description: str = ""
     examples: Mapping[str, Fields] = field(default_factory=dict)
+    responses: Mapping[str, ExampleResponse] = field(default_factory=dict)  # by the title of the example
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +79,25 @@ def operation_texts() -> OperationTexts:
     """Read the file, once per process and not before a document is asked for."""
     content = tomllib.loads((files("gatehouse.web.http") / TEXTS_FILE).read_text("utf-8"))
     placeholders, variables = (content.pop(section) for section in WORD_SECTIONS)
+    responses = example_responses()
     return OperationTexts(
         operations={
             name: OperationText(
                 description=text["description"],
                 examples={title: msgspec.json.decode(fields) for title, fields in text["examples"].items()},
+                responses=responses.get(name, {}),
             )
             for name, text in content.items()
         },
         placeholders=placeholders,
         variables=variables,
     )
+
+
+def example_responses() -> Mapping[str, Mapping[str, ExampleResponse]]:
+    """The responses by the name of the endpoint and the title of the example."""
+    content = (files("gatehouse.web.http") / RESPONSES_FILE).read_bytes()
+    return msgspec.json.decode(content, type=dict[str, dict[str, ExampleResponse]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,7 @@ class FieldRow:
 class DocumentedExample:
     request: ExampleRequest
     curl: str
+    response: str
     changes: bool  # something of the installation
 
     @property
@@ -212,7 +213,8 @@ def documented_groups(
 def documented_operation(
     endpoint: Endpoint, method: str, operation: Mapping[str, Any], schemas: Mapping[str, Any], base_url: str
 ) -> DocumentedOperation:
-    requests = example_requests(endpoint, method, operation_texts().about(endpoint))
+    text = operation_texts().about(endpoint)
+    requests = example_requests(endpoint, method, text)
     used = {name for request in requests for name in request.fields}
     success = next(answer for status, answer in operation["responses"].items() if status < "400")
     return DocumentedOperation(
@@ -229,6 +231,7 @@ def documented_operation(
             DocumentedExample(
                 request=request,
                 curl=request.curl(base_url),
+                response=text.responses[request.title].text,
                 changes=changes_something(endpoint, method, request.fields),
             )
             for request in requests

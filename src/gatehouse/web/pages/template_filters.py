@@ -159,13 +159,16 @@ def initials(name: str) -> str:
 # Escaped by Jinja, no tag contains ">", and our tables are never nested.
 HEAD_PATTERN: Final = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
 ROW_PATTERN: Final = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
-CELL_PATTERN: Final = re.compile(r"<(th|td)\b([^>]*)>")
+CELL_PATTERN: Final = re.compile(r"<(th|td)\b([^>]*)>(\s*\u2013\s*</td>)?")
 PART_PATTERN: Final = re.compile(r"<(thead|tbody|tr)\b")
 ARIA_ROLES: Final = {"thead": "rowgroup", "tbody": "rowgroup", "tr": "row"}
 
 
 def stackable(table: Markup) -> Markup:
-    """Return the table with a role on each row and cell, and its column's name on each cell."""
+    """Return the table with a role on each row and cell, and its column's name on each cell.
+
+    A cell with only a dash has `data-nothing`: a block leaves it out.
+    """
     heads, end, bodies = str(table).partition("</thead>")
     columns = [Markup(words).striptags() for words in HEAD_PATTERN.findall(heads)]  # noqa: S704 - escaped by the template
     named = heads.replace("<th ", '<th role="columnheader" ') + end + ROW_PATTERN.sub(partial(_row, columns), bodies)
@@ -179,9 +182,9 @@ def _row(columns: Sequence[str], row: re.Match[str]) -> str:
 
 
 def _cell(cell: re.Match[str], column: str) -> str:
-    tag, attributes = cell.groups()
+    tag, attributes, dash = cell.groups(default="")
     role = 'role="rowheader"' if tag == "th" else f'role="cell" data-column="{escape(column)}"'
-    return f"<{tag} {role}{attributes}>"
+    return f"<{tag} {role}{' data-nothing' if dash else ''}{attributes}>{dash}"
 
 
 def _part(part: re.Match[str]) -> str:

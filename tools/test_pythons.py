@@ -26,6 +26,7 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENTER: Final = """
 set -e
 root=$1; shift
+mount --bind "$root" "$root"  # `ip netns exec` needs / to be a mount
 mount --rbind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"

@@ -13,6 +13,7 @@ from tests.game_clients.conftest import GameStudio
 from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import CLIENTS, CPP, GODOT, MONO, TYPESCRIPT
 from tests.game_clients.support.player import NICK, Player
+from tests.interop.toolchains import find_node
 from tests.support.capabilities import Capability, require_program
 from tests.support.find_programs import ROOT
 from tests.support.processes import WatchedProcess
@@ -65,7 +66,8 @@ def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
     for program, capability in NEEDS.items():
         if program in script:
             require_program(capability)
-    path = f"{desktop.environment['PATH']}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    programs = [Path(program).parent for program in (sys.executable, *(find_node() or ())[:1])]
+    path = ":".join([desktop.environment["PATH"], *map(str, programs), "/usr/local/bin:/usr/bin:/bin"])
     environment = {"PATH": path, "HOME": str(project_copy), "GATEHOUSE": studio.base_url, "FACTOR": "one-device"}
     with (
         WatchedProcess(["bash", "-euc", script], cwd=project_copy, environment=environment) as script_process,

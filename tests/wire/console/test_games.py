@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from tests.support.console import ADA, DEV, PIA, SHOP, WIKI, ConsoleBrowsers
 from tests.support.game import poll_ended_session, register_game
 from tests.support.service import RunningService
@@ -9,6 +11,7 @@ from tests.support.service import RunningService
 GAMES = "/console/games"
 
 
+@pytest.mark.both_databases
 async def test_a_session_is_listed_found_and_shown_without_its_secrets(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:

@@ -186,7 +186,7 @@ def sample_endpoints() -> list[Endpoint]:
             dialect=Dialect.OAUTH,
             rate_class=RateClass.KEYS,
             section="interface §4.2",
-            answers={200: None},
+            answers={200: Echo},
             cors=Cors.ANYONE,
         ),
         Endpoint(

@@ -39,11 +39,6 @@ async def test_examples_are_sent_with_the_own_session_and_without_its_cookie(dem
     await expect(form.locator("[data-answer=body]")).to_contain_text('"allowed": true')
     await form.get_by_text("Headers").click()
     await expect(form.locator("[data-answer=headers]")).to_contain_text("content-type: application/json")
-    await page.get_by_role("searchbox", name="Filter").fill("explain")  # axe would check 67 operations of one shape
-    await expect(operation_on(page, "permissions.check")).to_be_hidden()
-    assert await axe_violations(page) == []
-    await page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-    assert await axe_violations(page, LOOK_RULES) == []
 
     await page.get_by_role("searchbox", name="Filter").fill("changes")
     form = await open_form(page, "permissions.changes", "roles of an application")  # a GET, which has no end
@@ -60,6 +55,15 @@ async def test_examples_are_sent_with_the_own_session_and_without_its_cookie(dem
     await expect(form.locator("[data-answer=status]")).to_contain_text("403")
     cookies = [(await request.all_headers()).get("cookie") for request in sent]  # `headers` leaves cookies out
     assert (errors, cookies) == ([], [None] * 3)
+
+    await page.get_by_role("searchbox", name="Filter").fill("explain")
+    await expect(operation_on(page, "permissions.check")).to_be_hidden()
+    await page.evaluate("for (const hidden of document.querySelectorAll('main [hidden]')) hidden.remove()")
+    await expect(operation_on(page, "permissions.check")).to_have_count(0)  # axe would read 67 operations of one shape
+    await expect(operation_on(page, "permissions.explain")).to_be_visible()
+    assert await axe_violations(page) == []
+    await page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    assert await axe_violations(page, LOOK_RULES) == []
 
 
 async def test_the_documentation_works_by_keyboard_and_asks_for_what_it_needs(demo: Demo, browser: Browser) -> None:

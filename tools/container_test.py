@@ -32,7 +32,7 @@ from tools.debian import make_root
 from tools.install import CouldNotGet
 from tools.repository import ROOT
 
-RELEASE: Final = "trixie"  # Python 3.13
+RELEASE: Final = "forky"  # Python 3.14
 PACKAGES: Final = "ca-certificates,python3,python3-pip,python3-venv"
 PROGRAMS: Final = ("podman", "buildah", "runc", "debootstrap")
 BASE: Final = f"localhost/gatehouse-base-{RELEASE}"

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ STOP_TIMEOUT: Final = 30.0
 # Below the ports Linux assigns to outgoing connections, so that a restarting server finds its port free.
 LOWEST_PORT: Final = 20_000
 PORTS: Final = 12_000
+CLAIMS: Final[deque[int]] = deque(maxlen=100)  # file descriptors, of the ports given last
 
 
 class DidNotStart(Exception):
@@ -38,11 +40,21 @@ class DidNotStop(Exception):
 
 
 def free_port() -> int:
+    """Return a port that no program listens on and that no test process was given lately."""
     while True:
         port = LOWEST_PORT + secrets.randbelow(PORTS)
-        with socket.socket() as candidate, suppress(OSError):
-            candidate.bind((LOOPBACK, port))
-            return port
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0gatehouse-test-port-{port}")  # as visible as the port itself, and gone with the process
+            with socket.socket() as candidate:
+                candidate.bind((LOOPBACK, port))
+        except OSError:
+            claim.close()
+            continue
+        if len(CLAIMS) == CLAIMS.maxlen:
+            os.close(CLAIMS.popleft())
+        CLAIMS.append(claim.detach())
+        return port
 
 
 class WatchedProcess:

@@ -59,7 +59,9 @@ async def test_examples_are_sent_with_the_own_session_and_without_its_cookie(dem
     await page.get_by_role("searchbox", name="Filter").fill("explain")
     await expect(operation_on(page, "permissions.check")).to_be_hidden()
     await page.evaluate("for (const hidden of document.querySelectorAll('main [hidden]')) hidden.remove()")
-    await expect(operation_on(page, "permissions.check")).to_have_count(0)  # axe would read 67 operations of one shape
+    await expect(operation_on(page, "permissions.check")).to_have_count(
+        0
+    )  # axe would read 67 operations of one shape
     await expect(operation_on(page, "permissions.explain")).to_be_visible()
     assert await axe_violations(page) == []
     await page.emulate_media(color_scheme="dark", reduced_motion="reduce")

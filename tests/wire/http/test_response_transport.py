@@ -45,10 +45,6 @@ def written_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         pieces.append(bytes(data))
         write(transport, data)
 
-    # Since Python 3.12 it gives the pieces to one system call, instead of joining them for write().
-    monkeypatch.setattr(
-        _SelectorSocketTransport, "writelines", lambda transport, data: note_write(transport, b"".join(data))
-    )
     monkeypatch.setattr(_SelectorSocketTransport, "write", note_write)
     return pieces
 

@@ -81,7 +81,6 @@ class ResponseTransport(asyncio.Transport):
         self._transport = transport
         self._close = close
         self.write = transport.write  # type: ignore[method-assign]
-        self.writelines = transport.writelines  # type: ignore[method-assign]
         self.is_closing = transport.is_closing  # type: ignore[method-assign]
 
     def close(self) -> None:
@@ -123,7 +122,8 @@ class ResponseCycle(RequestResponseCycle):
             self.transport.write(head)
             await super().send(message)
             return
-        self.transport.writelines((head, body))
+        # Not writelines(): that of Python 3.13.5 keeps an empty body for ever, and such a connection never closes.
+        self.transport.write(b"".join((head, body)))
         self.response_complete = True
         self.message_event.set()
         if not self.keep_alive:

@@ -80,6 +80,8 @@ CHANGING: Final = re.compile(
     r"|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}(-[0-9a-f]{4})?\b"  # a short one
     r"|\b(?!10000000)[1-9]\d{9}\b"  # the ID of a new user
     r"|\b[B-Z]{4}-[B-Z]{4}\b"  # the code of a device
+    r"|(?<![\d.])\d+\.\d+\.\d+(?![\d./])"  # a version of a program
+    r"|\b00\d\d\b"  # of the schema
     r"|^\d\d$"  # the code of a game
     r"|(?<=T)\d\d:\d\d:\d\d(?=Z)"
     r"|(?<=[a-z]:)\d{5,}"  # seconds that a permission lasts

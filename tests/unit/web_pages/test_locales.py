@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from string import Formatter
+from time import process_time
 
 import pytest
 from babel.core import Locale
@@ -389,6 +390,17 @@ def test_values_of_a_stored_reason_are_kept_and_escaped() -> None:
         "Die Datensätze 1 bis 2 fehlen am Ende."
     )
     assert spoken.translate_reason("de", "550 mailbox full") is None
+    assert spoken.translate_reason("de", "closed by an administrator: ") is None  # a value is never empty
+    assert spoken.translate_reason("de", "records  to  to  to  are missing") == "Die Datensätze  to  bis  to  fehlen."
+
+
+def test_long_reasons_full_of_separators_are_read_in_linear_time() -> None:
+    spoken = load_languages("console")
+    separators = "record 7 (" * 6_000
+    started = process_time()
+    assert spoken.translate_reason("de", f"{separators}was changed?") is None
+    assert spoken.translate_reason("de", f"{separators}7) was changed") is not None
+    assert process_time() - started < 1  # a pattern with two values took a minute
 
 
 def test_exactly_the_events_about_a_person_have_texts() -> None:

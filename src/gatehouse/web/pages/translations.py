@@ -21,7 +21,7 @@ from markupsafe import Markup
 from gatehouse.languages import FALLBACK_LANG, LANGUAGES, format_number, plural_category
 from gatehouse.settings.appearance import LanguageSettings
 
-PLACEHOLDER: Final = re.compile(r"\\\{(\w+)\\\}")  # in a text that is escaped as a pattern
+PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 PLURAL_CATEGORIES: Final = frozenset(("zero", "one", "two", "few", "many", "other"))  # all there are, in CLDR
 
 MAX_PREFERENCE_LENGTH: Final = 512  # characters of Accept-Language or ui_locales; a longer one is ignored
@@ -90,17 +90,37 @@ class Languages:
 
     def translate_reason(self, lang: str, english: str) -> str | None:
         """Return a stored reason, like that of a refused request, in that language; None for an unknown text."""
-        matches = ((key, pattern.fullmatch(english)) for key, pattern in self._reasons.items())
-        return next((self._by_lang[lang](key, **found.groupdict()) for key, found in matches if found), None)
+        matches = ((key, read_values(parts, english)) for key, parts in self._reasons.items())
+        return next((self._by_lang[lang](key, **found) for key, found in matches if found is not None), None)
 
     @cached_property
-    def _reasons(self) -> Mapping[str, re.Pattern[str]]:
-        """Patterns of the English reasons; the values in a stored one are read from it. The longest text is first."""
+    def _reasons(self) -> Mapping[str, Sequence[str]]:
+        """Texts and names, in turn, of each English reason. The longest text is first."""
         texts = {key: text for key, text in self._by_lang[FALLBACK_LANG].texts.items() if key.startswith("reason.")}
-        return {
-            key: re.compile(PLACEHOLDER.sub(r"(?P<\1>.+)", re.escape(text)), re.DOTALL)
-            for key, text in sorted(texts.items(), key=lambda item: -len(PLACEHOLDER.sub("", re.escape(item[1]))))
-        }
+        parts = {key: PLACEHOLDER.split(text) for key, text in texts.items()}
+        return dict(sorted(parts.items(), key=lambda item: -sum(map(len, item[1][::2]))))
+
+
+def read_values(parts: Sequence[str], text: str) -> dict[str, str] | None:
+    """Return the values that make the text out of the parts: a text, a name, a text, and so on. None if none do.
+
+    Stored texts are long and written by others, so nothing is tried twice: each part is found once, from the end.
+    A regular expression takes a minute for 64 KB of its own separators.
+    """
+    (first, *texts), names = parts[::2], parts[1::2]
+    if not texts:
+        return {} if text == first else None
+    if not (text.startswith(first) and text.endswith(texts[-1])):
+        return None
+    start, end = len(first), len(text) - len(texts[-1])
+    values = {}
+    for name, before in zip(reversed(names[1:]), reversed(texts[:-1]), strict=True):
+        found = text.rfind(before, start + 1, max(end - 1, 0))  # a value is never empty
+        if found < 0:
+            return None
+        values[name], end = text[found + len(before) : end], found
+    values[names[0]] = text[start:end]
+    return values if all(values.values()) else None
 
 
 @cache

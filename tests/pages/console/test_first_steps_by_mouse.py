@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyotp
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from gatehouse.audit.model import AuditOrigin
 from tests.support.axe import axe_violations
@@ -149,8 +149,14 @@ async def grant_role_to_group(actions: BrowserActions) -> None:
     await actions.click("Save")
     await actions.page.locator("main p.hint").get_by_role("link", name="Services").click()
     await actions.click("Continue")
+    connect = actions.page.get_by_role("button", name="Connect", exact=True)
+
+    async def expect_connect_waits(route: Route) -> None:
+        await expect(connect).to_be_disabled()
+        await route.continue_()
+
+    await actions.page.route("**/services/*", expect_connect_waits, times=1)
     await actions.click("Add group")
-    await actions.page.get_by_label("Group").wait_for()
     await actions.click("Connect")
     await actions.expect_text("Staff → referee")
 

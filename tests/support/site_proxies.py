@@ -1,4 +1,4 @@
-"""Real nginx and Caddy in front of a site, with the configurations of docs/guides/protect-a-site.md."""
+"""Real nginx and Caddy in front of the service or of a site, with the configurations of the documentation."""
 
 import re
 import shutil
@@ -13,9 +13,10 @@ from typing import Final
 from tests.support.capabilities import CADDY, NGINX, require_program
 from tests.support.find_programs import ROOT
 from tests.support.nginx import HOST, wait_until_listening, write_certificate
-from tests.support.processes import LOOPBACK, WatchedProcess
+from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
-GUIDE: Final = (ROOT / "docs" / "guides" / "protect-a-site.md").read_text()
+SITE_GUIDE: Final = ROOT / "docs" / "guides" / "protect-a-site.md"
+PROXY_GUIDE: Final = ROOT / "docs" / "operations" / "behind-a-proxy.md"
 MAIN_FILE: Final = """\
 daemon off;
 worker_processes 1;
@@ -40,26 +41,44 @@ class SiteProxy:
     trust: ssl.SSLContext
 
 
-def guide_block(kind: str) -> str:
-    (block,) = re.findall(rf"^```{kind}\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+def guide_block(guide: Path, kind: str) -> str:
+    (block,) = re.findall(rf"^```{kind}\n(.*?)^```", guide.read_text(), flags=re.MULTILINE | re.DOTALL)
     return str(block)
 
 
 @contextmanager
 def nginx_site(port: int, *, site: int, service: int) -> Iterator[SiteProxy]:
+    changes = {
+        "listen 443": f"listen {LOOPBACK}:{port}",
+        "server_name wiki.example": f"server_name {HOST}",
+        "/etc/ssl/wiki.pem": "tls_certificate",
+        "/etc/ssl/wiki.key": "tls_key",
+        "127.0.0.1:3000": f"127.0.0.1:{site}",
+        "127.0.0.1:8080": f"127.0.0.1:{service}",
+    }
+    with running_nginx(port, replace_each(guide_block(SITE_GUIDE, "nginx"), changes)) as proxy:
+        yield proxy
+
+
+@contextmanager
+def nginx_front(port: int, *, service: int) -> Iterator[SiteProxy]:
+    changes = {
+        "listen 443": f"listen {LOOPBACK}:{port}",
+        "listen 80": f"listen {LOOPBACK}:{free_port()}",
+        "server_name id.example.org": f"server_name {HOST}",
+        "/etc/ssl/id.example.org.pem": "tls_certificate",
+        "/etc/ssl/id.example.org.key": "tls_key",
+        "/var/log/nginx/gatehouse.log": "/dev/stdout",
+        "127.0.0.1:8080": f"127.0.0.1:{service}",
+    }
+    with running_nginx(port, replace_each(guide_block(PROXY_GUIDE, "nginx"), changes)) as proxy:
+        yield proxy
+
+
+@contextmanager
+def running_nginx(port: int, server: str) -> Iterator[SiteProxy]:
     program = require_program(NGINX)
     with proxy_directory() as (directory, trust):
-        server = replace_each(
-            guide_block("nginx"),
-            {
-                "listen 443": f"listen {LOOPBACK}:{port}",
-                "server_name wiki.example": f"server_name {HOST}",
-                "/etc/ssl/wiki.pem": str(directory / "tls_certificate"),
-                "/etc/ssl/wiki.key": str(directory / "tls_key"),
-                "127.0.0.1:3000": f"127.0.0.1:{site}",
-                "127.0.0.1:8080": f"127.0.0.1:{service}",
-            },
-        )
         (directory / "nginx.conf").write_text(MAIN_FILE.format(directory=directory, server=server))
         command = [str(program), "-e", "stderr", "-p", str(directory), "-c", str(directory / "nginx.conf")]
         with running_proxy(command, port, trust) as proxy:
@@ -68,18 +87,29 @@ def nginx_site(port: int, *, site: int, service: int) -> Iterator[SiteProxy]:
 
 @contextmanager
 def caddy_site(port: int, *, site: int, service: int) -> Iterator[SiteProxy]:
+    changes = {
+        "wiki.example {": "{address} {",
+        "127.0.0.1:3000": f"127.0.0.1:{site}",
+        "127.0.0.1:8080": f"127.0.0.1:{service}",
+    }
+    with running_caddy(port, replace_each(guide_block(SITE_GUIDE, "caddyfile"), changes)) as proxy:
+        yield proxy
+
+
+@contextmanager
+def caddy_front(port: int, *, service: int) -> Iterator[SiteProxy]:
+    changes = {"id.example.org {": "{address} {", "127.0.0.1:8080": f"127.0.0.1:{service}"}
+    with running_caddy(port, replace_each(guide_block(PROXY_GUIDE, "caddyfile"), changes)) as proxy:
+        yield proxy
+
+
+@contextmanager
+def running_caddy(port: int, server: str) -> Iterator[SiteProxy]:
     program = require_program(CADDY)
     with proxy_directory() as (directory, trust):
         keys = f"{directory / 'tls_certificate'} {directory / 'tls_key'}"
-        server = replace_each(
-            guide_block("caddyfile"),
-            {
-                "wiki.example {": f"https://{HOST}:{port} {{\n\ttls {keys}\n\tbind {LOOPBACK}",
-                "127.0.0.1:3000": f"127.0.0.1:{site}",
-                "127.0.0.1:8080": f"127.0.0.1:{service}",
-            },
-        )
-        (directory / "Caddyfile").write_text(GLOBAL_OPTIONS + server)
+        address = f"https://{HOST}:{port} {{\n\ttls {keys}\n\tbind {LOOPBACK}"
+        (directory / "Caddyfile").write_text(GLOBAL_OPTIONS + server.replace("{address} {", address))
         command = [str(program), "run", "--config", str(directory / "Caddyfile"), "--adapter", "caddyfile"]
         with running_proxy(command, port, trust, {"HOME": str(directory)}) as proxy:
             yield proxy

@@ -199,7 +199,9 @@ def is_plain_http(posture: Posture) -> bool:
 
 
 def lacks_proxy(posture: Posture) -> bool:
-    return not posture.listens_locally and not posture.trusted_proxies
+    """Tell whether a proxy must be in front, since the service has no TLS itself, and none is trusted."""
+    is_behind_proxy = posture.base_url.startswith("https:") or not posture.listens_locally
+    return is_behind_proxy and not posture.trusted_proxies
 
 
 def has_open_registration(posture: Posture) -> bool:

@@ -88,10 +88,10 @@ def address_risks(loaded: LoadedSettings) -> Iterator[str]:
     server, operations = loaded.settings.server, loaded.settings.operations
     if loaded.dev:
         yield "--dev is only for development on this machine"
-    if not is_loopback(server.host) and not server.trusted_proxies:
+    if (server.base_url.startswith("https:") or not is_loopback(server.host)) and not server.trusted_proxies:
         yield (
-            f"the service listens on {server.host} but trusts no proxy; TLS must be terminated before it: set "
-            "server.trusted_proxies, or listen on 127.0.0.1"
+            "server.trusted_proxies is empty: all clients appear to come from the proxy and share its rate limits; "
+            "list the proxy's addresses"
         )
     if any(network.prefixlen < WIDE_PREFIX for network in server.trusted_proxies):
         yield "server.trusted_proxies trusts most of the internet to set the client IP: list only your proxies"

@@ -16,7 +16,7 @@ SOUND = Posture(
     base_url="https://id.studio.example",
     is_local=False,
     listens_locally=True,
-    trusted_proxies=(),
+    trusted_proxies=(parse_network("10.0.0.0/24"),),
     operations_locally=True,
     registration=False,
     allowed_domains=(),
@@ -33,6 +33,7 @@ SOUND = Posture(
     log_level="info",
 )
 EVERYWHERE = (parse_network("0.0.0.0/0"),)
+LOCAL = {"base_url": "http://localhost:8080", "is_local": True}
 
 
 @pytest.mark.parametrize(
@@ -41,9 +42,10 @@ EVERYWHERE = (parse_network("0.0.0.0/0"),)
         ({}, []),
         ({"dev": True}, ["dev"]),
         ({"base_url": "http://id.studio.example"}, ["plain_http"]),
-        ({"base_url": "http://localhost:8080", "is_local": True}, []),
-        ({"listens_locally": False}, ["no_proxy"]),
-        ({"listens_locally": False, "trusted_proxies": (parse_network("10.0.0.0/24"),)}, []),
+        ({**LOCAL, "trusted_proxies": ()}, []),
+        ({**LOCAL, "trusted_proxies": (), "listens_locally": False}, ["no_proxy"]),
+        ({"listens_locally": False}, []),
+        ({"trusted_proxies": ()}, ["no_proxy"]),
         ({"trusted_proxies": EVERYWHERE}, ["wide_proxies"]),
         ({"operations_locally": False}, ["open_operations"]),
         ({"rates_enabled": False}, ["no_rates"]),
@@ -67,6 +69,6 @@ def test_a_risk_is_named_and_nothing_else(change: dict[str, Any], named: list[st
     assert [risk.name for risk in find_risks(replace(SOUND, **change))] == named
 
 
-def test_the_defaults_carry_no_risk_but_that_there_is_no_mail_server() -> None:
+def test_defaults_lack_only_a_mail_server_and_the_address_of_the_proxy() -> None:
     settings = Settings(server=ServerSettings(base_url="https://id.studio.example"))
-    assert [risk.name for risk in find_risks(posture(settings, dev=False))] == ["no_mail"]
+    assert [risk.name for risk in find_risks(posture(settings, dev=False))] == ["no_proxy", "no_mail"]

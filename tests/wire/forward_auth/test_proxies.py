@@ -1,25 +1,30 @@
-"""The nginx and Caddy configurations of the guide protect a site (R9)."""
+"""The documented nginx and Caddy configurations serve Gatehouse, and protect a site (R9)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx2
 import pytest
+from websockets.asyncio.client import connect
 
 from gatehouse.tokens.verifier import parse_jws
-from tests.support.browser import PASSWORD, form_to, hidden_fields
+from tests.support.browser import PASSWORD, HttpBrowser, form_to, hidden_fields
 from tests.support.builders import ORIGIN
 from tests.support.console import apply_document
 from tests.support.echo import echo_server
+from tests.support.game import GET_GSID, OTHER_ADDRESS, RESULT, wait_until_held
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
-from tests.support.site_proxies import SiteProxy, caddy_site, nginx_site
-from tests.support.sites import OUTSIDER, READER, SITES, TRUSTED, WIKI_APPLICATION
+from tests.support.site_proxies import SiteProxy, caddy_front, caddy_site, nginx_front, nginx_site
+from tests.support.sites import OUTSIDER, READER, SITES, TRUSTED, VISITOR, WIKI_APPLICATION
+from tests.support.websockets import PATH, receive_json
 
 OpenProxy = Callable[..., AbstractContextManager[SiteProxy]]
 SPOOFED = {"X-Auth-User": OUTSIDER, "X-Auth-Roles": "admin", "X-Auth-Token": "x", "X-Auth-Email": "a@b.example"}
 PAGE = {"Accept": "text/html"}
+FORWARDED = {"X-Forwarded-For": VISITOR, "Forwarded": f"for={OUTSIDER}"}
 
 
 @pytest.fixture
@@ -59,6 +64,32 @@ async def test_fa_01_real_proxy_lets_only_people_with_the_permission_through(
                     f"{proxy.origin}/.gatehouse/sign-in?to=%2Fwiki",
                 )
                 assert len(site.echo.started) == reached
+
+
+@pytest.mark.parametrize("open_proxy", [nginx_front, caddy_front])
+async def test_documented_proxy_carries_a_game_sign_in_and_the_address_of_the_client(
+    open_proxy: OpenProxy, service: RunningService
+) -> None:
+    with open_proxy(free_port(), service=service.client.base_url.port) as proxy:
+        transport = httpx2.AsyncHTTPTransport(local_address=OTHER_ADDRESS, verify=proxy.trust)
+        async with httpx2.AsyncClient(transport=transport, base_url=proxy.origin, headers=FORWARDED) as game:
+            registered = await game.post(GET_GSID)
+            gsid = registered.json()["gsid"]
+            socket = proxy.origin.replace("https", "wss") + PATH + gsid
+            async with connect(socket, ssl=proxy.trust, proxy=None, local_addr=(OTHER_ADDRESS, 0)) as events:
+                polling = asyncio.create_task(game.post(RESULT, json={"gsid": gsid}))
+                await wait_until_held(service)
+                browser = HttpBrowser(service)
+                await browser.sign_in("rea@studio.example")
+                page = await browser.get(f"/?gsid={gsid}")
+                while page.status_code == 303:
+                    page = await browser.follow()
+                assert f"<bdi>{OTHER_ADDRESS}</bdi>" in page.text
+                await browser.post("/sign-in/confirm", decision="confirm")
+                assert (await polling).json()["user_id"] == READER
+                while (await receive_json(events))["event"] != "confirmed":
+                    pass
+                await browser.client.aclose()
 
 
 async def set_site(service: RunningService, origin: str, rule: str) -> None:

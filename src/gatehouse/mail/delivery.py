@@ -104,7 +104,11 @@ class SmtpTransport:
         try:
             await run_with_deadline(self.timeout, connection.connect())
         except CONNECTION_ERRORS as error:
-            raise ServerUnusable(f"{self._server.host}:{self._server.port}: {error_text(error)}") from error
+            cause = (
+                error.__cause__ if isinstance(error.__cause__, OSError) else error
+            )  # the library repeats the address
+            hint = security_hint(self._server.security, cause)
+            raise ServerUnusable(f"{self._server.host}:{self._server.port}: {error_text(cause)}{hint}") from error
 
     async def _quit(self, connection: aiosmtplib.SMTP) -> None:
         """End the session and ignore errors: everything was accepted already."""
@@ -184,6 +188,19 @@ def to_email_message(mail: OutboxMail, content: Message, sender: Sender) -> Emai
     message.add_alternative(content.html, subtype="html")
     message["Content-Language"] = content.lang  # last: earlier it would apply to the text part only
     return message
+
+
+def security_hint(security: SmtpSecurity, error: Exception) -> str:
+    """Name the setting to try if the server uses TLS in the other way: a common mistake that the error hides."""
+    if (
+        security is SmtpSecurity.TLS
+        and isinstance(error, ssl.SSLError)
+        and not isinstance(error, ssl.CertificateError)
+    ):
+        return "; if this port does not start with TLS, set mail.security to starttls"
+    if security is SmtpSecurity.STARTTLS and isinstance(error, TimeoutError):
+        return "; if this port starts with TLS, set mail.security to tls"
+    return ""
 
 
 def error_text(error: Exception, *, redacted: str = "") -> str:

@@ -112,13 +112,13 @@ async def test_tls_from_the_first_byte(mailbox: Mailbox, clock: MovableClock, tm
 async def test_error_names_the_other_way_of_tls(mailbox: Mailbox, clock: MovableClock, tmp_path: Path) -> None:
     pair = certificates(tmp_path)
     async with mail_server(mailbox, tls_context=pair.server) as port:
-        with pytest.raises(ServerUnusable, match="set mail.security to starttls"):
+        with pytest.raises(ServerUnusable, match=r"set mail\.security to starttls"):
             await deliver(
                 smtp_transport_to(port, security=SmtpSecurity.TLS, tls=pair.client), composed_mail(clock), clock
             )
     async with mail_server(mailbox, tls=pair.server) as port:
         carrier = smtp_transport_to(port, security=SmtpSecurity.STARTTLS, tls=pair.client, timeout=0.2)
-        with pytest.raises(ServerUnusable, match="set mail.security to tls"):
+        with pytest.raises(ServerUnusable, match=r"set mail\.security to tls"):
             await deliver(carrier, composed_mail(clock), clock)
     with pytest.raises(ServerUnusable, match=rf"^127.0.0.1:{port}: \[Errno 111\] Connect"):
         await deliver(carrier, composed_mail(clock), clock)

@@ -47,3 +47,14 @@ def make_root(root: Path, release: str, packages: str) -> None:
     policy.write_text(START_NOTHING)
     policy.chmod(0o755)
     made.rename(root)
+
+
+def missing_packages(root: Path, packages: str) -> list[str]:
+    """Return those of the packages that are not installed in the root."""
+    stanzas = (root / "var/lib/dpkg/status").read_text(encoding="utf-8").split("\n\n")
+    installed = {
+        stanza.partition("\n")[0].removeprefix("Package: ")
+        for stanza in stanzas
+        if "\nStatus: install ok installed\n" in stanza
+    }
+    return [package for package in packages.split(",") if package not in installed]

@@ -1,8 +1,8 @@
 """Run `make test` on other Pythons: `python3 -m tools.test_pythons 3.14 --make T=tests/unit`, as root on Debian.
 
-Each Python is that of a Debian release. The release is installed once under .test-deps/ by debootstrap, and the last
-commit is tested in it. Mounts and processes are in namespaces, so that nothing is left over however the run ends.
-Standard library only.
+Each Python is that of a Debian release. The release is installed once under .test-deps/ by debootstrap, packages that
+it lacks later are added, and the last commit is tested in it. Mounts and processes are in namespaces, so that nothing
+is left over however the run ends. Standard library only.
 """
 
 import argparse
@@ -15,14 +15,20 @@ from typing import Final
 
 from tests.support.find_programs import DOWNLOADS, ROOT
 
-from tools.debian import make_root
+from tools.debian import make_root, missing_packages
 from tools.install import CouldNotGet, run
 
 RELEASES: Final = {"3.13": "trixie", "3.14": "forky"}
 PACKAGES: Final = "ca-certificates,curl,git,iproute2,make,openssl,procps,python3,python3-venv"
 PROGRAMS: Final = ("debootstrap", "git", "unshare")
 TREE: Final = "gatehouse"  # in the root
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PLACES: Final = {  # of the root, not of this machine
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "TMPDIR": "/tmp",  # noqa: S108
+    "PIP_FIND_LINKS": "",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
 ENTER: Final = """
 set -e
 root=$1; shift
@@ -57,17 +63,29 @@ def run_suite(python: str, variables: list[str]) -> bool:
         if not root.is_dir():
             say(f"installing {RELEASES[python]} for Python {python}; some minutes")
             make_root(root, RELEASES[python], PACKAGES)
+        install_missing(root)
         copy_last_commit(root / TREE)
     except CouldNotGet as trouble:
         say(f"COULD NOT INSTALL {RELEASES[python]}: {trouble}")
         return False
     say(f"testing on Python {python}")
-    enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh", str(root)]
-    command = [*enter, "make", "-C", f"/{TREE}", "test", f"PYTHON=python{python}", *variables]
-    # Of the root, not of this machine.
-    places = {"PATH": PATH, "HOME": "/root", "TMPDIR": "/tmp", "PIP_FIND_LINKS": ""}  # noqa: S108
-    environment = {**os.environ, **places}  # noqa: TID251 - passed on
+    command = [*enter(root), "make", "-C", f"/{TREE}", "test", f"PYTHON=python{python}", *variables]
+    environment = {**os.environ, **PLACES}  # noqa: TID251 - passed on
     return subprocess.run(command, env=environment, check=False).returncode == 0
+
+
+def install_missing(root: Path) -> None:
+    """Bring a root up to date that was made for a shorter list of packages."""
+    missing = missing_packages(root, PACKAGES)
+    if missing:
+        say(f"adding {' '.join(missing)} to {root.name}")
+        apt = [*enter(root), "apt-get", "--quiet"]
+        run([*apt, "update"], environment=PLACES)
+        run([*apt, "install", "--yes", "--no-install-recommends", *missing], environment=PLACES)
+
+
+def enter(root: Path) -> list[str]:
+    return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh", str(root)]
 
 
 def copy_last_commit(tree: Path) -> None:

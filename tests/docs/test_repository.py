@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from tools.debian import missing_packages
 from tools.docs_site import CONFIGURATION, link_problem, navigation, rewrite_links, site_sources
 from tools.release_tag import changelog_section, problems_of
 from tools.repository import read_project, repository_url
@@ -112,3 +113,12 @@ def test_a_link_without_a_target_is_found(tmp_path: Path) -> None:
     assert link_problem("#top", page) == ""
     assert "no such anchor" in link_problem("#other", page)
     assert "does not exist" in link_problem("b/", page)
+
+
+def test_packages_that_a_root_of_debian_lacks_are_found(tmp_path: Path) -> None:
+    (tmp_path / "var/lib/dpkg").mkdir(parents=True)
+    (tmp_path / "var/lib/dpkg/status").write_text(
+        "Package: curl\nStatus: install ok installed\nVersion: 8\n\n"
+        "Package: git\nStatus: deinstall ok config-files\nVersion: 2\n\n"
+    )
+    assert missing_packages(tmp_path, "ca-certificates,curl,git") == ["ca-certificates", "git"]

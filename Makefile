@@ -66,8 +66,8 @@ faults: test-deps ## long fault tests (LASTING=300 seconds and ROUNDS=20 each, R
 		$(DEV)/pytest tests/faults --timeout 7200
 
 fuzz: test-deps ## fuzz tests for hours, with new random input each time (FACTOR=50, SEED=…)
-	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(DEV)/pytest tests/fuzz \
-		tests/wire/permissions/test_question_properties.py
+	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(DEV)/pytest --timeout 0 \
+		tests/fuzz tests/wire/permissions/test_question_properties.py $$(grep -rl "import given" tests/unit --include=*.py)
 
 interop: test-deps ## all OAuth and game client tests in full (make test runs a sample)
 	@$(DEV)/python -m tools.test_deps --interop

@@ -12,6 +12,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, Page
 
+from tests.fuzz.conftest import FACTOR
 from tests.support.capabilities import missing_program_lines
 from tests.support.chromium import launch_browser, save_screenshot
 from tests.support.postgres import PostgresCluster
@@ -23,7 +24,9 @@ pytest_plugins = [
     "tests.support.times",
 ]
 # A busy machine is not a failure; tests that must be quick set their own time limits.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient", max_examples=50 * FACTOR, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("patient")
 
 DATABASES: Final = ("sqlite", "postgres")

@@ -33,10 +33,3 @@ def fuzzed_url(request: pytest.FixtureRequest) -> str:
     """An installed database; the test runs once per kind."""
     url: str = request.getfixturevalue(f"installed_{request.param}_url")
     return url
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Allow a long search more time than an ordinary test."""
-    for item in items:
-        if IS_LONG and "fuzz" in item.path.parts:
-            item.add_marker(pytest.mark.timeout(0))

@@ -337,7 +337,7 @@ def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str,
             bench.run(bench.service.client.request(method, path))  # load what is imported lazily
 
         @seed(SEED)
-        @examples(150)
+        @examples(75)
         @given(
             st.sampled_from(PATHS),
             st.dictionaries(st.sampled_from(HEADERS), header_value, min_size=1, max_size=4),

@@ -18,7 +18,7 @@ from tests.support.service import RunningService, running_service
 from tests.support.studio import OTHER_USER, OWNER, PROJECT, Studio, a_studio, create_administrator
 
 LONGEST: Final = 5  # seconds a response may take
-EXAMPLES: Final = 3  # per operation, in `make test`
+EXAMPLES: Final = 2  # per operation, in `make test`
 PHASES: Final = "examples,coverage,fuzzing,stateful" if IS_LONG else "fuzzing"
 A_MOMENT: Final = 0.5  # real seconds per half minute of a held poll
 HELD: Final = 31

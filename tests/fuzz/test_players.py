@@ -259,7 +259,7 @@ def test_ht_25_no_input_about_players_makes_the_service_fail(installed_sqlite_ur
 
 def search_failures(setup: PlayerSetup, send: Callable[[PlayerSetup, st.DataObject], None]) -> None:
     @seed(SEED)
-    @examples(20)
+    @examples(10)
     @given(st.data())
     def search(data: st.DataObject) -> None:
         send(setup, data)

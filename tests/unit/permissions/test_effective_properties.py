@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
@@ -112,7 +112,6 @@ worlds = st.fixed_dictionaries(
 
 
 @given(worlds)
-@settings(max_examples=120)
 def test_the_evaluation_is_the_naive_one(scenario: Scenario) -> None:
     effective, naive = scenario.effective(), NaiveEvaluation(scenario)
     for scope in SCOPES:
@@ -125,7 +124,6 @@ def test_the_evaluation_is_the_naive_one(scenario: Scenario) -> None:
 
 
 @given(worlds)
-@settings(max_examples=80)
 def test_shapes_and_decisions_agree(scenario: Scenario) -> None:
     effective = scenario.effective()
     full, short = (list(render_shape(effective, kind, PLAIN, NOW)) for kind in (Shape.LIST, Shape.LIST_SHORT))
@@ -144,7 +142,6 @@ def test_shapes_and_decisions_agree(scenario: Scenario) -> None:
 
 
 @given(worlds)
-@settings(max_examples=80)
 def test_an_explanation_agrees_with_the_decision_and_has_a_reason(scenario: Scenario) -> None:
     for scope in SCOPES:
         for rule in RULES:
@@ -163,7 +160,6 @@ BARRIERS = {
 
 
 @given(worlds)
-@settings(max_examples=80)
 def test_roles_told_are_those_held(scenario: Scenario) -> None:
     naive = NaiveEvaluation(scenario)
     expected = {
@@ -175,7 +171,6 @@ def test_roles_told_are_those_held(scenario: Scenario) -> None:
 
 
 @given(worlds)
-@settings(max_examples=80)
 def test_the_seconds_told_are_those_left(scenario: Scenario) -> None:
     naive = NaiveEvaluation(scenario)
     expected = []
@@ -189,7 +184,6 @@ def test_the_seconds_told_are_those_left(scenario: Scenario) -> None:
 
 
 @given(worlds, st.integers(0, 400))
-@settings(max_examples=120)
 def test_effective_permissions_stay_the_same_until_valid_until(scenario: Scenario, later: int) -> None:
     effective = scenario.effective()
     if effective.valid_until and NOW + later >= effective.valid_until:
@@ -198,7 +192,6 @@ def test_effective_permissions_stay_the_same_until_valid_until(scenario: Scenari
 
 
 @given(worlds)
-@settings(max_examples=80)
 def test_a_list_kept_in_memory_is_the_one_made_anew(scenario: Scenario) -> None:
     effective = scenario.effective()
     for _ in range(2):

@@ -106,6 +106,7 @@ async def test_every_operation_is_shown_without_javascript(demo: Demo, browser: 
     line = operation_on(page, "permissions.check").locator("pre").first
     await expect(line).to_contain_text(f"curl -X POST '{demo[0]}/api/permissions/check'")
     await expect(page.get_by_role("button", name="Try it")).to_have_count(0)
+    await expect(page.locator(".operation p, .fields dd").filter(has_text="`")).to_have_count(0)
     await page.get_by_role("button", name="Sign in").click()
     person = BY_NAME["jonas"]
     await page.fill("[name=login]", person.login)

@@ -305,7 +305,7 @@ def kind_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
         kinds = dict.fromkeys(kind_of(choice, schemas) for choice in choices)
         return " or ".join(kind for kind in kinds if kind != "null")
     if "enum" in schema:
-        return " | ".join(str(value) for value in schema["enum"])
+        return " | ".join(str(value) for value in schema["enum"] if value != "")
     if schema.get("type") == "array":
         items = schema.get("items")
         return f"list of {kind_of(items, schemas)}" if isinstance(items, dict) and items else "list"

@@ -320,6 +320,7 @@ def template_environment(assets: Assets) -> Environment:
         grouped=template_filters.group_characters,
         qr_code=template_filters.qr_code,
         stackable=template_filters.stackable,
+        code_spans=template_filters.code_spans,
     )
     return environment
 

@@ -156,12 +156,19 @@ def initials(name: str) -> str:
 # every cell the name of its column.
 
 
+CODE_SPAN_PATTERN: Final = re.compile(r"`([^`]+)`")
+
 # Escaped by Jinja, no tag contains ">", and our tables are never nested.
 HEAD_PATTERN: Final = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
 ROW_PATTERN: Final = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 CELL_PATTERN: Final = re.compile(r"<(th|td)\b([^>]*)>(\s*\u2013\s*</td>)?")
 PART_PATTERN: Final = re.compile(r"<(thead|tbody|tr)\b")
 ARIA_ROLES: Final = {"thead": "rowgroup", "tbody": "rowgroup", "tr": "row"}
+
+
+def code_spans(text: str) -> Markup:
+    """Return the text with what stands between backticks as code."""
+    return Markup(CODE_SPAN_PATTERN.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
 
 
 def stackable(table: Markup) -> Markup:

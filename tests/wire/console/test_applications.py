@@ -80,6 +80,7 @@ async def test_everyone_finds_the_applications_and_tabs_their_rights_open(
     assert [name for name in ("Central", "Shop", "Wiki") if f">{name}</a>" in page.text] == listed.split()
     shop = await browser_client.get(PAGE)
     assert shop.status_code == (200 if tabs else 403)
+    assert (f'<a href="/console/projects/{PROJECT}">Mind Games</a>' in shop.text) == (user_id in (ADA, OLGA))
     row = shop.text.partition('<nav class="tabs"')[2].partition("</nav>")[0]
     assert tuple(re.findall(rf'<li><a href="{PAGE}([^"]*)"', row)) == tabs
     for section in SECTIONS:
@@ -387,6 +388,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     clients = studio.services.clients
     page = await olga.get(f"{PAGE}/new_client")
     assert "first_party" not in page.text
+    assert f"Example: roles={SHOP}:roles adds" in page.text, "an ID, not a number with commas"
     fields: dict[str, Any] = {
         "client_id": "shop-web",
         "client_name": "Shop",

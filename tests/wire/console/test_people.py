@@ -368,6 +368,7 @@ async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_t
                 data_by_tab[tab] = shown_in(page.text)[0][1]
                 assert data_by_tab[tab] == response.json()["data"]
                 assert [secret for secret in secrets if secret in page.text + response.text] == []
+                assert ("User ID</td>" in page.text) == (tab == "sessions"), "of that person, not of the reader"
                 no_one = {"action": "get", "data": {"user_id": "77"}}
                 unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=no_one, headers=headers)
                 assert unknown.status_code == 404

@@ -27,6 +27,9 @@ async def test_administrators_find_people_applications_projects_roles_pages_and_
     assert {"/console/settings", "/console/settings/email"} <= await search(console_browsers, ADA, "")
     assert "/console/people/import" in await search(console_browsers, ADA, "import")
     assert await search(console_browsers, ADA, "z" * 400) == set()
+    page = (await (await console_browsers(ADA)).get("/console/search?q=pia")).text
+    here = re.findall(r'<a class="entry[^"]*" href="([^"]+)"[^>]* aria-current="page"', page)
+    assert here == ["/console/search"]
 
 
 async def test_others_find_only_what_they_may_open(console_browsers: ConsoleBrowsers) -> None:

@@ -291,7 +291,11 @@ def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
         base_url=services.base_url,
     )
     overview = ApplicationOverviewScreens(
-        clients=client_lists, view=view, clock=services.clock, base_url=services.base_url
+        clients=client_lists,
+        lookup=console.lookup,
+        view=view,
+        clock=services.clock,
+        base_url=services.base_url,
     )
     settings = ApplicationSettingScreens(
         applications=applications, lookup=console.lookup, view=view, base_url=services.base_url

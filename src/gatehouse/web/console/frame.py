@@ -139,8 +139,14 @@ class Frame:
         )
         return [(group, items) for group, items in groups if items]
 
+    @property
+    def is_search(self) -> bool:
+        return self.address.partition("?")[0] == f"{ConsoleEntry.HOME.path}/search"
+
     def is_here(self, item: MenuItem) -> bool:
         path = self.address.partition("?")[0]
+        if item.entry is ConsoleEntry.HOME:
+            return path == item.path  # the search has an address below it
         first = path == item.entry.path and item.screen == "check"  # what Access shows by itself
         return item.entry == self.here and (not item.screen or path == item.path or first)
 

@@ -332,15 +332,15 @@ def _event_text(t: Translator, event: str) -> str:
     return next((known.meaning for known in AuditEvent if known == event), event)
 
 
-def _scope_text(t: Translator, scope: str) -> str:
-    """Return the text of a scope; an unknown scope is shown as it is.
+def _scope_text(t: Translator, scope: str, prefix: str = "scope.") -> str:
+    """Return the text of a scope, to the person or by another prefix; an unknown scope is shown as it is.
 
     Scopes of an API come with their resource, or without a name for the API as a whole.
     """
     resource, of_api, name = scope.partition(SCOPE_MARK)
     if of_api:
-        return f"{name} ({resource})" if name else t("scope.api", resource=resource)
-    return t(f"scope.{scope}") if t.knows(f"scope.{scope}") else scope
+        return f"{name} ({resource})" if name else t(f"{prefix}api", resource=resource)
+    return t(f"{prefix}{scope}") if t.knows(f"{prefix}{scope}") else scope
 
 
 def _error_key(t: Translator, kind: str, status: int) -> str:

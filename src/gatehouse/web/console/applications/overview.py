@@ -22,7 +22,9 @@ from gatehouse.web.console.applications.head import (
     application_path,
 )
 from gatehouse.web.console.applications.schema_changes import rules_of
+from gatehouse.web.console.combobox import ComboboxKind
 from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.lookup import Lookup, OptionsQuery
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 
@@ -43,13 +45,17 @@ class ApplicationOverviewContext(PageContext):
     head: ApplicationHead
     application: Application
     logo: str  # path of its image
+    project: str  # its title, for those who may open it
     counts: Sequence[SectionCount]
     call: ApiCall
 
 
 class ApplicationOverviewScreens:
-    def __init__(self, *, clients: ClientListStore, view: ConsoleView, clock: Clock, base_url: str) -> None:
+    def __init__(
+        self, *, clients: ClientListStore, lookup: Lookup, view: ConsoleView, clock: Clock, base_url: str
+    ) -> None:
         self._clients = clients
+        self._lookup = lookup
         self._view = view
         self._clock = clock
         self._base_url = base_url
@@ -68,10 +74,13 @@ class ApplicationOverviewScreens:
         if head.may_save:
             first = await self._clients.clients(application.application_id, PageRequest(), self._clock.now())
             counts["clients"] = first.total
+        in_project = OptionsQuery(project_id=application.project_id or "")
+        found = await self._lookup.describe(admin, in_project, {"project_id": ComboboxKind.PROJECT})
         context = ApplicationOverviewContext(
             head=head,
             application=application,
             logo=image_path(application.logo),
+            project=found["project_id"].label if found else "",
             counts=[
                 SectionCount(name=name, path=application_path(application.application_id, name), count=count)
                 for name, count in counts.items()

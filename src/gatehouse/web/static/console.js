@@ -51,7 +51,7 @@ document.addEventListener("htmx:configRequest", ({ detail }) => {
 });
 
 // What is wider than its place fades where it goes on; a table is reached and moved by keys as well.
-const SIDEWAYS = ".wide, .grid, .tabs";
+const SIDEWAYS = ".wide, .grid, .tabs, .sections";
 const measured = (box) => {
   const hidden = box.scrollWidth - box.clientWidth;
   if (hidden > 0 && box.matches(".wide")) box.tabIndex = 0;
@@ -66,8 +66,8 @@ document.addEventListener("htmx:afterSettle", measure);
 document.addEventListener("scroll", ({ target }) => target.matches?.(SIDEWAYS) && measured(target), true);
 
 // The tab one is on is in sight.
-for (const tab of document.querySelectorAll(".tabs [aria-current]")) {
-  const row = tab.closest(".tabs");
+for (const tab of document.querySelectorAll(":is(.tabs, .sections) [aria-current]")) {
+  const row = tab.closest(".tabs, .sections");
   row.scrollLeft = tab.offsetLeft - (row.clientWidth - tab.offsetWidth) / 2;
 }
 measure();

@@ -184,7 +184,8 @@ def client_problems_in_request() -> Iterator[None]:
     try:
         yield
     except BadClient as error:
-        raise Malformed(f"data.{error.field}: {error.detail}" if error.field else f"data: {error.detail}") from None
+        said = Malformed(f"data.{error.field}: {error.detail}" if error.field else f"data: {error.detail}")
+        raise said.on_screen(error.screen_key, **error.screen_values) from None
 
 
 # OAuth clients of an application, for people who may save it (R3).
@@ -273,7 +274,8 @@ class ApplicationClients:
         try:
             return await self._images.load_change(draft.logo, draft.logo_uri, LOGO, field="logo", current=current)
         except BadImage as error:
-            raise BadClient(error.detail, field=error.field) from None
+            refusal = BadClient(error.detail, field=error.field)
+            raise refusal.on_screen(error.screen_key, **error.screen_values) from None
 
     async def rotate_secret(self, actor: Actor, application_id: int | None, client_id: str) -> str:
         await self.get_changeable(actor, application_id, client_id)

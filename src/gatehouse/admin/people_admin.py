@@ -124,7 +124,8 @@ class PeopleAdmin:
         try:
             return await self._images.load(url, PICTURE)
         except BadImage as error:
-            raise Malformed(f"data.picture: {error.detail}") from None
+            refusal = Malformed(f"data.picture: {error.detail}")
+            raise refusal.on_screen(error.screen_key, **error.screen_values) from None
 
     async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
         require_operation(actor.rights, Operation.ADMINISTER)

@@ -80,6 +80,14 @@ async def test_a_role_is_made_and_its_condition_built_without_script(
     ).status_code == 400
     response = await post_form(olga, f"{LIST}/new", application=str(SHOP), name="vip club")
     assert response.status_code == 409
+    broken = {"kind": ("all", "domain"), "value": ("", "no domain"), "depth": ("0", "1")}
+    page = await post_form(olga, path, do="count", **broken)
+    assert "Not complete yet: Verified email at: must be a domain such as studio.example." in page.text
+    await olga.get(f"{path}?lang=de")
+    page = await post_form(olga, path, do="count", **broken)
+    assert "Noch nicht vollständig: Bestätigte E-Mail bei: Muss eine Domain wie studio.example sein.<" in page.text
+    page = await post_form(olga, path, condition_mode="require", **broken)
+    assert "Bestätigte E-Mail bei: Muss eine Domain wie studio.example sein.<" in page.text
 
 
 async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(

@@ -50,7 +50,8 @@ class UserLabelCommands:
         except UserNotFound:
             raise PersonNotFound from None
         except BadAccount as error:
-            raise Malformed(error.detail or error.public) from error
+            refusal = Malformed(error.detail or error.public)
+            raise refusal.on_screen(error.screen_key, **error.screen_values) from error
 
 
 def read_labels(given: Sequence[object], place: str) -> frozenset[str]:

@@ -60,9 +60,13 @@ def refuse_overgrown(before: Iterable[Condition], after: Iterable[Condition], *,
     """Limit the size of conditions, because decisions wait while they are loaded; fewer are always accepted."""
     old, new = (condition_size(condition.test for condition in conditions) for conditions in (before, after))
     if new.users > max(MAX_TOTAL_USERS, old.users):
-        raise Malformed(f"the conditions of {what} can name at most {MAX_TOTAL_USERS} users in total")
+        raise Malformed(f"the conditions of {what} can name at most {MAX_TOTAL_USERS} users in total").on_screen(
+            "conditions_users", most=MAX_TOTAL_USERS
+        )
     if new.members > max(MAX_TOTAL_MEMBERS, old.members):
-        raise Malformed(f"the conditions of {what} can have at most {MAX_TOTAL_MEMBERS} members in total")
+        raise Malformed(f"the conditions of {what} can have at most {MAX_TOTAL_MEMBERS} members in total").on_screen(
+            "conditions_members", most=MAX_TOTAL_MEMBERS
+        )
 
 
 class _Reader:

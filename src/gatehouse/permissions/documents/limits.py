@@ -66,13 +66,13 @@ def _refuse(application: Application, found: ModelSize) -> None:
         raise ApplicationTooLarge(
             f"{name} would have {found.size:,} rules, role entries and params in total; at most "
             f"{MAX_APPLICATION_SIZE:,} are allowed."
-        )
+        ).on_screen("application_size", size=found.size, most=MAX_APPLICATION_SIZE)
     if found.weight > MAX_APPLICATION_MEMORY:
         raise ApplicationTooLarge(
             f"{name} would need about {found.weight // MEGABYTE} MB of memory;"
             f" at most {MAX_APPLICATION_MEMORY // MEGABYTE} MB are allowed."
             " Different rules, descriptions and params count most."
-        )
+        ).on_screen("application_memory", size=found.weight // MEGABYTE, most=MAX_APPLICATION_MEMORY // MEGABYTE)
 
 
 def _section(schema: ApplicationSchema, section: RuleSection) -> Tree:
@@ -97,7 +97,9 @@ def refuse_groups(before: Collection[Group], after: Collection[Group], *, most: 
 
 def refuse_roles(roles: Collection[Role], *, place: str = "") -> None:
     if len(roles) > MAX_ROLES:
-        raise Malformed(f"{place}an application can have at most {MAX_ROLES} roles")
+        raise Malformed(f"{place}an application can have at most {MAX_ROLES} roles").on_screen(
+            "roles_most", most=MAX_ROLES
+        )
 
 
 def refuse_role_conditions(before: Collection[Role], after: Collection[Role]) -> None:

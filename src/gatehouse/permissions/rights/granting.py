@@ -180,7 +180,9 @@ class Granter:
 
 def refuse_protected_in_project(role: Role, scope: Scope, place: str = "") -> None:
     if role.protected and not scope.is_root:
-        raise Malformed(f"{place}role {role.name}: protected roles can be assigned only at the root")
+        raise Malformed(f"{place}role {role.name}: protected roles can be assigned only at the root").on_screen(
+            "protected_in_project", name=role.name
+        )
 
 
 def changed_secrets(before: Tree, after: Tree) -> frozenset[SecretPath]:

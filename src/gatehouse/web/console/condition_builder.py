@@ -31,6 +31,7 @@ from gatehouse.permissions.model.condition import (
     tests_in,
 )
 from gatehouse.web.console.forms import split_lines
+from gatehouse.web.console.view import FormProblem, problem_from
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.translations import Translator
 
@@ -80,7 +81,7 @@ class ConditionBuilder:
     rows: Sequence[ConditionRow]
     tests: Sequence[str]  # kinds that are offered
     test: ConditionTest | None = None  # None while there is none, or it is not complete
-    lacks: str = ""  # what is missing
+    lacks: FormProblem | None = None  # what is missing
     match: ConditionMatch | None = None  # None: not counted, or the author may not see the people it holds for
     counts_later: bool = False  # the page asks for the count once it is shown
     names: Mapping[str, NamedPerson] = field(default_factory=dict)
@@ -116,7 +117,7 @@ class ConditionBuilders:
         try:
             condition = condition_from_rows(rows, with_address=with_address)
         except Malformed as error:
-            return ConditionBuilder(rows=rows, tests=tests, lacks=error.detail)
+            return ConditionBuilder(rows=rows, tests=tests, lacks=problem_from(error))
         if condition is None:
             return ConditionBuilder(rows=rows, tests=tests)
         return ConditionBuilder(

@@ -21,7 +21,6 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
 from gatehouse.kernel.stored_settings import SettingsInvalid
-from gatehouse.languages import FALLBACK_LANG
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
@@ -43,7 +42,7 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.translations import Translator, load_languages
+from gatehouse.web.pages.translations import Translator, translate_error
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -108,6 +107,7 @@ FIELD_MESSAGE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
 MEMBER_MESSAGE: Final = re.compile(r"(?:data\.)?([\w-]+[.\[][^ ]*): (?!conflicts)")  # about a part of a member
+CONDITION_PLACE: Final = re.compile(r"(?:.*[.\]])?condition\.(?:.*\.)?([a-z]+)(?:\[\d+\])?")
 REAUTHENTICATION_SECONDS: Final = 10 * 60  # for finding a password or second factor
 EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
@@ -156,14 +156,18 @@ class FormProblem:
             )
         known = next((key for key in self.keys if t.knows(f"problem.{key}")), "")
         if not known:
-            own = self.text.removeprefix(f"{self.place}: ")
-            translated = load_languages("console").translate_reason(t.lang, own) if t.lang != FALLBACK_LANG else None
-            return self.text if translated is None else self._with_place(translated)
-        said = t(f"problem.{known}", **{name: str(value) for name, value in self.values.items()})
-        return self._with_place(said)
+            return self._with_place(t, translate_error(t, self.text.removeprefix(f"{self.place}: ")))
+        values = {name: value if type(value) is int else str(value) for name, value in self.values.items()}
+        if "error" in values:
+            values["error"] = translate_error(t, str(values["error"]))
+        return self._with_place(t, t(f"problem.{known}", **values))
 
-    def _with_place(self, text: str) -> str:
-        return Markup("{}: {}").format(self.place, text) if self.place else text
+    def _with_place(self, t: Translator, text: str) -> str:
+        """Return the text after what it is about: a condition by its label, another member by its path."""
+        inside = CONDITION_PLACE.fullmatch(self.place)
+        label = f"condition.kind_{inside[1]}" if inside else ""
+        place = t(label) if t.knows(label) else self.place
+        return Markup("{}: {}").format(place, text) if place else text
 
     @property
     def is_conflict(self) -> bool:

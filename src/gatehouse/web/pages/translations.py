@@ -22,6 +22,11 @@ from gatehouse.languages import FALLBACK_LANG, LANGUAGES, format_number, plural_
 from gatehouse.settings.appearance import LanguageSettings
 
 PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+REASON_TABLES: Final = ("problem.", "reason.", "said.")
+MAX_REASON_LENGTH: Final = 4_000  # characters; none of ours is longer
+MAX_REASONS: Final = 8  # in one text
+REASON_PLACE: Final = re.compile(r"[\w.\[\]-]{1,200}")
+LARGE_NUMBER: Final = re.compile(r"\d{1,3}(?:,\d{3}){1,5}", re.ASCII)  # as English writes it
 PLURAL_CATEGORIES: Final = frozenset(("zero", "one", "two", "few", "many", "other"))  # all there are, in CLDR
 
 MAX_PREFERENCE_LENGTH: Final = 512  # characters of Accept-Language or ui_locales; a longer one is ignored
@@ -89,32 +94,77 @@ class Languages:
         return None if key is None else self._by_lang[lang].texts[key]
 
     def translate_reason(self, lang: str, english: str) -> str | None:
-        """Return a stored reason, like that of a refused request, in that language; None for an unknown text."""
-        matches = ((key, read_values(parts, english)) for key, parts in self._reasons.items())
-        return next((self._by_lang[lang](key, **found) for key, found in matches if found is not None), None)
+        """Return a stored or computed reason, like that of a refused request, in that language; None if unknown.
+
+        It may be up to MAX_REASONS joined by semicolons, or contain another one as its value `error`.
+        """
+        if len(english) > MAX_REASON_LENGTH:
+            return None
+        located = self._locate_reason(english)
+        if located is None:
+            return self._translate_joined(lang, english)
+        place, key, values = located
+        error = self._translate_joined(lang, values.get("error", ""))
+        return self._format_reason(lang, place, key, values if error is None else {**values, "error": error})
+
+    def _translate_joined(self, lang: str, english: str) -> str | None:
+        texts = []
+        for part in [english] if self._locate_reason(english) else english.split("; ", MAX_REASONS):
+            located = self._locate_reason(part)
+            if located is None:
+                return None
+            texts.append(self._format_reason(lang, *located))
+        return Markup("; ").join(texts)
+
+    def _locate_reason(self, english: str) -> tuple[str, str, Mapping[str, str]] | None:
+        """Return what a reason is about, which may be in front as in `username: required`, its key and values."""
+        place, _, text = english.partition(": ")
+        if REASON_PLACE.fullmatch(place) and (found := self._find_reason(text)):
+            return place, *found
+        found = self._find_reason(english)
+        return ("", *found) if found else None
+
+    def _find_reason(self, english: str) -> tuple[str, dict[str, str]] | None:
+        whole, patterns = self._reasons
+        if english in whole:
+            return whole[english], {}
+        matches = ((key, read_values(parts, english)) for key, parts in patterns.items())
+        return next(((key, found) for key, found in matches if found), None)
+
+    def _format_reason(self, lang: str, place: str, key: str, values: Mapping[str, str]) -> str:
+        t = self._by_lang[lang]
+        written = {
+            name: t.number(int(value.replace(",", ""))) if LARGE_NUMBER.fullmatch(value) else value
+            for name, value in values.items()
+        }
+        text = t(key, **written)
+        return Markup("{}: {}").format(place, text) if place else text
 
     @cached_property
-    def _reasons(self) -> Mapping[str, Sequence[str]]:
-        """Texts and names, in turn, of each English reason. The longest text is first."""
-        texts = {key: text for key, text in self._by_lang[FALLBACK_LANG].texts.items() if key.startswith("reason.")}
-        parts = {key: PLACEHOLDER.split(text) for key, text in texts.items()}
-        return dict(sorted(parts.items(), key=lambda item: -sum(map(len, item[1][::2]))))
+    def _reasons(self) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]]]:
+        """Keys of the English reasons without values, and the parts of the others. The longest text is first.
+
+        The console's texts of errors are among them: an error may be a part of another reason.
+        """
+        known = self._by_lang[FALLBACK_LANG].texts.items()
+        texts = {key: PLACEHOLDER.split(text) for key, text in known if key.startswith(REASON_TABLES)}
+        longest_first = sorted(texts.items(), key=lambda item: -sum(map(len, item[1][::2])))
+        whole = {parts[0]: key for key, parts in longest_first if len(parts) == 1}
+        return whole, {key: parts for key, parts in longest_first if len(parts) > 1}
 
 
 def read_values(parts: Sequence[str], text: str) -> dict[str, str] | None:
     """Return the values that make the text out of the parts: a text, a name, a text, and so on. None if none do.
 
-    Stored texts are long and written by others, so nothing is tried twice: each part is found once, from the end.
-    A regular expression takes a minute for 64 KB of its own separators.
+    Stored texts may be written by others, so nothing is tried twice: each part is found once, from the end. A regular
+    expression takes two seconds for 4 KB of its own separators.
     """
-    (first, *texts), names = parts[::2], parts[1::2]
-    if not texts:
-        return {} if text == first else None
-    if not (text.startswith(first) and text.endswith(texts[-1])):
+    if not (text.startswith(parts[0]) and text.endswith(parts[-1])):
         return None
-    start, end = len(first), len(text) - len(texts[-1])
+    start, end = len(parts[0]), len(text) - len(parts[-1])
+    names, between = parts[1::2], parts[2:-1:2]
     values = {}
-    for name, before in zip(reversed(names[1:]), reversed(texts[:-1]), strict=True):
+    for name, before in zip(reversed(names[1:]), reversed(between), strict=True):
         found = text.rfind(before, start + 1, max(end - 1, 0))  # a value is never empty
         if found < 0:
             return None
@@ -133,6 +183,12 @@ def load_languages(*parts: str) -> Languages:
     locales = files("gatehouse.web").joinpath("locales")
     spoken = [lang for lang in LANGUAGES if all(locales.joinpath(part, lang).is_dir() for part in parts)]
     return Languages({lang: Translator(lang, _read_texts(locales, lang, parts)) for lang in spoken})
+
+
+def translate_error(t: Translator, english: str) -> str:
+    """Return an error on a screen of the console in the reader's language; an unknown one as it is."""
+    translated = None if t.lang == FALLBACK_LANG else load_languages("console").translate_reason(t.lang, english)
+    return english if translated is None else translated
 
 
 def _read_texts(locales: Traversable, lang: str, parts: Sequence[str]) -> dict[str, str]:

@@ -15,6 +15,8 @@ WORDS: Final = {
         "Demo",
         "Details",
         "Export",
+        "Import",
+        "Secret",
     ),
     *("ID", "Installation", "Issuer", "Links", "Logo", "Logos", "Matrix", "Name", "Origin", "Passkey", "Passkeys"),
     *("Person", "Port", "Scope", "Scopes", "Server", "Status", "System", "Tag", "Tags", "Tokens", "URL", "Version"),

@@ -18,10 +18,10 @@ from babel.core import Locale
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.model import check_login
+from gatehouse.accounts.model import SessionStrength, SignInMethod, check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.profile_fields import check_name, check_username, check_zoneinfo
-from gatehouse.accounts.second_factors.model import BadPasskeyName
+from gatehouse.accounts.second_factors.model import BadPasskeyName, Factor
 from gatehouse.audit.chain import ChainBreak, describe_break, missing_at_end_text, missing_text
 from gatehouse.audit.events import AuditEvent
 from gatehouse.images import conversion
@@ -33,6 +33,7 @@ from gatehouse.outbound.model import CallFailed
 from gatehouse.permissions.errors import AdministratorsOnly, ApplicationTooLarge, ProtectedHeld
 from gatehouse.permissions.model import central
 from gatehouse.settings.entries import SECTIONS, TABLES, settings_of_section
+from gatehouse.sign_in_flow.flows import NetworkNearness
 from gatehouse.web.console.applications.client_forms import BAD_NUMBER_OR_CHOICE
 from gatehouse.web.http.parse import convert
 from gatehouse.web.pages.forms import INPUT_PROBLEMS
@@ -469,6 +470,49 @@ def test_every_stored_reason_is_translated(lang: str) -> None:
     known = {text for key, text in spoken[FALLBACK_LANG].texts.items() if key.startswith("reason.")}
     patterns = {text: re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(text))) for text in known}
     assert {text for text, one in patterns.items() if not any(map(one.fullmatch, reasons))} == set()
+
+
+# Details of other things than audit records: requests that are stored, and output of the command line.
+OTHER_DETAILS = ("storage/", "providers/sign_in.py", "webhooks/messages.py", "cli/audit.py")
+DETAIL_CHOICES = {"strength": SessionStrength, "network": NetworkNearness}
+DETAIL_BUILDERS = ("_details", "_audit_fields", "_changes", "access_document", "settings_document", "role_document")
+DETAIL_BUILDERS += ("record_document", "holdings_document", "text_fields")
+FIXED_DETAILS = {"reason_idle guest", "source_metadata document", "until_0"}
+
+
+def detail_names() -> Iterator[str]:
+    """Yield the names in the details of audit records, from the sources."""
+    source = ROOT / "src" / "gatehouse"
+    for file in source.rglob("*.py"):
+        if str(file.relative_to(source)).startswith(OTHER_DETAILS):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            for inner in ast.walk(value) if (value := details_in(node)) else ():
+                if isinstance(inner, ast.Dict):
+                    yield from (one.value for one in inner.keys if isinstance(one, ast.Constant))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"self._notifier.record", "self.record"}:
+                yield from (one.arg for one in node.keywords if one.arg)
+
+
+def details_in(node: ast.AST) -> ast.AST | None:
+    if isinstance(node, ast.keyword) and node.arg == "details":
+        return node.value
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        return node.value if getattr(target, "id", "") == "details" else None
+    return node if isinstance(node, ast.FunctionDef) and node.name.endswith(DETAIL_BUILDERS) else None
+
+
+def test_exactly_the_names_and_choices_in_details_have_texts() -> None:
+    texts = load_languages("console")[FALLBACK_LANG].texts
+    names = set(detail_names()) - {"subject", "details", "personal"}
+    assert len(names) > 50
+    assert {name for name in names if f"detail.{name}" not in texts and f"field.{name}" not in texts} == set()
+    assert {key.removeprefix("detail.") for key in texts if key.startswith("detail.")} <= names
+    assert {f"signed_in_with.{one}" for one in SignInMethod} | {f"method.{one}" for one in Factor} <= texts.keys()
+    choices = {f"{name}_{one}" for name, values in DETAIL_CHOICES.items() for one in values}
+    known = {key.removeprefix("detail_value.") for key in texts if key.startswith("detail_value.")}
+    assert known == choices | FIXED_DETAILS
 
 
 def test_exactly_the_built_in_descriptions_have_texts() -> None:

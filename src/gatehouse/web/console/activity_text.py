@@ -19,6 +19,7 @@ NOTHING: Final = "nothing"
 YES, NO = "yes", "no"  # the texts are `activity.is_<it>`
 NAME_FIELDS: Final = ("role", "title", "name", "comment", "kid", "factor")  # of details, the most telling first
 HIGH_SEVERITY_MARK: Final = "; high"  # how the log's table marks what needs attention
+TIME_FIELDS: Final = ("until",)  # Unix seconds
 REFERENCE_KINDS: Final = ("application", "project", "group")
 
 
@@ -28,6 +29,7 @@ class DetailValue:
 
     text: str
     until: int = 0
+    name: str = ""  # of the member of an object that it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,8 @@ def _detail_line(name: str, value: object) -> DetailLine:
 def _plain_value(name: str, value: object) -> tuple[DetailValue]:
     if isinstance(value, bool):
         return (_truth(value),)
+    if name in TIME_FIELDS and isinstance(value, int) and value:
+        return (DetailValue("", value),)
     text = str(value)
     return (DetailValue(short_gsid(text) if name == "gsid" or GSID_PATTERN.fullmatch(text) else text),)
 
@@ -124,7 +128,7 @@ def _value_texts(value: object, text: str) -> Iterator[DetailValue]:
             yield from [DetailValue("", end)] if (end := _until(more)) else []
         case dict():
             yield from (
-                DetailValue(f"{name}: {found.text}", found.until)
+                DetailValue(found.text, found.until, f"{name}.{found.name}" if found.name else str(name))
                 for name, one in value.items()
                 for found in tuple(_value_texts(one, str(one))) or (DetailValue(""),)
             )

@@ -126,6 +126,22 @@ def test_pods_have_no_rights_they_do_not_need() -> None:
             assert all("value" in entry for entry in container.get("env", ()))  # secrets are files
 
 
+def test_authority_of_the_database_is_mounted_where_the_page_says() -> None:
+    path = "/run/secrets/gatehouse/database-ca.pem"
+    assert path in (ROOT / "docs" / "operations" / "kubernetes.md").read_text()
+    documents = render(CHART / "ci" / "full-values.yaml")
+    pods = [
+        document["spec"]["template"]["spec"] for document in documents if document["kind"] in {"Deployment", "Job"}
+    ]
+    for pod in pods:
+        (container,) = pod["containers"]
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        (volume,) = (volume for volume in pod["volumes"] if volume["name"] == "secrets")
+        files = {item["path"] for source in volume["projected"]["sources"] for item in source["secret"]["items"]}
+        assert path in {f"{mounts['secrets']}/{name}" for name in files}
+    assert len(pods) == 3
+
+
 def test_page_names_values_that_exist() -> None:
     page = (ROOT / "docs" / "operations" / "kubernetes.md").read_text()
     rows = [line.split("|")[1] for line in page.partition("## Values")[2].splitlines() if line.startswith("| `")]

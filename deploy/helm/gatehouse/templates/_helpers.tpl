@@ -64,11 +64,22 @@ capabilities: {drop: [ALL]}
       - secret:
           name: {{ (index . 1).name }}
           items: [{key: {{ (index . 1).key }}, path: database.url}]
+      {{- include "gatehouse.databaseCa" $root | nindent 6 }}
       {{- range $name, $secret := $root.Values.secrets.settings }}
       - secret:
           name: {{ $secret.name }}
           items: [{key: {{ $secret.key }}, path: {{ $name }}}]
       {{- end }}
+{{- end -}}
+
+{{- define "gatehouse.databaseCa" -}}
+{{- with .Values.secrets.databaseCa -}}
+{{- if .name -}}
+- secret:
+    name: {{ .name }}
+    items: [{key: {{ .key }}, path: database-ca.pem}]
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "gatehouse.environment" -}}

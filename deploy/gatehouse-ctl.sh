@@ -7,6 +7,7 @@ set -eu
 
 GATEHOUSE__SECURITY__MASTER_KEY=$(cat /etc/gatehouse/master.key)
 export GATEHOUSE__SECURITY__MASTER_KEY
+export HOME=/var/lib/gatehouse # the service's: with TLS, files of the database client are looked for there
 case " $* " in
 "  " | " -"* | " version "* | *" --help "* | *" -h "*) ;; # about the program, not about an installation
 *) set -- "$@" --data /var/lib/gatehouse --config /etc/gatehouse/gatehouse.toml ;;

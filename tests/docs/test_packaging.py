@@ -192,6 +192,14 @@ def test_the_operators_command_also_tells_about_the_program(
     assert "gatehouse" in result.stdout
 
 
+def test_operators_command_has_the_home_directory_of_the_service(
+    gatehouse_ctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database client looks for certificates there; in root's it may not, and no connection with TLS is made."""
+    monkeypatch.setenv("GATEHOUSE__DATABASE__URL", "postgresql://gatehouse@127.0.0.1/gatehouse?sslmode=verify-full")
+    assert f'"{tmp_path}/installed/.postgresql/root.crt" does not exist' in gatehouse_ctl("migrate").stderr
+
+
 def test_the_operators_command_finds_a_file_where_the_operator_stands(
     gatehouse_ctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

@@ -527,22 +527,25 @@ def test_exactly_the_built_in_descriptions_have_texts() -> None:
 
 def test_values_of_a_stored_reason_are_kept_and_escaped() -> None:
     spoken = load_languages("console")
-    assert spoken.translate_reason("de", "closed by an administrator: <b>") == "Von der Verwaltung beendet: &lt;b&gt;"
+    assert (
+        spoken.translate_reason("de", "closed by an administrator: <b>")
+        == "Von der Administration beendet: &lt;b&gt;"
+    )
     assert spoken.translate_reason("de", "records 1 to 2 are missing at the end") == (
-        "Die Datensätze 1 bis 2 fehlen am Ende."
+        "Die Einträge 1 bis 2 fehlen am Ende."
     )
     assert spoken.translate_reason("de", "550 mailbox full") is None
     assert spoken.translate_reason(
         "de", "the file is larger than 5,000,000 bytes; use gatehouse import for larger ones"
     )
     assert spoken.translate_reason("de", "username: this user name is reserved; nick: required") == (
-        "username: Dieser Benutzername ist reserviert.; nick: Erforderlich."
+        "username: Dieser Benutzername ist reserviert; nick: Erforderlich."
     )
     assert spoken.translate_reason("de", "imported without identity at <i>: no such provider is configured") == (
         "importiert ohne Identität bei &lt;i&gt;: Der Anbieter ist nicht eingerichtet"
     )
     assert spoken.translate_reason("de", "closed by an administrator: ") is None  # a value is never empty
-    assert spoken.translate_reason("de", "records  to  to  to  are missing") == "Die Datensätze  to  bis  to  fehlen."
+    assert spoken.translate_reason("de", "records  to  to  to  are missing") == "Die Einträge  to  bis  to  fehlen."
 
 
 def test_long_reasons_full_of_separators_are_read_in_linear_time() -> None:

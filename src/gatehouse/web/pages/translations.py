@@ -114,7 +114,8 @@ class Languages:
             if located is None:
                 return None
             texts.append(self._format_reason(lang, *located))
-        return Markup("; ").join(texts)
+        *others, last = texts
+        return Markup("; ").join([*(text.removesuffix(".") for text in others), last])
 
     def _locate_reason(self, english: str) -> tuple[str, str, Mapping[str, str]] | None:
         """Return what a reason is about, which may be in front as in `username: required`, its key and values."""

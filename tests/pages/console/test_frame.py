@@ -1,6 +1,7 @@
 """The frame of the console in a real browser: search by keys, the sidebar, toasts, unsaved changes."""
 
 from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -10,6 +11,12 @@ from tests.support.axe import axe_violations
 from tests.support.demo import NOOR, Demo, sign_in_to_demo
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+FOCUSED: Final = """() => {
+  const field = document.activeElement, { left, top, width, height } = field.getBoundingClientRect();
+  const shown = document.elementFromPoint(left + width / 2, top + height / 2);
+  return [field.name ?? "", Boolean(shown?.closest(".save-bar")) && !field.closest(".save-bar")];
+}"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -92,6 +99,17 @@ async def test_unsaved_changes_are_shown_and_leaving_asks(admin: Page, demo: Dem
     await expect(admin.get_by_role("alert")).to_be_visible()
     await expect(unsaved).to_be_visible()  # the answer holds what was typed, which is not stored
     assert asked == ["beforeunload"]  # saving does not ask
+
+
+async def test_the_save_bar_never_covers_the_focus(admin: Page, demo: Demo) -> None:
+    await admin.set_viewport_size(ViewportSize(width=1280, height=760))
+    await admin.goto(f"{demo[0]}/account")
+    fields: list[str] = []
+    while "zoneinfo" not in fields:
+        await admin.keyboard.press("Tab")
+        name, is_covered = await admin.evaluate(FOCUSED)
+        assert not is_covered, name
+        fields.append(name)
 
 
 async def test_each_form_of_the_account_tells_its_own_changes(admin: Page, demo: Demo) -> None:

@@ -104,7 +104,7 @@ class Languages:
         if located is None:
             return self._translate_joined(lang, english)
         place, key, values = located
-        error = self._translate_joined(lang, values.get("error", ""))
+        error = self._translate_joined(lang, values["error"]) if "error" in values else None
         return self._format_reason(lang, place, key, values if error is None else {**values, "error": error})
 
     def _translate_joined(self, lang: str, english: str) -> str | None:
@@ -129,8 +129,12 @@ class Languages:
         whole, patterns = self._reasons
         if english in whole:
             return whole[english], {}
-        matches = ((key, read_values(parts, english)) for key, parts in patterns.items())
-        return next(((key, found) for key, found in matches if found), None)
+        for key, parts in patterns.items():
+            if english.startswith(parts[0]) and english.endswith(parts[-1]):
+                found = read_values(parts, english)
+                if found is not None:
+                    return key, found
+        return None
 
     def _format_reason(self, lang: str, place: str, key: str, values: Mapping[str, str]) -> str:
         t = self._by_lang[lang]
@@ -157,11 +161,11 @@ class Languages:
 def read_values(parts: Sequence[str], text: str) -> dict[str, str] | None:
     """Return the values that make the text out of the parts: a text, a name, a text, and so on. None if none do.
 
+    The text begins with the first part and ends with the last.
+
     Stored texts may be written by others, so nothing is tried twice: each part is found once, from the end. A regular
     expression takes two seconds for 4 KB of its own separators.
     """
-    if not (text.startswith(parts[0]) and text.endswith(parts[-1])):
-        return None
     start, end = len(parts[0]), len(text) - len(parts[-1])
     names, between = parts[1::2], parts[2:-1:2]
     values = {}

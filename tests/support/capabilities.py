@@ -46,6 +46,7 @@ PROMETHEUS: Final = Capability(name="Prometheus", find=cache(find_prometheus), o
 ACTIONLINT: Final = Capability(name="actionlint", find=partial(find_go_tool, "actionlint"), optional=True)
 HELM: Final = Capability(name="Helm", find=partial(find_go_tool, "helm"), optional=True)
 KUBECONFORM: Final = Capability(name="kubeconform", find=partial(find_go_tool, "kubeconform"), optional=True)
+OF_CHART_TEST: Final = {ACTIONLINT.name, HELM.name, KUBECONFORM.name}  # what `make chart-test` builds
 FAKETIME: Final = Capability(name="libfaketime", find=cache(find_faketime), optional=True)
 
 
@@ -64,6 +65,7 @@ def missing_program_lines(skip_reasons: Iterable[str]) -> list[str]:
     """One line for each missing program, with the number of tests it skipped."""
     absent = Counter(name for reason in skip_reasons if (name := reason.partition(SKIP_REASON)[2]))
     return [
-        f"NOT TESTED: {count} tests need {name}, absent here (see `make test-deps`)"
+        f"NOT TESTED: {count} tests need {name}, absent here (see `make {target}`)"
         for name, count in sorted(absent.items())
+        for target in ["chart-test" if name in OF_CHART_TEST else "test-deps"]
     ]

@@ -31,7 +31,8 @@ def test_missing_optional_program_skips_the_test_on_ci() -> None:
 def test_the_run_closes_with_one_line_for_each_absent_program() -> None:
     with pytest.raises(pytest.skip.Exception) as error:
         require_program(ABSENT, on_ci=False)
-    reasons = [str(error.value)] * 2 + ["not on this platform"]
+    reasons = [str(error.value)] * 2 + ["not on this platform", "this machine has no Helm"]
     assert missing_program_lines(reasons) == [
-        "NOT TESTED: 2 tests need A program, absent here (see `make test-deps`)"
+        "NOT TESTED: 2 tests need A program, absent here (see `make test-deps`)",
+        "NOT TESTED: 1 tests need Helm, absent here (see `make chart-test`)",
     ]

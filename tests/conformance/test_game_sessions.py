@@ -9,7 +9,9 @@ from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState, PollId, PollMark, SignInStage
 from gatehouse.storage.database import Storage
+from tests.conformance.test_game_presence import wait_until_listening
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_confirmation, a_game_session, a_record, a_user
+from tests.support.echo import wait_until
 
 KEPT = 1_000
 
@@ -78,7 +80,7 @@ async def test_marks_only_move_on_and_number_polls_of_the_holder_alone(storage: 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_claim_is_numbered_after_all_that_is_known_and_told_when_asked(storage: Storage) -> None:
-    store, events = storage.game_sessions, asyncio.Queue[str]()
+    store, received = storage.game_sessions, list[str]()
     numbers = [
         await store.claim_session(a_mark(4), "there", tell=False),
         await store.claim_session(a_mark(2, NOW + 50), "here", tell=False),
@@ -87,10 +89,10 @@ async def test_a_claim_is_numbered_after_all_that_is_known_and_told_when_asked(s
     session = await find_session(storage)
     assert numbers == [4, 5, 6]
     assert (session.polls, session.holder, session.polled_at, session.ends_at) == (6, "there", NOW + 50, NOW + 170)
-    end = store.listen_for_changes(events.put_nowait)
+    end = store.listen_for_changes(received.append)
+    await wait_until_listening(storage, received)
     assert await store.claim_session(a_mark(1, gsid="gone"), "here", tell=True) == 1
-    while await events.get() != "gone":
-        pass
+    await wait_until(lambda: "gone" in received)
     end()
 
 
@@ -110,8 +112,9 @@ async def test_marks_of_many_sessions_in_any_order_do_not_block_each_other(stora
 
 @pytest.mark.usefixtures("anna")
 async def test_the_stages_are_told_once_each(storage: Storage) -> None:
-    events: asyncio.Queue[str] = asyncio.Queue()
-    end = storage.game_sessions.listen_for_changes(events.put_nowait)
+    received: list[str] = []
+    end = storage.game_sessions.listen_for_changes(received.append)
+    await wait_until_listening(storage, received)
     await storage.game_sessions.register_session(a_game_session("last"))
     stages = [(await find_session(storage)).stage]
     for signing_in in (False, False, True, True):
@@ -125,9 +128,7 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
         SignInStage.SIGNING_IN,
     ]
     await storage.game_sessions.record_progress("last", NOW, signing_in=False)
-    received = [await events.get()]
-    while received[-1] != "last":  # PostgreSQL notifies with a delay, and in order
-        received.append(await events.get())
+    await wait_until(lambda: "last" in received)  # PostgreSQL notifies with a delay, and in order
     end()
     assert received.count("g1") == 2
 

@@ -6,7 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from string import Formatter
@@ -268,6 +269,11 @@ PASSED_ON = {"7: 7", "7 is 7; at most 7 is accepted"}  # the words of others
 PATTERN_CALLS = {"_match_pattern": "7", "_refuse_above": "7 is 7; at most 7 is accepted"}  # given their words
 
 
+@cache
+def parse_source(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def details_on_screens() -> Iterator[str]:
     """Yield the details of errors that name no text of their own for screens, with 7 for each value in them."""
     own_texts = {kind.__name__ for kind in (*INPUT_PROBLEMS, BadPasskeyName)}
@@ -275,9 +281,9 @@ def details_on_screens() -> Iterator[str]:
     source = ROOT / "src" / "gatehouse"
     for file in source.rglob("*.py"):
         if not str(file.relative_to(source)).startswith(NO_SCREEN):
-            tree = ast.parse(file.read_text())
-            keyed = set(map(id, keyed_errors(tree)))
-            for node in ast.walk(tree):
+            nodes = list(ast.walk(parse_source(file)))
+            keyed = set(map(id, keyed_errors(nodes)))
+            for node in nodes:
                 if isinstance(node, ast.Call) and called_name(node) in shown and id(node) not in keyed and node.args:
                     yield sentence_of(node.args[0])
                 elif isinstance(node, ast.Call) and called_name(node) in PATTERN_CALLS:
@@ -286,17 +292,17 @@ def details_on_screens() -> Iterator[str]:
                     yield from (PATTERN_CALLS[called_name(node)].replace("7", text, 1) for text in sentences)
                 elif file.name == "grammar.py" and getattr(getattr(node, "targets", [None])[0], "id", "") == "words":
                     yield sentence_of(node.value)
-    for node in ast.walk(ast.parse((source / "accounts/importing/checks.py").read_text())):
+    for node in ast.walk(parse_source(source / "accounts/importing/checks.py")):
         if isinstance(node, ast.Call) and called_name(node) in {"append", "join"}:  # joined reasons of one row
             yield from map(sentence_of, getattr(node.args[0], "elts", node.args))
 
 
-def keyed_errors(tree: ast.Module) -> Iterator[ast.AST]:
+def keyed_errors(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Yield the calls on whose error, at once or by its name, `on_screen` is called."""
-    named = [one.value for one in ast.walk(tree) if isinstance(one, ast.Attribute) and one.attr == "on_screen"]
+    named = [one.value for one in nodes if isinstance(one, ast.Attribute) and one.attr == "on_screen"]
     names = {getattr(one, "id", "") for one in named} - {""}
     yield from named
-    for one in ast.walk(tree):
+    for one in nodes:
         if isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") in names:
             yield one.value
 
@@ -324,8 +330,9 @@ def form_errors() -> Iterator[str]:
             yield error.detail
 
 
-def errors_on_screens() -> set[str]:
-    return {*filter(None, details_on_screens()), *json_errors(), *form_errors()} - API_ONLY - PASSED_ON
+@cache
+def errors_on_screens() -> frozenset[str]:
+    return frozenset({*filter(None, details_on_screens()), *json_errors(), *form_errors()} - API_ONLY - PASSED_ON)
 
 
 @pytest.mark.parametrize("lang", OTHERS)
@@ -370,18 +377,16 @@ EXPORTED_HEADS = ("stored head", "this head was not created")  # only `audit ver
 def english_reasons() -> Iterator[str]:
     source = ROOT / "src" / "gatehouse"
     for file in (file for pattern in REASON_FILES for file in source.glob(pattern)):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parse_source(file)):
             yield from filter(None, map(sentence_of, said_in(node)))
-    for node in ast.walk(ast.parse((source / PROOF_FILE).read_text())):
+    for node in ast.walk(parse_source(source / PROOF_FILE)):
         if isinstance(node, ast.Return | ast.IfExp):
             yield from filter(None, map(sentence_of, (getattr(node, "value", None), getattr(node, "orelse", None))))
-    yield from line_problems(ast.parse((source / LINES_FILE).read_text()))
+    yield from line_problems(parse_source(source / LINES_FILE))
     for name in CHAIN_FILES:
-        yield from (
-            text for node in ast.walk(ast.parse((source / name).read_text())) for text in chain_problems(node)
-        )
+        yield from (text for node in ast.walk(parse_source(source / name)) for text in chain_problems(node))
     for file in (source / name for name in CLIENT_FILES):
-        for function in ast.walk(ast.parse(file.read_text())):
+        for function in ast.walk(parse_source(file)):
             if isinstance(function, ast.FunctionDef) and function.name.endswith(("_check", "_checks", "_problem")):
                 yield from client_problems(function)
     yield BAD_NUMBER_OR_CHOICE
@@ -477,6 +482,7 @@ OTHER_DETAILS = ("storage/", "providers/sign_in.py", "webhooks/messages.py", "cl
 DETAIL_CHOICES = {"strength": SessionStrength, "network": NetworkNearness}
 DETAIL_BUILDERS = ("_details", "_audit_fields", "_changes", "access_document", "settings_document", "role_document")
 DETAIL_BUILDERS += ("record_document", "holdings_document", "text_fields")
+RECORDERS = {"self._notifier.record", "self.record"}
 FIXED_DETAILS = {"reason_idle guest", "source_metadata document", "until_0"}
 
 
@@ -486,11 +492,11 @@ def detail_names() -> Iterator[str]:
     for file in source.rglob("*.py"):
         if str(file.relative_to(source)).startswith(OTHER_DETAILS):
             continue
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parse_source(file)):
             for inner in ast.walk(value) if (value := details_in(node)) else ():
                 if isinstance(inner, ast.Dict):
                     yield from (one.value for one in inner.keys if isinstance(one, ast.Constant))
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"self._notifier.record", "self.record"}:
+            if isinstance(node, ast.Call) and called_name(node) == "record" and ast.unparse(node.func) in RECORDERS:
                 yield from (one.arg for one in node.keywords if one.arg)
 
 

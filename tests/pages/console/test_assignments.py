@@ -84,6 +84,11 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     assert (await record_of(service, SHOP, OLGA)).root.roles == ()
     assert errors == []
 
+    await page.context.clear_cookies()
+    await sign_in_to_console(service, page, ADA, "/console/activity")
+    await expect(page.locator(".said time")).to_have_count(2)  # the ends of the roles that were assigned
+    await expect(page.locator(".log .day")).to_have_count(1)  # records are under their own day
+
 
 async def test_a_project_is_another_table_and_what_failed_stays_staged(service: RunningService, page: Page) -> None:
     await apply_document(service)

@@ -44,7 +44,7 @@ def test_sentences_name_people_applications_and_what_was_changed() -> None:
 
 def test_the_end_of_a_role_is_a_date_in_the_readers_language_with_the_time_as_its_title() -> None:
     ending = {"application_id": 50001, "roles": "[] -> [{'name': 'moderator', 'expired': 1796189730}]"}
-    exact = 'datetime="2026-12-02T05:35:30Z" title="2. Dezember 2026, 05:35 Uhr UTC" data-exact-title'
+    exact = 'datetime="2026-12-02T05:35:30Z" title="2. Dezember 2026, 05:35 Uhr UTC" data-exact-title data-day'
     said = sentence(AuditEvent.USER_SCHEMA_SAVED, subject="2", lang="de", **ending)
     assert f"<bdi>moderator bis <time {exact}>2. Dezember 2026</time></bdi>" in said
     assert ">December 2, 2026</time></bdi>" in sentence(AuditEvent.USER_SCHEMA_SAVED, subject="2", **ending)

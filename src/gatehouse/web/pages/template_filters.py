@@ -44,7 +44,7 @@ def relative_time(t: Translator, at: int, now: int, zone: str = "", *, to_the_se
 
 def date_of(t: Translator, at: int, zone: str = "") -> Markup:
     """Format the day of a time, with the exact time as its title."""
-    marks = "" if _time_zone(zone) else " data-exact-title"
+    marks = "" if _time_zone(zone) else " data-exact-title data-day"
     return Markup('<time datetime="{}" title="{}"{}>{}</time>').format(
         _utc_stamp(at), _exact_text(t, at, zone), marks, format_day(t.lang, _local(at, zone))
     )

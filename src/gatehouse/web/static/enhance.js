@@ -35,6 +35,7 @@ const saving = (button) => {
 const language = document.documentElement.lang;
 const region = navigator.languages.find((tag) => tag.split("-")[0] === language) || language;
 const local = new Intl.DateTimeFormat(region, { dateStyle: "long", timeStyle: "short" });
+const localDay = new Intl.DateTimeFormat(region, { dateStyle: "long" });
 
 // Also for what htmx has put into the page since: a button that is still hidden was not offered before.
 const enhance = () => {
@@ -43,6 +44,9 @@ const enhance = () => {
   for (const button of document.querySelectorAll("[data-print][hidden]")) offer(button, () => window.print());
   for (const time of document.querySelectorAll("time[data-exact]")) {
     time.textContent = local.format(new Date(time.dateTime));
+  }
+  for (const time of document.querySelectorAll("time[data-day]")) {
+    time.textContent = localDay.format(new Date(time.dateTime));
   }
   for (const time of document.querySelectorAll("time[data-exact-title]")) {
     time.title = local.format(new Date(time.dateTime));

@@ -84,7 +84,7 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     await expect(assigned).to_be_visible()
     assert await axe_violations(page) == []
     await page.get_by_role("link", name="Who can").click()
-    await page.get_by_role("combobox", name="Application").fill(str(SHOP))
+    await page.get_by_role("combobox", name="Application").fill("Shop")
     await page.keyboard.press("Tab")
     cell = page.get_by_role("row", name="Pia").get_by_role("link", name="by condition")
     await expect(cell).to_be_visible()

@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 from urllib.parse import quote_plus, urlencode
 
 from gatehouse.accounts.identities import ForeignPerson
@@ -86,7 +86,7 @@ class OpenIdConnect:
         self._metadata: WeightedCache[tuple[float, ProviderMetadata]] = WeightedCache(CACHE_BYTES)
         self._keys: WeightedCache[CachedKeys] = WeightedCache(CACHE_BYTES)
         self._failures: WeightedCache[FailedRead] = WeightedCache(CACHE_BYTES)
-        self._reads: dict[str, asyncio.Task[ProviderDocument]] = {}
+        self._reads: dict[tuple[str, str], asyncio.Task[object]] = {}
 
     async def authorization_url(self, provider: Provider, request: ProviderAuthorization) -> str:
         """Return where the browser goes. Raises ProviderUnavailable."""
@@ -197,25 +197,26 @@ class OpenIdConnect:
         failed = self._failures.get(provider.provider_id, url)
         if failed is not None and self._clock.monotonic() < failed.ends_at:
             raise ProviderUnavailable(failed.reason)
+        key = (provider.provider_id, url)
+        reading = self._reads.get(key)
+        if reading is None:
+            reading = asyncio.create_task(self._read(provider, url, parse))
+            self._reads[key] = reading
+            reading.add_done_callback(partial(self._end_read, key))
+        return cast("T", await asyncio.shield(reading))  # it goes on for others when one caller leaves
+
+    async def _read(self, provider: Provider, url: str, parse: Callable[[ProviderDocument], T]) -> T:
+        """Read the document. A failure is stored before the read ends, so that no request in between asks again."""
         try:
-            return parse(await self._fetch_once(url))
+            return parse(await self._calls.get_object(url))
         except ProviderUnavailable as error:
             ends_at = self._clock.monotonic() + FAILURE_SECONDS
             failure = FailedRead(reason=str(error), ends_at=ends_at)
             self._failures.put(provider.provider_id, url, failure, FAILURE_WEIGHT)
             raise
 
-    async def _fetch_once(self, url: str) -> ProviderDocument:
-        """Read the document, or wait for a read that is running; one that a caller leaves goes on for others."""
-        reading = self._reads.get(url)
-        if reading is None:
-            reading = asyncio.create_task(self._calls.get_object(url))
-            self._reads[url] = reading
-            reading.add_done_callback(partial(self._end_read, url))
-        return await asyncio.shield(reading)
-
-    def _end_read(self, url: str, reading: "asyncio.Task[ProviderDocument]") -> None:
-        del self._reads[url]
+    def _end_read(self, key: tuple[str, str], reading: "asyncio.Task[object]") -> None:
+        del self._reads[key]
         if not reading.cancelled():
             reading.exception()  # asyncio reports an exception that no one has read
 

@@ -200,12 +200,12 @@ class OpenIdConnect:
         key = (provider.provider_id, url)
         reading = self._reads.get(key)
         if reading is None:
-            reading = asyncio.create_task(self._read(provider, url, parse))
+            reading = asyncio.create_task(self._read_document(provider, url, parse))
             self._reads[key] = reading
             reading.add_done_callback(partial(self._end_read, key))
         return cast("T", await asyncio.shield(reading))  # it goes on for others when one caller leaves
 
-    async def _read(self, provider: Provider, url: str, parse: Callable[[ProviderDocument], T]) -> T:
+    async def _read_document(self, provider: Provider, url: str, parse: Callable[[ProviderDocument], T]) -> T:
         """Read the document. A failure is stored before the read ends, so that no request in between asks again."""
         try:
             return parse(await self._calls.get_object(url))

@@ -5,7 +5,7 @@ import shutil
 import ssl
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,8 +46,7 @@ def guide_block(guide: Path, kind: str) -> str:
     return str(block)
 
 
-@contextmanager
-def nginx_site(port: int, *, site: int, service: int) -> Iterator[SiteProxy]:
+def nginx_site(port: int, *, site: int, service: int) -> AbstractContextManager[SiteProxy]:
     changes = {
         "listen 443": f"listen {LOOPBACK}:{port}",
         "server_name wiki.example": f"server_name {HOST}",
@@ -56,12 +55,10 @@ def nginx_site(port: int, *, site: int, service: int) -> Iterator[SiteProxy]:
         "127.0.0.1:3000": f"127.0.0.1:{site}",
         "127.0.0.1:8080": f"127.0.0.1:{service}",
     }
-    with running_nginx(port, replace_each(guide_block(SITE_GUIDE, "nginx"), changes)) as proxy:
-        yield proxy
+    return running_nginx(port, replace_each(guide_block(SITE_GUIDE, "nginx"), changes))
 
 
-@contextmanager
-def nginx_front(port: int, *, service: int) -> Iterator[SiteProxy]:
+def nginx_front(port: int, *, service: int) -> AbstractContextManager[SiteProxy]:
     changes = {
         "listen 443": f"listen {LOOPBACK}:{port}",
         "listen 80": f"listen {LOOPBACK}:{free_port()}",
@@ -71,8 +68,7 @@ def nginx_front(port: int, *, service: int) -> Iterator[SiteProxy]:
         "/var/log/nginx/gatehouse.log": "/dev/stdout",
         "127.0.0.1:8080": f"127.0.0.1:{service}",
     }
-    with running_nginx(port, replace_each(guide_block(PROXY_GUIDE, "nginx"), changes)) as proxy:
-        yield proxy
+    return running_nginx(port, replace_each(guide_block(PROXY_GUIDE, "nginx"), changes))
 
 
 @contextmanager
@@ -85,22 +81,18 @@ def running_nginx(port: int, server: str) -> Iterator[SiteProxy]:
             yield proxy
 
 
-@contextmanager
-def caddy_site(port: int, *, site: int, service: int) -> Iterator[SiteProxy]:
+def caddy_site(port: int, *, site: int, service: int) -> AbstractContextManager[SiteProxy]:
     changes = {
         "wiki.example {": "{address} {",
         "127.0.0.1:3000": f"127.0.0.1:{site}",
         "127.0.0.1:8080": f"127.0.0.1:{service}",
     }
-    with running_caddy(port, replace_each(guide_block(SITE_GUIDE, "caddyfile"), changes)) as proxy:
-        yield proxy
+    return running_caddy(port, replace_each(guide_block(SITE_GUIDE, "caddyfile"), changes))
 
 
-@contextmanager
-def caddy_front(port: int, *, service: int) -> Iterator[SiteProxy]:
+def caddy_front(port: int, *, service: int) -> AbstractContextManager[SiteProxy]:
     changes = {"id.example.org {": "{address} {", "127.0.0.1:8080": f"127.0.0.1:{service}"}
-    with running_caddy(port, replace_each(guide_block(PROXY_GUIDE, "caddyfile"), changes)) as proxy:
-        yield proxy
+    return running_caddy(port, replace_each(guide_block(PROXY_GUIDE, "caddyfile"), changes))
 
 
 @contextmanager
